@@ -1,0 +1,1 @@
+"""remegraph: the memory layer for LangGraph and LangChain agents."""

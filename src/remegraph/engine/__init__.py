@@ -1,0 +1,1 @@
+"""The LangGraph graphs: summariser and retriever."""

@@ -1,0 +1,194 @@
+"""Every error that remegraph raises, in one tree.
+
+    RemegraphError
+    ├── InputError (ValueError)      bad input; refused at the door, nothing changed
+    │   ├── ScopeError               no scope, or one that cannot be used
+    │   ├── MessageError             a message that cannot be recorded as it is
+    │   │   ├── NaiveTimeError       a time without a zone, and no zone given
+    │   │   └── MessageChangedError  an id that is already recorded with other content
+    │   ├── FileFormatError          a file that cannot be read, with the line
+    │   └── NotFoundError            an id that this scope does not hold
+    ├── SetupError                   the home, the ledger or a part of it cannot be used
+    │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
+    │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
+    │   ├── IndexOwnedError          another process owns the vector index
+    │   └── MissingExtraError        an optional dependency is not installed
+    ├── ModelError                   a chat model or an embedder failed us
+    │   ├── InvalidAnswerError       it answered, but not what was asked
+    │   ├── ModelUnavailableError    it did not answer
+    │   └── DimensionError           an embedder gave vectors of another length than it said
+    ├── BudgetExceededError          an operation would cost more than its budget
+    ├── ConflictError                the records changed since they were read
+    ├── VectorIndexError             the vector index failed; the outcome is unknown
+    ├── CancelledError               the caller cancelled; what was committed stays
+    └── ClosedError                  the kit was used after it was closed
+
+A message says what happened; `cure` says what to do about it. `str(error)` holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BudgetExceededError",
+    "CancelledError",
+    "ClosedError",
+    "ConflictError",
+    "DimensionError",
+    "EmbedderMismatchError",
+    "FileFormatError",
+    "IndexOwnedError",
+    "InputError",
+    "InvalidAnswerError",
+    "MessageChangedError",
+    "MessageError",
+    "MissingExtraError",
+    "ModelError",
+    "ModelUnavailableError",
+    "NaiveTimeError",
+    "NotFoundError",
+    "RemegraphError",
+    "SchemaTooNewError",
+    "ScopeError",
+    "SetupError",
+    "VectorIndexError",
+]
+
+
+class RemegraphError(Exception):
+    """Base of all errors of this package.
+
+    Args:
+        what: What happened, as one sentence.
+        cure: What the caller can do about it; the class's own `cure` unless given.
+    """
+
+    cure: str = ""
+
+    def __init__(self, what: str, cure: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        if cure is not None:
+            self.cure = cure
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.cure}".strip()
+
+
+class InputError(RemegraphError, ValueError):
+    """Bad input. It was refused at the door and nothing changed."""
+
+
+class ScopeError(InputError):
+    """No scope, or one that cannot be used."""
+
+    cure = "Pass scope=Scope(user=...), with text values free of NUL."
+
+
+class MessageError(InputError):
+    """A message that cannot be recorded as it is."""
+
+
+class NaiveTimeError(MessageError):
+    """A message time without a zone."""
+
+    cure = 'Give aware times, or say which zone they are in: timezone="Europe/Paris".'
+
+
+class MessageChangedError(MessageError):
+    """A message id that is already recorded with other content."""
+
+    cure = "Messages are never edited: record the new text under a new message_id."
+
+
+class FileFormatError(InputError):
+    """A file that cannot be read."""
+
+
+class NotFoundError(InputError):
+    """An id that this scope does not hold."""
+
+    cure = "Check the id and the scope: ids of other users are never found."
+
+
+class SetupError(RemegraphError):
+    """The home, the ledger or a part of it cannot be used."""
+
+
+class SchemaTooNewError(SetupError):
+    """The ledger was written by a newer remegraph."""
+
+    cure = "Upgrade remegraph, or open another home."
+
+
+class EmbedderMismatchError(SetupError):
+    """The ledger's vectors come from another embedder."""
+
+    cure = "Open with the recorded embedder, or call kit.admin.reindex() once with reindex=True."
+
+
+class IndexOwnedError(SetupError):
+    """Another process owns the vector index."""
+
+    cure = "Run `chroma run` and give its address as chroma_url, or close the other process."
+
+
+class MissingExtraError(SetupError):
+    """An optional dependency is not installed."""
+
+
+class ModelError(RemegraphError):
+    """A chat model or an embedder failed us."""
+
+
+class InvalidAnswerError(ModelError):
+    """The model answered, but not what was asked."""
+
+
+class ModelUnavailableError(ModelError):
+    """The model did not answer."""
+
+    cure = "Nothing is lost: the block stays pending. Run summarize() again when the model is back."
+
+
+class DimensionError(ModelError):
+    """An embedder gave vectors of another length than it said."""
+
+
+class BudgetExceededError(RemegraphError):
+    """An operation would cost more than its budget."""
+
+    cure = "Raise the budget, or run summarize() again: it goes on where it stopped."
+
+
+class ConflictError(RemegraphError):
+    """The records changed since they were read.
+
+    Args:
+        records: Ids of the records that changed.
+    """
+
+    cure = "Read them again and repeat the change."
+
+    def __init__(self, records: Sequence[str], cure: str | None = None) -> None:
+        super().__init__(f"Changed since they were read: {', '.join(records)}.", cure)
+        self.records = tuple(records)
+
+
+class VectorIndexError(RemegraphError):
+    """The vector index failed. What it did before that is unknown."""
+
+    cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() makes the index anew."
+
+
+class CancelledError(RemegraphError):
+    """The caller cancelled. What was committed before stays."""
+
+    cure = "Call again to go on where it stopped."
+
+
+class ClosedError(RemegraphError):
+    """The kit was used after it was closed."""
+
+    cure = "Open a new one: MemoryKit.open(...)."

@@ -1,0 +1,1 @@
+"""Text in English and Chinese (and whatever else people write): pure functions."""

@@ -1,0 +1,77 @@
+"""What all records have in common: frozen, validated, and a JSON round trip."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
+
+__all__ = ["AwareTime", "Json", "Record", "Text", "Token"]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be text")  # noqa: TRY004 - pydantic turns ValueError into its own error
+    return value
+
+
+def _json(value: Any) -> Any:
+    """Refuse what JSON cannot hold, and return a copy that shares nothing with the caller's."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"must be JSON: {error}") from error
+
+
+def _token(value: str) -> str:
+    if "\x00" in value:
+        raise ValueError("must not contain NUL")
+    return value
+
+
+def _aware(value: datetime) -> datetime:
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueError("must say its time zone")
+    return value
+
+
+Text = Annotated[str, PlainValidator(_text, json_schema_input_type=str)]
+"""Any Python string, to the letter: NUL and lone surrogates too, which pydantic's own `str` refuses."""
+
+Json = Annotated[Any, PlainValidator(_json)]
+"""Any JSON value."""
+
+Token = Annotated[str, AfterValidator(_token)]
+"""A name or an id: encodable text without NUL. It is compared, never parsed."""
+
+AwareTime = Annotated[datetime, AfterValidator(_aware)]
+"""A time that says its zone."""
+
+
+class Record(BaseModel):
+    """A frozen value object that survives JSON unchanged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    def to_json(self) -> str:
+        """Return this record as ASCII-only JSON text (lone surrogates are escaped)."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a record that `to_json` wrote.
+
+        Raises:
+            pydantic.ValidationError: The text is not this record.
+        """
+        return cls.model_validate(json.loads(text))
+
+    def evolve(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed, validated again.
+
+        Args:
+            changes: New values by field name.
+        """
+        return type(self).model_validate({**dict(self), **changes})

@@ -1,0 +1,121 @@
+"""The one door for change: a frozen ChangeSet goes in, a Receipt comes out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Record, Text, Token
+from remegraph.models.blocks import BlockSummary
+from remegraph.models.memories import Link, Memory, Topic
+from remegraph.models.scope import Partition
+
+__all__ = [
+    "ChangeSet",
+    "Event",
+    "MemoryChange",
+    "Receipt",
+    "Shelf",
+    "ToolRecord",
+    "ToolStats",
+    "Work",
+    "WorkState",
+]
+
+WorkState = Literal["pending", "done", "failed", "review"]
+
+
+class Shelf(Record):
+    """A topic in its place."""
+
+    partition: Partition = Field(description="Where it lives.")
+    topic: Topic = Field(description="The topic.")
+
+
+class MemoryChange(Record):
+    """The next version of one memory."""
+
+    memory: Memory = Field(description="The whole next version.")
+    expected_version: int = Field(ge=0, description="The head version that it follows; 0 where it must be new.")
+    action: str = Field(pattern=r"^[a-z_]+$", description="What happens: create, corroborate, refine, supersede...")
+
+
+class Work(Record):
+    """State of one piece of work: this block, this topic, this recipe. It is what makes 'once' true."""
+
+    partition: Partition = Field(description="The partition of the block.")
+    block_id: str = Field(description="The block.")
+    topic: str = Field(default="", description="Topic key, or empty: the block's own digest and routing.")
+    recipe: str = Field(description="Name of the way of summarising; another recipe is other work.")
+    state: WorkState = Field(default="pending", description="pending, done, failed or review.")
+    reason: Text = Field(default="", description="Why it failed, or what a person should look at.")
+    attempts: int = Field(default=0, ge=0, description="How often it was tried.")
+
+
+class ToolRecord(Record):
+    """One tool call and how it went (R12), read off the messages by code."""
+
+    partition: Partition = Field(description="Where it lives.")
+    block_id: str = Field(description="The block it was read from.")
+    message_id: Token = Field(description="The message that asked for the call.")
+    call_id: Text = Field(description="Joins the call with its result.")
+    tool: Text = Field(min_length=1, description="The tool.")
+    ok: bool | None = Field(description="Whether it succeeded; none where the result does not say.")
+    error: Text = Field(default="", description="First line of the error, at most 200 characters.")
+    seconds: float | None = Field(default=None, ge=0, description="From call to result, in seconds, if timed.")
+    time: AwareTime = Field(description="When it was called.")
+
+
+class ToolStats(Record):
+    """Statistics of one tool, counted in SQL over its records."""
+
+    tool: Text = Field(description="The tool.")
+    calls: int = Field(ge=0, description="Recorded calls.")
+    succeeded: int = Field(ge=0, description="Calls known to have succeeded.")
+    failed: int = Field(ge=0, description="Calls known to have failed.")
+    mean_seconds: float | None = Field(default=None, description="Mean time of the timed calls, in seconds.")
+    last_error: Text = Field(default="", description="The newest error.")
+    last_called: AwareTime | None = Field(default=None, description="When it was last called.")
+
+    @property
+    def success_rate(self) -> float | None:
+        """Succeeded among those whose outcome is known, 0 to 1; none where no outcome is known."""
+        known = self.succeeded + self.failed
+        return self.succeeded / known if known else None
+
+
+class ChangeSet(Record):
+    """What shall change. Only `Archive.commit` applies it: all of it, once, or nothing."""
+
+    operation_id: Token = Field(min_length=1, description="Names the operation; committing it again changes nothing.")
+    actor: str = Field(min_length=1, description="Who wants it: an agent, a surface, a person.")
+    recorded_at: AwareTime = Field(description="When it is committed.")
+    shelves: tuple[Shelf, ...] = Field(default=(), description="Topics that must exist.")
+    changes: tuple[MemoryChange, ...] = Field(default=(), description="Next versions of memories.")
+    links: tuple[Link, ...] = Field(default=(), description="New links.")
+    summaries: tuple[BlockSummary, ...] = Field(default=(), description="New index entries.")
+    tools: tuple[ToolRecord, ...] = Field(default=(), description="New tool records.")
+    work: tuple[Work, ...] = Field(default=(), description="New states of work.")
+
+
+class Receipt(Record):
+    """What a commit did."""
+
+    operation_id: str = Field(description="The operation.")
+    replayed: bool = Field(description="True where it had been committed before, and nothing was done now.")
+    memory_ids: tuple[str, ...] = Field(default=(), description="The memories that have a new version.")
+
+
+class Event(Record):
+    """A row of the journal: what changed, never its content."""
+
+    event_id: int = Field(ge=1, description="Its number; grows with time.")
+    partition: Partition = Field(description="Where the record lives.")
+    time: AwareTime = Field(description="When it was committed.")
+    actor: str = Field(description="Who did it.")
+    action: str = Field(description="What was done.")
+    record_id: str = Field(description="To which record.")
+    version: int = Field(default=0, description="Which version came of it; 0 for records without versions.")
+    operation_id: str = Field(description="In which operation.")
+    digest: str = Field(default="", description="SHA-256 of the version's JSON.")

@@ -1,0 +1,152 @@
+"""The top layer (R4): topics and their memories, with the status machine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Json, Record, Text, Token
+from remegraph.models.scope import Partition
+
+__all__ = [
+    "LIVE",
+    "MOVES",
+    "Category",
+    "Claim",
+    "Evidence",
+    "Kind",
+    "Layer",
+    "Link",
+    "LinkType",
+    "Memory",
+    "Source",
+    "Status",
+    "Topic",
+    "TopicType",
+    "may_move",
+]
+
+TopicType = Literal["self", "personal", "task", "tool"]
+Kind = Literal["profile", "workflow", "semantic", "episode"]
+Category = Literal["preference", "fact", "decision", "emotion", "episode"]
+Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
+Source = Literal["tool-call", "first-person", "ghostwriter", "factual"]
+LinkType = Literal[
+    "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
+    "supersedes",
+]  # fmt: skip
+Status = Literal[
+    "proposed", "active", "disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "purged",
+    "erased",
+]  # fmt: skip
+
+MOVES: dict[Status, frozenset[Status]] = {
+    "proposed": frozenset({"active", "quarantined", "deleted", "erased"}),
+    "active": frozenset(
+        {"disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}
+    ),
+    "disputed": frozenset({"active", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
+    "low_priority": frozenset({"active", "disputed", "archived", "quarantined", "superseded", "deleted", "erased"}),
+    "archived": frozenset({"active", "superseded", "deleted", "purged", "erased"}),
+    "quarantined": frozenset({"active", "superseded", "deleted", "erased"}),
+    "superseded": frozenset({"active", "archived", "deleted", "purged", "erased"}),
+    "deleted": frozenset({"active", "purged", "erased"}),
+    "purged": frozenset({"erased"}),
+    "erased": frozenset(),
+}
+"""The one status machine: from each status, the statuses it may move to."""
+
+LIVE: frozenset[Status] = frozenset({"active", "disputed", "low_priority"})
+"""The statuses that recall returns by default and the vector index holds."""
+
+
+def may_move(old: Status, new: Status) -> bool:
+    """Return whether a memory may go from status `old` to `new` (staying is always allowed)."""
+    return old == new or new in MOVES[old]
+
+
+class Topic(Record):
+    """A shelf: what one Sub Agent owns."""
+
+    type: TopicType = Field(description="self, personal (a person), task (a domain) or tool (a tool or pair).")
+    target_name: Token = Field(min_length=1, description="Whom or what it is about.")
+    description: str = Field(default="", description="What belongs on this shelf, for routing.")
+
+    @property
+    def key(self) -> str:
+        """Its name in the topic index: `type:target_name`."""
+        return f"{self.type}:{self.target_name}"
+
+    @property
+    def target(self) -> str:
+        """Its target name as it is compared: case and outer space do not make another shelf."""
+        return self.target_name.strip().casefold()
+
+
+class Evidence(Record):
+    """Words in a raw message that bear a memory out."""
+
+    message_id: Token = Field(description="The message.")
+    quote: Text = Field(min_length=1, description="The words, as they stand in the message.")
+    block_id: str = Field(description="The block through which the message was read.")
+
+
+class Claim(Record):
+    """A statement in slots, so that code can compare two memories."""
+
+    subject: str = Field(description="Whom or what it is about.")
+    relation: str = Field(description="The attribute: likes, lives_in, works_as, ...")
+    value: str = Field(description="Its value.")
+    positive: bool = Field(default=True, description="False for 'does not'.")
+
+
+class Memory(Record):
+    """One thing remembered, in one version. Versions are immutable; the id is stable."""
+
+    memory_id: Token = Field(min_length=1, description="Stable id.")
+    version: int = Field(default=1, ge=1, description="Number of this version, from 1.")
+    partition: Partition = Field(description="Where it lives.")
+    topic: Topic = Field(description="The shelf it stands on.")
+    content: str = Field(min_length=1, description="What recall returns.")
+    when_to_use: str = Field(default="", description="The situation to recall it in; embedded instead of content.")
+    kind: Kind = Field(default="semantic", description="Form of the payload (K).")
+    category: Category = Field(default="fact", description="What sort of statement it is (F).")
+    payload: Json = Field(default_factory=dict, description="Further content in the form of its kind, as JSON.")
+    claims: tuple[Claim, ...] = Field(default=(), description="What it states, in slots.")
+    canonical_topic: str = Field(default="", description="Slot that holds one current truth, e.g. ann:lives_in.")
+    evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from.")
+    block_ids: tuple[str, ...] = Field(default=(), description="The blocks it came from, oldest first.")
+    layer: Layer = Field(default="episodic", description="The layer of memory it is in (B).")
+    status: Status = Field(default="active", description="Where it stands in its life.")
+    importance: float = Field(default=0.5, ge=0, le=1, description="0 to 1; .9 and more only by a person.")
+    tags: tuple[str, ...] = Field(default=(), description="Labels.")
+    language: str = Field(default="en", description="Language of the content: en or zh.")
+    trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")
+    source: Source = Field(default="factual", description="How it was written (F).")
+    extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
+    merges: int = Field(default=0, ge=0, description="How often it was said again.")
+    supersedes: tuple[str, ...] = Field(default=(), description="Other memories that this one replaces.")
+    valid_from: AwareTime | None = Field(default=None, description="Since when it is true in the world, if known.")
+    valid_to: AwareTime | None = Field(default=None, description="Until when it was true, if it is over.")
+    said_at: AwareTime = Field(description="When its newest evidence was said.")
+    recorded_at: AwareTime = Field(description="When this version was committed.")
+
+    @property
+    def indexed_text(self) -> str:
+        """The text that is embedded and searched: `when_to_use` where there is one, else the content."""
+        return self.when_to_use or self.content
+
+    @property
+    def live(self) -> bool:
+        """Whether recall returns it by default."""
+        return self.status in LIVE
+
+
+class Link(Record):
+    """A typed edge between two memories."""
+
+    source_id: Token = Field(description="From this memory.")
+    type: LinkType = Field(description="What the first is to the second.")
+    target_id: Token = Field(description="To this memory.")
+    reason: str = Field(default="", description="Why they are linked.")

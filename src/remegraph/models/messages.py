@@ -1,0 +1,84 @@
+"""The raw layer (R1): one record per message, to the letter."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from remegraph.models.base import AwareTime, Json, Record, Text, Token
+from remegraph.models.scope import Partition
+
+__all__ = ["AddReceipt", "Message", "Role", "StoredMessage", "ToolCall"]
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+TRUST_BY_ROLE: dict[str, float] = {"user": 1.0, "system": 1.0, "assistant": 0.8, "tool": 0.3}
+"""How far the words of each role are believed, 0 to 1; tool output is what others wrote."""
+
+
+class ToolCall(Record):
+    """A call that an assistant asked for."""
+
+    name: Text = Field(description="The tool.")
+    args: Json = Field(default_factory=dict, description="Its arguments, as JSON.")
+    call_id: Text = Field(default="", description="Joins the call with its result.")
+
+
+class Message(Record):
+    """One raw turn, as it was said."""
+
+    message_id: Token = Field(default="", description="Unique in its partition; a new uuid where empty.")
+    thread: Token = Field(default="main", min_length=1, description="The conversation it belongs to.")
+    role: Role = Field(description="Who speaks: user, assistant, system or tool.")
+    name: Text = Field(default="", description="Name of the person, agent or tool that speaks.")
+    content: Json = Field(default="", description="Text, or a list of content blocks, as received.")
+    time: AwareTime = Field(description="When it was said, with its zone.")
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), description="Calls that this message asks for.")
+    tool_call_id: Text = Field(default="", description="The call that this message answers (role tool).")
+    ok: bool | None = Field(default=None, description="Whether the tool call succeeded (role tool), if known.")
+    task: Text = Field(default="", description="Name of the task it belongs to; a change ends a block.")
+    extra: Json = Field(default_factory=dict, description="All else the host attached, as JSON.")
+
+    @model_validator(mode="after")
+    def _content_is_text_or_blocks(self) -> Message:
+        if not isinstance(self.content, str | list):
+            raise ValueError("content must be text or a list of content blocks")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The words of this message: its text, or the text of its content blocks, one per line."""
+        if isinstance(self.content, str):
+            return self.content
+        parts = [
+            part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else ""
+            for part in self.content
+        ]
+        return "\n".join(part for part in parts if isinstance(part, str) and part)
+
+    @property
+    def speaker(self) -> str:
+        """The name where there is one, else the role."""
+        return self.name or self.role
+
+    @property
+    def trust(self) -> float:
+        """How far its words are believed, 0 to 1, by its role."""
+        return TRUST_BY_ROLE[self.role]
+
+
+class StoredMessage(Message):
+    """A message as the ledger holds it."""
+
+    partition: Partition = Field(description="Where it lives.")
+    seq: int = Field(ge=1, description="Its place in the partition, in the order of recording, from 1.")
+    recorded_at: AwareTime = Field(description="When it was committed.")
+
+
+class AddReceipt(Record):
+    """What `add_messages` did: durable once returned."""
+
+    message_ids: tuple[str, ...] = Field(description="The ids, in the order of the messages given.")
+    added: int = Field(ge=0, description="How many were new.")
+    known: int = Field(ge=0, description="How many were recorded before, with the same content.")

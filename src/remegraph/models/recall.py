@@ -1,0 +1,82 @@
+"""What comes back: hits with their reasons, and the trace of a memory to its words."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Record, Text
+from remegraph.models.blocks import Block, BlockSummary
+from remegraph.models.changes import Event
+from remegraph.models.memories import Evidence, Link, Memory
+from remegraph.models.messages import StoredMessage
+from remegraph.models.scope import Partition
+
+__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "Trace"]
+
+HitKind = Literal["memory", "block", "message"]
+Depth = Literal["memories", "blocks", "messages"]
+IndexState = Literal["chroma", "sql", "none"]
+
+
+class Hit(Record):
+    """One thing found, with its score and what it is made of."""
+
+    kind: HitKind = Field(description="memory, block (an index entry) or message (raw).")
+    record_id: str = Field(description="memory_id, block_id or message_id.")
+    partition: Partition = Field(description="Where it lives.")
+    text: Text = Field(description="The content.")
+    score: float = Field(description="The higher the better; comparable within one recall.")
+    contributions: dict[str, float] = Field(default_factory=dict, description="What the score is the sum of.")
+    why: str = Field(default="", description="The same in words.")
+    topic: str = Field(default="", description="Key of its topic (memories).")
+    time: AwareTime = Field(description="When it was said, or when the block began.")
+    block_ids: tuple[str, ...] = Field(default=(), description="The blocks it leads back to.")
+    evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from (memories).")
+    status: str = Field(default="active", description="Status (memories).")
+    layer: str = Field(default="", description="Layer (memories).")
+    trust: float = Field(default=1.0, ge=0, le=1, description="How far it is believed.")
+
+
+class Recall(Record):
+    """The answer to a query. No model was called for it."""
+
+    query: Text = Field(description="The query as given.")
+    self_memories: tuple[Memory, ...] = Field(default=(), description="What the agent knows of itself: always loaded.")
+    topics: tuple[str, ...] = Field(default=(), description="Keys of the topics that were searched.")
+    memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
+    blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")
+    messages: tuple[Hit, ...] = Field(default=(), description="Raw messages, best first; where asked for.")
+    index: IndexState = Field(default="none", description="Where vectors were searched: chroma, sql, or none.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
+    context: str = Field(default="", description="The found, as data for a prompt, within the token budget.")
+    left_out: tuple[str, ...] = Field(default=(), description="Ids that the token budget left out of the context.")
+    seconds: float = Field(default=0.0, ge=0, description="Time it took.")
+
+
+class Quote(Record):
+    """Evidence, found again in the raw message."""
+
+    message: StoredMessage = Field(description="The message.")
+    start: int = Field(ge=0, description="Where the words begin in the message's text.")
+    end: int = Field(ge=0, description="Where they end.")
+
+    @property
+    def words(self) -> str:
+        """The exact words."""
+        return self.message.text[self.start : self.end]
+
+
+class Trace(Record):
+    """From a memory down to the exact words."""
+
+    memory: Memory = Field(description="The memory, in its head version.")
+    versions: tuple[Memory, ...] = Field(default=(), description="All its versions, oldest first.")
+    quotes: tuple[Quote, ...] = Field(default=(), description="Its evidence, in the raw messages.")
+    blocks: tuple[Block, ...] = Field(default=(), description="Its blocks.")
+    summaries: tuple[BlockSummary, ...] = Field(default=(), description="Their index entries.")
+    messages: tuple[StoredMessage, ...] = Field(default=(), description="All messages of its blocks.")
+    links: tuple[Link, ...] = Field(default=(), description="Its links.")
+    events: tuple[Event, ...] = Field(default=(), description="Its journal.")
+    missing: tuple[str, ...] = Field(default=(), description="What the trace does not find any more, and why.")

@@ -1,0 +1,89 @@
+"""What operations report: usage, progress, outcome, health."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from remegraph.models.base import Record, Text
+from remegraph.models.changes import Work
+
+__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SummaryReport", "Usage", "Verification"]
+
+
+class CallRecord(Record):
+    """One call of a chat model."""
+
+    operation: str = Field(description="What it was for: digest, propose, review.")
+    model: str = Field(description="The model.")
+    input_tokens: int = Field(ge=0, description="Tokens sent; estimated where the provider does not say.")
+    output_tokens: int = Field(ge=0, description="Tokens received; estimated likewise.")
+    estimated: bool = Field(description="Whether the token counts are an estimate.")
+    seconds: float = Field(ge=0, description="How long it took.")
+    error: Text = Field(default="", description="What went wrong, if anything did.")
+
+
+class Usage(Record):
+    """The call and token ledger of one operation."""
+
+    calls: tuple[CallRecord, ...] = Field(default=(), description="Every call, failures included.")
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens sent, in all."""
+        return sum(call.input_tokens for call in self.calls)
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens received, in all."""
+        return sum(call.output_tokens for call in self.calls)
+
+
+class Budget(Record):
+    """Hard limits of one operation. None means no limit."""
+
+    max_calls: int | None = Field(default=None, ge=0, description="Chat model calls.")
+    max_tokens: int | None = Field(default=None, ge=0, description="Tokens, sent and received together.")
+
+
+class Progress(Record):
+    """How far a long operation is."""
+
+    stage: str = Field(description="What is being done.")
+    done: int = Field(ge=0, description="Units done.")
+    total: int = Field(ge=0, description="Units in all, as far as known.")
+    detail: str = Field(default="", description="The unit at hand.")
+
+
+class SummaryReport(Record):
+    """What `summarize` did."""
+
+    blocks: tuple[str, ...] = Field(default=(), description="The blocks that were summarised.")
+    created: int = Field(default=0, ge=0, description="New memories.")
+    updated: int = Field(default=0, ge=0, description="New versions of known memories.")
+    work: tuple[Work, ...] = Field(default=(), description="Work that failed or waits for a person.")
+    objections: tuple[str, ...] = Field(default=(), description="What the reviser objected to.")
+    pending: int = Field(default=0, ge=0, description="Blocks still to do.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+
+class Mismatch(Record):
+    """One difference between the ledger and a projection."""
+
+    where: str = Field(description="Which projection, which collection.")
+    record_id: str = Field(description="Which record.")
+    problem: str = Field(description="missing, extra, stale, not found by its own vector, or pending.")
+
+
+class Verification(Record):
+    """What `verify` found. Healthy means: no difference."""
+
+    messages: int = Field(ge=0, description="Messages read.")
+    blocks: int = Field(ge=0, description="Blocks resolved to messages.")
+    memories: int = Field(ge=0, description="Memories resolved to blocks and words.")
+    vectors: int = Field(ge=0, description="Vectors compared.")
+    differences: tuple[Mismatch, ...] = Field(default=(), description="All differences found.")
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences

@@ -1,0 +1,422 @@
+"""The seams: what the engine needs of the world. Storage and the fakes in `testing` fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from remegraph.models import (
+    AddReceipt,
+    Block,
+    BlockSummary,
+    ChangeSet,
+    Cut,
+    Event,
+    HitKind,
+    IndexState,
+    Link,
+    Memory,
+    Message,
+    Mismatch,
+    Partition,
+    Receipt,
+    Scope,
+    Shelf,
+    Status,
+    StoredMessage,
+    ToolStats,
+    Topic,
+    Work,
+    WorkState,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+__all__ = [
+    "Archive",
+    "Clock",
+    "Embedder",
+    "Job",
+    "JobQueue",
+    "Layout",
+    "Nearest",
+    "NewId",
+    "Projection",
+    "Tail",
+    "TextMatch",
+    "TextMatches",
+    "VectorIndex",
+]
+
+
+class Clock(Protocol):
+    """Tells the time; the only source of now."""
+
+    def __call__(self) -> datetime:
+        """Return the aware current time."""
+        ...
+
+
+class NewId(Protocol):
+    """Gives ids that were never given before."""
+
+    def __call__(self) -> str:
+        """Return a new id."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    @property
+    def name(self) -> str:
+        """Names the embedder and its version; recorded with every vector."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Length of its vectors."""
+        ...
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it knows meaning (a trained model), or only shared words."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one float32 row of unit length per text, shape (len(texts), dimension).
+
+        Raises:
+            ModelUnavailableError: It did not answer.
+            DimensionError: The vectors have another length.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What of a thread no block holds yet, oldest first, with the overlap before it."""
+
+    thread: str
+    after_seq: int
+    """Last seq of the thread's newest block; 0 if it has none."""
+    overlap: tuple[StoredMessage, ...]
+    """The last messages of the newest block, for strategies whose blocks overlap."""
+    messages: tuple[StoredMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A record that holds at least one of the words asked for."""
+
+    record_id: str
+    seq: int
+    """Place in the partition (messages), else 0."""
+    length: int
+    """Tokens in the record."""
+    counts: Mapping[str, int]
+    """How often it holds each of the words asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """All matches of one partition, with the partition's own statistics."""
+
+    partition: Partition
+    matches: tuple[TextMatch, ...]
+    total: int
+    """Records of this kind in the partition."""
+    total_length: int
+    """Tokens in them, in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The messages of a partition in order, as columns: what windows are composed from."""
+
+    seqs: NDArray[np.int64]
+    threads: NDArray[np.int64]
+    """Number of the thread of each message."""
+    lengths: NDArray[np.int64]
+    """Tokens in each message."""
+    message_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A record near a vector."""
+
+    partition: Partition
+    record_id: str
+    similarity: float
+    """Cosine, -1 to 1."""
+
+
+class Archive(Protocol):
+    """The ledger: raw rows, blocks, memories with all versions. All reads name their partitions.
+
+    Reads are snapshots; ids that live elsewhere than in the partitions named are not found.
+    """
+
+    def visible(self, scope: Scope) -> tuple[Partition, ...]:
+        """Return the existing partitions that the scope may read, its own first."""
+        ...
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Return all partitions (for `verify`, `rebuild` and `drain` only)."""
+        ...
+
+    def add_messages(self, partition: Partition, messages: Sequence[Message], recorded_at: datetime) -> AddReceipt:
+        """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
+
+        Every message has its id. The same id with the same content is counted as known.
+
+        Raises:
+            MessageChangedError: An id is recorded with other content.
+        """
+        ...
+
+    def messages(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        key_word: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[StoredMessage, ...]:
+        """Return messages that meet all conditions, by partition and seq.
+
+        Args:
+            partitions: Where to look.
+            ids: Only these ids.
+            thread: Only of this thread.
+            first_seq: Seq at least this.
+            last_seq: Seq at most this.
+            time_start: Said at this time or later.
+            time_end: Said at this time or earlier.
+            key_word: Their text holds this literal text, ASCII case aside; wildcards mean themselves.
+            limit: At most so many.
+        """
+        ...
+
+    def layout(self, partition: Partition) -> Layout:
+        """Return the partition's messages as columns (cached, extended by what is new)."""
+        ...
+
+    def tails(self, partition: Partition, overlap: int = 0) -> tuple[Tail, ...]:
+        """Return what no block holds yet, by thread.
+
+        Args:
+            partition: Where.
+            overlap: How many messages before the tail to give along.
+        """
+        ...
+
+    def add_blocks(self, partition: Partition, cuts: Sequence[Cut], recipe: str) -> tuple[Block, ...]:
+        """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out."""
+        ...
+
+    def blocks(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        message_ids: Sequence[str] | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+    ) -> tuple[Block, ...]:
+        """Return blocks that meet all conditions, oldest first; a time range keeps those that it touches."""
+        ...
+
+    def summaries(
+        self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
+    ) -> tuple[BlockSummary, ...]:
+        """Return index entries, oldest first."""
+        ...
+
+    def topics(self, partitions: Sequence[Partition]) -> tuple[Shelf, ...]:
+        """Return the topic index, by partition, type and name."""
+        ...
+
+    def memories(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        topics: Sequence[Topic] | None = None,
+        statuses: Sequence[Status] | None = None,
+        canonical_topics: Sequence[str] | None = None,
+        block_ids: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Memory, ...]:
+        """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
+        ...
+
+    def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
+        """Return all versions of a memory, oldest first."""
+        ...
+
+    def links(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
+        """Return the links from or to these memories."""
+        ...
+
+    def events(
+        self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """Return the journal, oldest first."""
+        ...
+
+    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name."""
+        ...
+
+    def work(
+        self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
+    ) -> tuple[Work, ...]:
+        """Return work in these states, by partition, block and topic."""
+        ...
+
+    def match(
+        self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]
+    ) -> tuple[TextMatches, ...]:
+        """Return, for each partition, the records that hold at least one token. Live memories only.
+
+        Args:
+            partitions: Where to look.
+            kind: memory, block or message.
+            tokens: Tokens of our own tokenizer.
+        """
+        ...
+
+    def commit(self, changes: ChangeSet) -> Receipt:
+        """Apply a change set: all of it in one transaction, once.
+
+        Checks again inside the transaction: expected versions, status moves, quotes found in their
+        messages, no live twin with the same words on the same shelf, work not done already.
+
+        Raises:
+            ConflictError: Records changed since they were read, or a twin appeared.
+            InputError: Evidence or ids that do not hold.
+        """
+        ...
+
+    def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
+        """Return row counts by table name, for `stats`."""
+        ...
+
+    def close(self) -> None:
+        """Give all connections back."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """A disposable index of vectors, in collections. An error means: the outcome is unknown."""
+
+    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write records; each belongs to one shelf of the collection (its partition and kind)."""
+        ...
+
+    def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove records; unknown ids are no error."""
+        ...
+
+    def query(self, collection: str, shelves: Sequence[str], vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Return ids and cosine similarities of the k nearest on these shelves, best first."""
+        ...
+
+    def ids(self, collection: str) -> set[str]:
+        """Return all ids of a collection; empty where it does not exist."""
+        ...
+
+    def collections(self) -> set[str]:
+        """Return the names of all collections."""
+        ...
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection; an unknown one is no error."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+class Projection(Protocol):
+    """Vectors over the ledger: what the engine searches, what the indexer keeps true."""
+
+    def sync(self) -> int:
+        """Apply the dirty set to the index; return how many records were applied."""
+        ...
+
+    def nearest(
+        self,
+        partitions: Sequence[Partition],
+        kind: HitKind,
+        vector: Vectors,
+        k: int,
+        allowed: Sequence[str] | None = None,
+    ) -> tuple[Sequence[Nearest], IndexState]:
+        """Return the k nearest live records, best first, and where they were searched.
+
+        Records still in the dirty set are searched too, exactly. Falls back to SQL where the index fails.
+
+        Args:
+            partitions: Where to look.
+            kind: memory or block.
+            vector: A unit vector, shape (dimension,).
+            k: How many.
+            allowed: Only these records; a planner chooses exact search or over-fetching.
+        """
+        ...
+
+    def verify(self) -> tuple[int, tuple[Mismatch, ...]]:
+        """Compare the index with the ledger by ids and by hits; return vectors compared and differences."""
+        ...
+
+    def rebuild(self) -> int:
+        """Make the index anew from the ledger's vectors; return how many were written."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed piece of background work."""
+
+    job_id: int
+    kind: str
+    partition: Partition
+    attempts: int
+    fence: int
+    """Grows with every claim: who holds an older one has lost the job."""
+
+
+class JobQueue(Protocol):
+    """A durable queue: at most one open job per kind and partition."""
+
+    def enqueue(self, kind: str, partition: Partition) -> None:
+        """Add a job unless one waits already."""
+        ...
+
+    def claim(self, kind: str, owner: str, lease_seconds: float) -> Job | None:
+        """Take the oldest job that nobody holds, or whose lease ran out."""
+        ...
+
+    def finish(self, job: Job, outcome: Literal["done", "retry", "dead"], reason: str = "") -> bool:
+        """Close a job; false where the fence says that another worker has it now."""
+        ...

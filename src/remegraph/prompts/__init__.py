@@ -1,0 +1,1 @@
+"""Every prompt is a file here; this is the strict loader."""

@@ -1,0 +1,1 @@
+"""Pure decisions: what counts as found, covered, twice, in conflict, near."""

@@ -1,0 +1,296 @@
+"""The ledger's schema: one set of tables for SQLite and PostgreSQL.
+
+Times are integer microseconds since the epoch (UTC) with the original offset in seconds beside them.
+Records that may hold any text (NUL, lone surrogates) are ASCII-escaped JSON in TEXT, never jsonb.
+Columns beside a body are copies for finding rows; the body is what is read back.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_Big = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers only INTEGER keys by itself
+
+
+def _partition(*, primary_key: bool = False) -> Column[int]:
+    return Column("partition_id", _Big, ForeignKey("partitions.id"), nullable=False, primary_key=primary_key)
+
+
+partitions = Table(
+    "partitions",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("user", Text),
+    Column("agent", Text),
+    Column("project", Text),
+    Column("key", Text, nullable=False, unique=True),  # JSON of the four: unique also where some are none
+    Column("last_seq", _Big, nullable=False, server_default="0"),  # seq of its newest message
+    Index(None, "tenant", "user"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("seq", _Big, nullable=False),
+    Column("message_id", Text, nullable=False),
+    Column("thread", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("time", _Big, nullable=False),
+    Column("recorded_at", _Big, nullable=False),
+    Column("digest", Text, nullable=False),  # SHA-256 of the body: same id, same content?
+    Column("body", Text, nullable=False),
+    UniqueConstraint("partition_id", "message_id"),
+    UniqueConstraint("partition_id", "seq"),
+    Index(None, "partition_id", "thread", "seq"),
+    Index(None, "partition_id", "time"),
+)
+
+# Token counts of every record that full text can find; the FTS5 table (SQLite) or the tsvector
+# column (PostgreSQL) beside it finds the rows, these counts rank them.
+texts = Table(
+    "texts",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("kind", Text, nullable=False),
+    Column("record_id", Text, nullable=False),
+    Column("seq", _Big, nullable=False, server_default="0"),
+    Column("length", Integer, nullable=False),
+    Column("counts", Text, nullable=False),
+    UniqueConstraint("partition_id", "kind", "record_id"),
+    Index(None, "partition_id", "kind", "seq"),
+)
+
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("block_id", Text, nullable=False),
+    Column("day", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("thread", Text, nullable=False),
+    Column("first_seq", _Big, nullable=False),
+    Column("last_seq", _Big, nullable=False),
+    Column("start_time", _Big, nullable=False),
+    Column("start_offset", Integer, nullable=False),
+    Column("end_time", _Big, nullable=False),
+    Column("end_offset", Integer, nullable=False),
+    UniqueConstraint("partition_id", "block_id"),
+    UniqueConstraint("partition_id", "day", "number"),
+    Index(None, "partition_id", "thread", "last_seq"),
+    Index(None, "partition_id", "start_time"),
+)
+
+summaries = Table(
+    "summaries",
+    metadata,
+    _partition(primary_key=True),
+    Column("block_id", Text, primary_key=True),
+    Column("start_time", _Big, nullable=False),
+    Column("end_time", _Big, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+topics = Table(
+    "topics",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("type", Text, nullable=False),
+    Column("target", Text, nullable=False),  # folded, for comparing
+    Column("target_name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    UniqueConstraint("partition_id", "type", "target"),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("memory_id", Text, nullable=False, unique=True),
+    Column("topic_id", _Big, ForeignKey("topics.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("layer", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("canonical_topic", Text, nullable=False),
+    Column("words", Text, nullable=False),  # digest of the folded content: finds a twin
+    Column("said_at", _Big, nullable=False),
+    Column("recorded_at", _Big, nullable=False),
+    Column("body", Text, nullable=False),
+    Index(None, "partition_id", "topic_id", "status"),
+    Index(None, "partition_id", "canonical_topic"),
+    Index(None, "partition_id", "words"),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("memory", _Big, ForeignKey("memories.id"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("recorded_at", _Big, nullable=False),
+    Column("operation_id", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+# Where the head version of a memory came from: many to many.
+memory_sources = Table(
+    "memory_sources",
+    metadata,
+    Column("memory", _Big, ForeignKey("memories.id"), primary_key=True),
+    Column("block_id", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),  # empty: the block as a whole
+    _partition(),  # of the block and its messages
+    Index(None, "partition_id", "block_id"),
+    Index(None, "partition_id", "message_id"),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("source_id", Text, ForeignKey("memories.memory_id"), primary_key=True),
+    Column("type", Text, primary_key=True),
+    Column("target_id", Text, ForeignKey("memories.memory_id"), primary_key=True),
+    _partition(),  # of the source
+    Column("reason", Text, nullable=False),
+    Column("recorded_at", _Big, nullable=False),
+    Index(None, "target_id"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("time", _Big, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("record_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("operation_id", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Index(None, "partition_id", "record_id"),
+    Index(None, "operation_id"),
+)
+
+# What makes "once" true for every commit, also for those that are no work on a block.
+operations = Table(
+    "operations",
+    metadata,
+    Column("operation_id", Text, primary_key=True),
+    Column("recorded_at", _Big, nullable=False),
+    Column("receipt", Text, nullable=False),
+)
+
+work = Table(
+    "work",
+    metadata,
+    _partition(primary_key=True),
+    Column("block_id", Text, primary_key=True),
+    Column("topic", Text, primary_key=True),
+    Column("recipe", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),  # JSON text: may quote a model
+    Column("attempts", Integer, nullable=False),
+    Index(None, "state", "partition_id"),
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    _partition(primary_key=True),
+    Column("message_id", Text, primary_key=True),
+    Column("call", Text, primary_key=True),  # JSON text of the call id
+    Column("tool", Text, nullable=False),  # JSON text of the name
+    Column("ok", Boolean),
+    Column("seconds", Float),
+    Column("time", _Big, nullable=False),
+    Column("body", Text, nullable=False),
+    Index(None, "partition_id", "tool", "time"),
+)
+
+embedders = Table(
+    "embedders",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("dimension", Integer, nullable=False),
+    Column("current", Boolean, nullable=False),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    _partition(primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("record_id", Text, primary_key=True),
+    Column("embedder_id", _Big, ForeignKey("embedders.id"), primary_key=True),
+    Column("text_digest", Text, nullable=False),  # of the text embedded: a change of status needs no new vector
+    Column("vector", LargeBinary, nullable=False),  # float32, little endian
+)
+
+# What changed since the index last looked; the indexer applies the current row and removes the mark
+# if `mark` is still the one it saw.
+dirty = Table(
+    "dirty",
+    metadata,
+    _partition(primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("record_id", Text, primary_key=True),
+    Column("mark", Text, nullable=False),  # a new uuid each time
+)
+
+# Which collection of the vector index holds a shelf (partition, kind) of an embedder.
+collections = Table(
+    "collections",
+    metadata,
+    _partition(primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("embedder_id", _Big, ForeignKey("embedders.id"), primary_key=True),
+    Column("name", Text, nullable=False),
+    Index(None, "name"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),  # waiting, running, done, dead
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", _Big, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("lease_until", _Big, nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index(None, "kind", "state", "due_at"),
+    Index(None, "partition_id", "kind"),
+)
