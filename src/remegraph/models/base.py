@@ -13,7 +13,7 @@ __all__ = ["AwareTime", "Json", "Record", "Text", "Token"]
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be text")  # noqa: TRY004 - pydantic turns ValueError into its own error
+        raise ValueError("must be text")
     return value
 
 
