@@ -14,7 +14,7 @@ import snowballstemmer
 
 from remegraph.language.scripts import CJK
 
-__all__ = ["estimate_tokens", "query_tokens", "token_counts", "tokenize"]
+__all__ = ["estimate_tokens", "query_tokens", "stop_words", "token_counts", "tokenize"]
 
 _LONGEST = 64
 _CHARACTERS_PER_LLM_TOKEN = 4
@@ -24,7 +24,7 @@ _UNSPACED = CJK + "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u
 # Vowel signs and accents are no letters to `re`, but a word goes on across them.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 _LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)+"
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)"
 _WORD = re.compile(rf"(?P<run>[{_UNSPACED}]+)|{_NUMBER}|{_LETTER}+(?:['\u2019]{_LETTER}+)*")
 _ASCII_WORD = re.compile(rf"{_NUMBER}|[a-z0-9]+(?:'[a-z0-9]+)*")
 _LATIN = re.compile("[a-z\u00df-\u024f]+")
@@ -47,7 +47,7 @@ def _stem(word: str) -> str:
 
 
 def _grams(run: str) -> Iterator[str]:
-    yield from run
+    yield from (character for character in run if character.isalnum())
     yield from (run[at : at + 2] for at in range(len(run) - 1))
 
 
@@ -64,9 +64,10 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
 def tokenize(text: str) -> list[str]:
     """Return the words of `text` as they are indexed, in order, with repeats.
 
-    Words are NFKC-normalised and casefolded, Latin ones lose accents and possessives and are stemmed (Snowball, English).
-    Runs of scripts without spaces (Chinese, Japanese, Korean, Thai, ...) become single characters and overlapping pairs.
-    A token holds letters, digits and their marks only - no space, NUL or lone surrogate - and at most 64 characters.
+    Words are NFKC-normalised and casefolded; Latin ones lose accents and possessives and are stemmed (Snowball,
+    English). Runs of scripts without spaces (Chinese, Japanese, Korean, Thai, ...) become single characters and
+    overlapping pairs. A token holds letters, digits and their marks only - no space, NUL or lone surrogate - and at
+    most 64 characters.
 
     Args:
         text: Any Python string.
@@ -81,7 +82,8 @@ def tokenize(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _stop_words() -> frozenset[str]:
+def stop_words() -> frozenset[str]:
+    """Return the English and Chinese words that say nothing about what a text is about, casefolded."""
     data = files("remegraph.language") / "data"
     listed = (data / name for name in ("stopwords_en.txt", "stopwords_zh.txt"))
     return frozenset(word for file in listed for word in file.read_text(encoding="utf-8").split())
@@ -93,7 +95,7 @@ def query_tokens(text: str) -> list[str]:
     Args:
         text: A question in any language. If it holds stop words only, all are kept.
     """
-    stop = _stop_words()
+    stop = stop_words()
     kept: list[str] = []
     for word, is_run in _words(text):
         if is_run:
@@ -111,8 +113,8 @@ def token_counts(text: str) -> dict[str, int]:
 def estimate_tokens(text: str) -> int:
     """Estimate how many tokens a language model reads in `text`.
 
-    One per Chinese, Japanese or Korean character, one per four other characters, rounded up: within about a fifth of the
-    usual byte-pair vocabularies on prose, and the same for every model.
+    One per Chinese, Japanese or Korean character and one per four others, rounded up: the rule of thumb for byte-pair
+    vocabularies on prose, the same for every model.
     """
     cjk = len(_CJK_CHARACTER.findall(text))
     return cjk - (cjk - len(text)) // _CHARACTERS_PER_LLM_TOKEN
