@@ -1,0 +1,1 @@
+"""Measurements of remegraph. They read data that is not part of it."""

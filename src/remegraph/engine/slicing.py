@@ -1,0 +1,157 @@
+"""Where a thread is cut into blocks (R2)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from remegraph.language.tokens import estimate_tokens
+from remegraph.models import Cut, StoredMessage
+from remegraph.ports import Tail
+from remegraph.settings import SlicingPolicy
+
+__all__ = ["cut"]
+
+_Messages = Sequence[StoredMessage]
+
+
+def cut(tail: Tail, policy: SlicingPolicy, *, close: bool = False) -> tuple[Cut, ...]:
+    """Cut the tail of a thread into blocks, oldest first.
+
+    A block ends where the policy's strategy sees a boundary before the next message. What comes after the last boundary
+    waits for more, so that cutting now and again later gives the same blocks as cutting once. A tool call and its
+    results are never divided: a call without result holds back what follows, and a block grows over its limit if need
+    be.
+
+    Args:
+        tail: The messages that no block holds yet, in the order of recording; their times may go backwards.
+        policy: Where to cut.
+        close: Whether the thread ends here, so that nothing waits.
+
+    Returns:
+        The blocks that are complete; they share messages only under strategy "length" with an overlap.
+    """
+    ends_before = _BOUNDARIES[policy.strategy]
+    cuts: list[Cut] = []
+    after = tail.after_seq
+    block = _OpenBlock(_shared(tail.overlap, policy))
+    for unit, whole in _units(tail.messages, close):
+        if block.new and ends_before(block, unit, policy):
+            cuts.append(block.cut(tail.thread, after))
+            after = cuts[-1].last_seq
+            block = _OpenBlock(_shared(block.messages, policy))
+        if whole:
+            block.add(unit)
+    if close and block.new:
+        cuts.append(block.cut(tail.thread, after))
+    return tuple(cuts)
+
+
+class _OpenBlock:
+    """The block that is being filled, and what the boundaries ask of it."""
+
+    def __init__(self, shared: _Messages) -> None:
+        self.messages = list(shared)
+        self.tokens = sum(map(_tokens, shared))
+        self.new = 0
+        self.start = self.latest = datetime.min.replace(tzinfo=UTC)
+        self.task: str | None = None
+
+    def add(self, unit: _Messages) -> None:
+        if not self.new:
+            self.start = unit[0].time
+        # A late message is not the end of the talk: what follows it is no gap.
+        self.latest = max(self.latest, *(message.time for message in unit))
+        # A result belongs to the task of its call, whatever the host wrote on it.
+        self.task = next((message.task for message in reversed(unit) if message.role != "tool"), self.task)
+        self.messages.extend(unit)
+        self.tokens += sum(map(_tokens, unit))
+        self.new += len(unit)
+
+    def cut(self, thread: str, after: int) -> Cut:
+        return Cut(thread=thread, after_seq=after, first_seq=self.messages[0].seq, last_seq=self.messages[-1].seq)
+
+
+def _after_window(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+    return unit[0].time - block.start >= policy.window
+
+
+def _after_gap(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+    return unit[0].time - block.latest >= policy.gap
+
+
+def _after_task(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+    return unit[0].role != "tool" and block.task is not None and unit[0].task != block.task
+
+
+def _over_length(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+    messages = len(block.messages) + len(unit)
+    return messages > policy.max_messages or block.tokens + sum(map(_tokens, unit)) > policy.max_tokens
+
+
+def _at_any(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+    return any(ends(block, unit, policy) for ends in (_after_gap, _after_task, _over_length))
+
+
+_BOUNDARIES: Mapping[str, Callable[[_OpenBlock, _Messages, SlicingPolicy], bool]] = {
+    "combined": _at_any,
+    "window": _after_window,
+    "gap": _after_gap,
+    "task": _after_task,
+    "length": _over_length,
+}
+
+
+def _tokens(message: StoredMessage) -> int:
+    calls = (f"{call.name} {json.dumps(call.args)}" for call in message.tool_calls)
+    return estimate_tokens(message.text) + sum(map(estimate_tokens, calls))
+
+
+def _units(messages: _Messages, close: bool) -> Iterator[tuple[_Messages, bool]]:
+    """Yield what must stay together, in order: single messages, and calls up to their results.
+
+    Unless `close`, a call whose result is missing is the last; of it only the first message is certain: it may end the
+    block before it, but is not whole.
+    """
+    start = reach = 0
+    for at, last in enumerate(_last_needed(messages, close)):
+        reach = max(reach, last)
+        if reach == at:
+            yield messages[start : at + 1], True
+            start = at + 1
+    if start < len(messages):
+        yield messages[start : start + 1], False
+
+
+def _last_needed(messages: _Messages, close: bool) -> list[int]:
+    """Return for each message the index of the last one that it must not be cut from; past the end if yet to come.
+
+    A result answers the newest call of its id that waits for one: hosts use ids again.
+    """
+    last = list(range(len(messages)))
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    for at, message in enumerate(messages):
+        if message.role == "tool" and waiting[message.tool_call_id]:
+            last[waiting[message.tool_call_id].pop()] = at
+        for call in message.tool_calls:
+            waiting[call.call_id].append(at)
+    if not close:
+        for at in (at for calls in waiting.values() for at in calls):
+            last[at] = len(messages)
+    return last
+
+
+def _shared(messages: _Messages, policy: SlicingPolicy) -> _Messages:
+    """Return the end of the block before that the next block repeats, without results whose call is not in it."""
+    if policy.strategy != "length" or not policy.overlap:
+        return ()
+    shared = messages[-policy.overlap :]
+    called: set[str] = set()
+    start = 0
+    for at, message in enumerate(shared):
+        if message.role == "tool" and message.tool_call_id not in called:
+            start = at + 1
+        called.update(call.call_id for call in message.tool_calls)
+    return shared[start:]

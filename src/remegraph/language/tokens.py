@@ -1,0 +1,119 @@
+"""Words as they are indexed and asked for."""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+
+import snowballstemmer
+
+from remegraph.language.scripts import CJK
+
+__all__ = ["estimate_tokens", "query_tokens", "token_counts", "tokenize"]
+
+_LONGEST = 64
+_CHARACTERS_PER_LLM_TOKEN = 4
+
+# Thai, Lao, Tibetan, Myanmar and Khmer put no spaces between words either. Their digits and signs may come along.
+_UNSPACED = CJK + "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
+# Vowel signs and accents are no letters to `re`, but a word goes on across them.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)"
+_WORD = re.compile(rf"(?P<run>[{_UNSPACED}]+)|{_NUMBER}|{_LETTER}+(?:['\u2019]{_LETTER}+)*")
+_ASCII_WORD = re.compile(rf"{_NUMBER}|[a-z0-9]+(?:'[a-z0-9]+)*")
+_LATIN = re.compile("[a-z\u00df-\u024f]+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_CJK_CHARACTER = re.compile(f"[{CJK}]")
+
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = threading.Lock()
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    word = word.replace("\u2019", "'").removesuffix("'s").replace("'", "").replace(",", "")
+    if not _LATIN.fullmatch(word):
+        return word[:_LONGEST]
+    if not word.isascii():
+        word = _ACCENTS.sub("", unicodedata.normalize("NFKD", word))
+    with _stemming:  # the stemmer keeps the word that it works on in itself
+        return str(_stemmer.stemWord(word[:_LONGEST]))
+
+
+def _grams(run: str) -> Iterator[str]:
+    yield from (character for character in run if character.isalnum())
+    yield from (run[at : at + 2] for at in range(len(run) - 1))
+
+
+def _words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the normalised words of a text, and whether each is a run of a script without spaces."""
+    if text.isascii():
+        yield from ((word, False) for word in _ASCII_WORD.findall(text.lower()))
+        return
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    for match in _WORD.finditer(folded):
+        yield match.group(), match.lastgroup == "run"
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the words of `text` as they are indexed, in order, with repeats.
+
+    Words are NFKC-normalised and casefolded; Latin ones lose accents and possessives and are stemmed (Snowball,
+    English). Runs of scripts without spaces (Chinese, Japanese, Korean, Thai, ...) become single characters and
+    overlapping pairs. A token holds letters, digits and their marks only - no space, NUL or lone surrogate - and at
+    most 64 characters.
+
+    Args:
+        text: Any Python string.
+    """
+    tokens: list[str] = []
+    for word, is_run in _words(text):
+        if is_run:
+            tokens.extend(_grams(word))
+        else:
+            tokens.append(_stem(word))
+    return [token for token in tokens if token]
+
+
+@lru_cache(maxsize=1)
+def _stop_words() -> frozenset[str]:
+    data = files("remegraph.language") / "data"
+    listed = (data / name for name in ("stopwords_en.txt", "stopwords_zh.txt"))
+    return frozenset(word for file in listed for word in file.read_text(encoding="utf-8").split())
+
+
+def query_tokens(text: str) -> list[str]:
+    """Return the words to look for when `text` is asked: those of `tokenize`, without stop words, each once.
+
+    Args:
+        text: A question in any language. If it holds stop words only, all are kept.
+    """
+    stop = _stop_words()
+    kept: list[str] = []
+    for word, is_run in _words(text):
+        if is_run:
+            kept.extend(gram for gram in _grams(word) if gram not in stop)
+        elif word.replace("\u2019", "'") not in stop:
+            kept.append(_stem(word))
+    return [token for token in dict.fromkeys(kept) if token] or list(dict.fromkeys(tokenize(text)))
+
+
+def token_counts(text: str) -> dict[str, int]:
+    """Return how often `text` holds each of its tokens."""
+    return dict(Counter(tokenize(text)))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens a language model reads in `text`.
+
+    One per Chinese, Japanese or Korean character and one per four others, rounded up: the rule of thumb for byte-pair
+    vocabularies on prose, the same for every model.
+    """
+    cjk = len(_CJK_CHARACTER.findall(text))
+    return cjk - (cjk - len(text)) // _CHARACTERS_PER_LLM_TOKEN

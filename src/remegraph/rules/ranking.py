@@ -1,0 +1,157 @@
+"""Ranks what full text found: BM25 with the partition's own statistics, over records and over windows of messages.
+
+BM25 is that of S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations and
+Trends in Information Retrieval 3(4), 2009, section 3.4: a token counts `idf * tf * (k1 + 1) / (tf + K)` where
+`K = k1 * (1 - b + b * length / mean length)`, with the idf of Lucene, `log(1 + (N - df + 0.5) / (df + 0.5))`, which is
+never negative. The document frequency is exact: every record that holds a token is among the matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from remegraph.ports import Layout, TextMatch, TextMatches
+
+__all__ = ["Ranked", "bm25", "rank_messages"]
+
+_K1 = 0.9
+"""Saturation: how soon a repeated word stops counting. .9 and .4 are Lucene's usual values for short texts."""
+
+_B = 0.4
+"""Length normalisation, 0 (none) to 1 (full)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A message with its score."""
+
+    record_id: str
+    score: float
+    """0 to 1: the share of the highest score that any text could get for these words; sum of the contributions."""
+    contributions: dict[int, float]
+    """What each width of window adds."""
+
+
+def bm25(matches: TextMatches, tokens: Sequence[str]) -> dict[str, float]:
+    """Return the BM25 score of each match, 0 to 1, by record id.
+
+    The score is divided by what a text could get at most for these tokens, so that scores of partitions compare.
+
+    Args:
+        matches: All records of one partition that hold a token, with its statistics.
+        tokens: The tokens asked for; repeats count once.
+    """
+    tokens = tuple(dict.fromkeys(tokens))
+    counts = _count(matches.matches, tokens)
+    lengths = np.array([match.length for match in matches.matches], dtype=np.float64)
+    scores = _scores(counts, lengths, matches.total, matches.total_length / max(matches.total, 1))
+    return {match.record_id: float(score) for match, score in zip(matches.matches, scores, strict=True)}
+
+
+def rank_messages(
+    matches: TextMatches,
+    layout: Layout,
+    tokens: Sequence[str],
+    widths: Sequence[int] = (1, 3, 5),
+    *,
+    limit: int | None = None,
+) -> list[Ranked]:
+    """Rank messages by the windows of their thread that they stand in.
+
+    An answer often lacks the words of the question: they were said just before. So BM25 ranks windows of each width -
+    one around every message, cut off at the ends of its thread - and a message gets, of each width, the mean share of
+    the best window that holds it. All windows are composed here from one list of matches; none is stored.
+
+    Args:
+        matches: All messages of one partition that hold a token, with its statistics.
+        layout: All messages of the partition, in order of seq.
+        tokens: The tokens asked for; repeats count once.
+        widths: Odd window widths in messages.
+        limit: How many to return at most; all that score above 0 if None.
+
+    Returns:
+        The messages, best first; of equals the earlier one first.
+    """
+    tokens = tuple(dict.fromkeys(tokens))
+    found = [match for match in matches.matches if match.counts]
+    if not found or not tokens or not len(layout.seqs):
+        return []
+    order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
+    threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    columns = np.searchsorted(layout.seqs, [match.seq for match in found])
+    reach = max(widths) - 1  # two messages of one window are at most so far apart
+    held = places[columns]
+    near = _within(held, reach, len(order))
+    rows = np.searchsorted(near, held)
+    counts = np.zeros((len(near), len(tokens)))
+    counts[rows] = _count(found, tokens)
+
+    shares = np.zeros((len(widths), len(near)))
+    for number, width in enumerate(widths):
+        window_counts = _spread(counts, near, threads[near], width, np.add)
+        window_lengths = _spread(lengths, np.arange(len(order)), threads, width, np.add)
+        scores = _scores(window_counts, window_lengths[near], len(order), float(window_lengths.mean()))
+        shares[number] = _spread(scores, near, threads[near], width, np.maximum) / len(widths)
+    totals = shares.sum(axis=0)
+    columns = order[near]
+    best = np.lexsort((columns, -totals))
+    best = best[totals[best] > 0][:limit]
+    return [
+        Ranked(
+            record_id=layout.message_ids[columns[row]],
+            score=float(totals[row]),
+            contributions={width: float(share) for width, share in zip(widths, shares[:, row], strict=True)},
+        )
+        for row in best
+    ]
+
+
+def _count(matches: Sequence[TextMatch], tokens: Sequence[str]) -> NDArray[np.float64]:
+    """Return how often each match holds each token, shape (matches, tokens)."""
+    rows = [[match.counts.get(token, 0) for token in tokens] for match in matches]
+    return np.array(rows, dtype=np.float64).reshape(len(matches), len(tokens))
+
+
+def _scores(
+    counts: NDArray[np.float64], lengths: NDArray[np.float64], total: int, mean_length: float
+) -> NDArray[np.float64]:
+    """Return BM25 of each row of `counts`, as a share of its upper bound."""
+    frequency = np.count_nonzero(counts, axis=0)
+    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+    saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
+    return (counts / (counts + saturation[:, None])) @ idf / max(float(idf.sum()), 1e-9)
+
+
+def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:
+    """Return, sorted, the places 0 to total - 1 that are at most `reach` away from one of `places`."""
+    mask = np.zeros(total, dtype=bool)
+    for shift in range(-reach, reach + 1):
+        shifted = places + shift
+        mask[shifted[(shifted >= 0) & (shifted < total)]] = True
+    return np.flatnonzero(mask)
+
+
+def _spread(
+    values: NDArray[np.float64],
+    places: NDArray[np.int64],
+    threads: NDArray[np.int64],
+    width: int,
+    combine: np.ufunc,
+) -> NDArray[np.float64]:
+    """Combine each row with the rows of its thread that are at most `width // 2` places away."""
+    result = values.copy()
+    for shift in range(1, width // 2 + 1):
+        neighbours = (places[shift:] - places[:-shift] == shift) & (threads[shift:] == threads[:-shift])
+        left, right = np.flatnonzero(neighbours), np.flatnonzero(neighbours) + shift
+        result[right] = combine(result[right], values[left])
+        result[left] = combine(result[left], values[right])
+    return result
