@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up .venv (once; a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
 	@touch $@
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline

@@ -167,6 +167,15 @@ def test_a_call_without_a_result_waits_and_all_after_it() -> None:
     assert ranges(cut(tail, SlicingPolicy(), close=True)) == [(1, 1), (2, 2), (3, 3), (4, 4)]
 
 
+def test_what_waits_behind_an_open_call_does_not_count_as_its_unit() -> None:
+    """The result may never come; then the messages behind the call were never a part of it."""
+    policy = SlicingPolicy(max_messages=3)
+    tail = tail_of(said(1), call(2, "a"), said(3), said(4))
+
+    assert cut(tail, policy) == ()
+    assert ranges(cut(tail, policy, close=True)) == [(1, 3), (4, 4)]
+
+
 def test_a_call_id_that_is_used_again_is_another_call() -> None:
     """Some hosts number the calls of each turn from one."""
     turns = [said(1, 0), call(2, "1", minutes=1), result(3, "1", 2), call(4, "1", minutes=600), result(5, "1", 601)]

@@ -18,7 +18,7 @@ from remegraph.engine.metering import Meter
 from remegraph.engine.tasks import Thinker
 from remegraph.errors import RemegraphError
 
-__all__ = ["Think", "node"]
+__all__ = ["Body", "Think", "Update", "node"]
 
 S = TypeVar("S")
 

@@ -75,7 +75,7 @@ class Searcher:
         found: dict[tuple[Partition, str], dict[str, float]] = {}
         tokens = query_tokens(query)
         for matches in self._archive.match(partitions, kind, tokens) if tokens else ():
-            for record_id, score in bm25(matches, tokens, normalised=True).items():
+            for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score
         index: IndexState = "none"
         degraded: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from remegraph.models import (
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection
 
-__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker", "Verdict"]
+__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,17 @@ class ProposeTask:
     attempt: int
     block: Block
     messages: tuple[StoredMessage, ...]
-    similar: tuple[Memory, ...]
     reasons: tuple[str, ...]
     """What the reviser objected to in the last attempt."""
     language: Language
     now: datetime
     recipe: str
+    similar: tuple[Memory, ...] = ()
+    """The topic's memories most like the block."""
+
+    def with_similar(self, similar: tuple[Memory, ...]) -> ProposeTask:
+        """Return this task with the memories that were recalled for it."""
+        return replace(self, similar=similar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +89,6 @@ class ReviewTask:
     after: tuple[Memory, ...]
     flags: tuple[Objection, ...]
     language: Language
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the reviser says of one topic's attempt."""
-
-    attempt: int
-    objections: tuple[Objection, ...] = field(default=())
 
 
 class Thinker(Protocol):

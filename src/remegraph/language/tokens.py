@@ -14,7 +14,7 @@ import snowballstemmer
 
 from remegraph.language.scripts import CJK
 
-__all__ = ["estimate_tokens", "query_tokens", "token_counts", "tokenize"]
+__all__ = ["estimate_tokens", "query_tokens", "stop_words", "token_counts", "tokenize"]
 
 _LONGEST = 64
 _CHARACTERS_PER_LLM_TOKEN = 4
@@ -82,7 +82,8 @@ def tokenize(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _stop_words() -> frozenset[str]:
+def stop_words() -> frozenset[str]:
+    """Return the English and Chinese words that say nothing about what a text is about, casefolded."""
     data = files("remegraph.language") / "data"
     listed = (data / name for name in ("stopwords_en.txt", "stopwords_zh.txt"))
     return frozenset(word for file in listed for word in file.read_text(encoding="utf-8").split())
@@ -94,7 +95,7 @@ def query_tokens(text: str) -> list[str]:
     Args:
         text: A question in any language. If it holds stop words only, all are kept.
     """
-    stop = _stop_words()
+    stop = stop_words()
     kept: list[str] = []
     for word, is_run in _words(text):
         if is_run:
