@@ -103,7 +103,9 @@ def mark_dirty(connection: Connection, partition_id: int, kind: str, record_id: 
         record_id: Which.
         mark: A new id.
     """
-    statement = upsert(connection, dirty).values(partition_id=partition_id, kind=kind, record_id=record_id, mark=mark)
+    statement = upsert(connection.dialect.name, dirty).values(
+        partition_id=partition_id, kind=kind, record_id=record_id, mark=mark
+    )
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
@@ -357,7 +359,7 @@ class _Commit:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
         for link in self.changes.links:
-            statement = upsert(self.connection, links).values(
+            statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )
             if self.connection.execute(statement.on_conflict_do_nothing()).rowcount:
@@ -369,7 +371,7 @@ class _Commit:
             self._require_block(partition_id, summary.block_id)
             body = summary.to_json()
             values = {"start_time": micros(summary.start_time), "end_time": micros(summary.end_time), "body": body}
-            statement = upsert(self.connection, summaries).values(
+            statement = upsert(self.connection.dialect.name, summaries).values(
                 partition_id=partition_id, block_id=summary.block_id, **values
             )
             self.connection.execute(
@@ -393,7 +395,7 @@ class _Commit:
                 "time": micros(call.time),
                 "body": call.to_json(),
             }
-            statement = upsert(self.connection, tool_calls).values(
+            statement = upsert(self.connection.dialect.name, tool_calls).values(
                 partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
             )
             key = ["partition_id", "message_id", "call"]
@@ -404,7 +406,7 @@ class _Commit:
             partition_id = self.numbers[one.partition]
             self._require_block(partition_id, one.block_id)
             values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
-            statement = upsert(self.connection, work).values(
+            statement = upsert(self.connection.dialect.name, work).values(
                 partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
             )
             key = ["partition_id", "block_id", "topic", "recipe"]

@@ -11,8 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from sqlalchemy import Connection, TextClause, delete, func, insert, select, text
+from sqlalchemy import Connection, Insert, TextClause, delete, func, insert, select, text
 
 from remegraph.models import HitKind
 from remegraph.ports import TextMatch
@@ -31,15 +32,19 @@ _PG_INSERT = text(
     "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, terms) VALUES"
     " (:partition_id, :kind, :record_id, :seq, :length, :counts, array_to_tsvector(CAST(:terms AS text[])))"
 )
+_NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
 _FTS_INSERT = text("INSERT INTO texts_fts (rowid, terms) VALUES (:id, :terms)")
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
-_SELECT = "SELECT record_id, seq, length, counts FROM texts"
+# CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
 _FTS_MATCH = text(
-    f"{_SELECT} JOIN texts_fts ON texts_fts.rowid = texts.id"
+    "SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid"
     " WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind"
 )
-_PG_MATCH = text(f"{_SELECT} WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind")
+_PG_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts"
+    " WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) 
     ]
     terms = [_terms(shelf, entry.counts) for entry in entries]
     if connection.dialect.name == "sqlite":
-        newest = connection.execute(select(func.coalesce(func.max(texts.c.id), 0))).scalar_one()
+        newest = connection.execute(_NEWEST).scalar_one()
         numbers = range(newest + 1, newest + 1 + len(rows))
         connection.execute(insert(texts), [{**row, "id": number} for row, number in zip(rows, numbers, strict=True)])
         indexed = zip(numbers, terms, strict=True)
@@ -134,13 +139,16 @@ def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> t
 
 
 def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:
-    statement = upsert(connection, totals).values(**shelf.values, records=records, tokens=tokens)
+    connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, "records": records, "tokens": tokens})
+
+
+@cache
+def _add_to_totals(dialect: str) -> Insert:
+    statement = upsert(dialect, totals)
     added = statement.excluded
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind"],
-            set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
-        )
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
     )
 
 
