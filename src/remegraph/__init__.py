@@ -1,5 +1,73 @@
-"""remegraph: the memory layer for LangGraph and LangChain agents."""
+"""remegraph: the memory layer for LangGraph and LangChain agents.
 
-from __future__ import annotations
+Every memory can be traced to the words that it came from, says when it will be forgotten, and survives a crash.
+"""
 
-__all__: list[str] = []
+from remegraph.errors import (
+    BudgetExceededError,
+    CancelledError,
+    ClosedError,
+    ConflictError,
+    DimensionError,
+    EmbedderMismatchError,
+    FileFormatError,
+    IndexOwnedError,
+    InputError,
+    InvalidAnswerError,
+    MessageChangedError,
+    MessageError,
+    MissingExtraError,
+    ModelError,
+    ModelUnavailableError,
+    NaiveTimeError,
+    NotFoundError,
+    RemegraphError,
+    SchemaTooNewError,
+    ScopeError,
+    SetupError,
+    VectorIndexError,
+)
+from remegraph.kit import MemoryKit
+from remegraph.models import Budget, Hit, Memory, Message, Partition, Recall, Scope, SummaryReport, ToolCall, Topic, Trace
+from remegraph.settings import RecallPolicy, Settings, SlicingPolicy, SummaryPolicy
+
+__all__ = [
+    "Budget",
+    "BudgetExceededError",
+    "CancelledError",
+    "ClosedError",
+    "ConflictError",
+    "DimensionError",
+    "EmbedderMismatchError",
+    "FileFormatError",
+    "Hit",
+    "IndexOwnedError",
+    "InputError",
+    "InvalidAnswerError",
+    "Memory",
+    "MemoryKit",
+    "Message",
+    "MessageChangedError",
+    "MessageError",
+    "MissingExtraError",
+    "ModelError",
+    "ModelUnavailableError",
+    "NaiveTimeError",
+    "NotFoundError",
+    "Partition",
+    "Recall",
+    "RecallPolicy",
+    "RemegraphError",
+    "SchemaTooNewError",
+    "Scope",
+    "ScopeError",
+    "Settings",
+    "SetupError",
+    "SlicingPolicy",
+    "SummaryPolicy",
+    "SummaryReport",
+    "ToolCall",
+    "Topic",
+    "Trace",
+    "VectorIndexError",
+]

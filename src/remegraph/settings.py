@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +15,14 @@ __all__ = ["RecallPolicy", "Settings", "SlicingPolicy", "SummaryPolicy"]
 
 class _Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def evolve(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed, validated again.
+
+        Args:
+            changes: New values by field name.
+        """
+        return type(self).model_validate({**dict(self), **changes})
 
 
 class SlicingPolicy(_Policy):

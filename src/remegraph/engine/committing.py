@@ -34,10 +34,10 @@ def change_set(
     proposals: Mapping[str, Proposal],
     objections: Sequence[Objection],
     refused: Sequence[str],
+    failure: str | None,
     policy: SummaryPolicy,
     actor: str,
     now: datetime,
-    redo: bool,
 ) -> ChangeSet:
     """Return everything that a block teaches, as one change.
 
@@ -49,10 +49,10 @@ def change_set(
         proposals: The newest proposal of each topic, by topic key.
         objections: What the reviser still says of them.
         refused: Topic keys that a model named and may not use.
+        failure: Why the digest is not a model's, or empty; none where it stood already and only topics were redone.
         policy: Names the recipe.
         actor: Who thought.
         now: The time of the commit.
-        redo: Whether only failed topics were tried again: the digest is recorded already.
     """
     settled = {
         key: settle(proposal, [item for item in objections if item.topic == key]) for key, proposal in proposals.items()
@@ -64,12 +64,14 @@ def change_set(
             orphans.setdefault(item.topic, []).append(f"{item.kind}: {item.reason}")
     for key, reasons in orphans.items():
         work.append(_work(block, key, policy.recipe, Settled((), (), "review", "; ".join(reasons)), 0))
-    if not redo:
-        reason = f"topics refused: {', '.join(refused)}" if refused else ""
-        work.insert(0, _work(block, "", policy.recipe, Settled((), (), "done", reason), 1))
-    attempts = [(key, proposal.attempt) for key, proposal in proposals.items()]
+    if failure is not None:
+        reason = failure or (f"topics refused: {', '.join(refused)}" if refused else "")
+        digest = Settled((), (), "failed" if failure else "done", reason)
+        work.insert(0, _work(block, "", policy.recipe, digest, 1))
+    redo = failure is None
+    outcome = [(each.topic, each.state, each.attempts) for each in work]
     return ChangeSet(
-        operation_id=operation_id(block.partition.to_json(), block.block_id, policy.recipe, redo, attempts, now if redo else ""),
+        operation_id=operation_id(block.partition.to_json(), block.block_id, policy.recipe, outcome, now if redo else ""),
         actor=f"{scope.agent or 'summarizer'}/{actor}",
         recorded_at=now,
         shelves=tuple(proposal.shelf for key, proposal in proposals.items() if settled[key].changes),

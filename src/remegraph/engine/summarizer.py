@@ -30,7 +30,7 @@ from remegraph.engine.search import Searcher
 from remegraph.engine.slicing import cut
 from remegraph.engine.subagents import ProposalKey, build_subagent
 from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, Thinker
-from remegraph.errors import ConflictError, ModelUnavailableError
+from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
 from remegraph.models import Block, BlockSummary, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Archive, Clock
@@ -84,6 +84,7 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
     refused: tuple[str, ...]
+    digest_failure: str
     proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
     standing: tuple[Objection, ...]
     """What the reviser says of the newest attempts."""
@@ -165,16 +166,27 @@ class _Steps:
         allowed = shelves_for(scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy)
         known = self._archive.summaries([block.partition], ids=[block.block_id])
         redo = state["redo"]
-        if redo is not None and known:
+        if redo is not None and redo.topics and known:
             topics, refused = resolve(redo.topics, allowed, where, self._policy)
             return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
         language = language_of("\n".join(message.text for message in messages))
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
-        worth_it = attention(messages) >= self._policy.attention
-        digest: Digest = yield Think(self._thinker if worth_it else self._plain, "digest", task, state["meter"])
-        keys = digest.topics if worth_it else ()
-        topics, refused = resolve(keys, allowed, where, self._policy)
-        return {"summary": digest.summary, "topics": topics, "allowed": allowed, "refused": refused}
+        failure = ""
+        if attention(messages) < self._policy.attention:
+            digest = self._plain.digest(task, state["meter"]).without_topics()
+        else:
+            try:
+                digest = yield Think(self._thinker, "digest", task, state["meter"])
+            except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
+                digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
+        topics, refused = resolve(digest.topics, allowed, where, self._policy)
+        return {
+            "summary": digest.summary,
+            "topics": topics,
+            "allowed": allowed,
+            "refused": refused,
+            "digest_failure": failure,
+        }
 
     def after_digest(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the block to each of its topics; to the commit where there is none."""
@@ -217,10 +229,10 @@ class _Steps:
             proposals=newest,
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
+            failure=state.get("digest_failure"),
             policy=self._policy,
             actor=self._thinker.name,
             now=self._clock(),
-            redo=state["redo"] is not None,
         )
         try:
             return {"receipt": self._archive.commit(changes), "again": {}}

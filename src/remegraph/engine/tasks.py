@@ -43,6 +43,10 @@ class Digest:
     summary: BlockSummary
     topics: tuple[str, ...]
 
+    def without_topics(self) -> Digest:
+        """Return the index entry alone."""
+        return replace(self, topics=())
+
 
 @dataclass(frozen=True, slots=True)
 class ProposeTask:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from remegraph.errors import DimensionError, MissingExtraError, ModelUnavailableError, SetupError
 from remegraph.language.embedding import HashedEmbedder
 
+from langchain_core.embeddings import Embeddings
+
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
     from remegraph.ports import Embedder, Vectors
 
-__all__ = ["LangChainEmbedder", "chat_model", "embedder"]
+__all__ = ["LangChainEmbedder", "as_chat_model", "as_embedder"]
 
 _OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
@@ -77,60 +78,71 @@ class LangChainEmbedder:
         return unit
 
 
-def chat_model(name: str, timeout: float) -> BaseChatModel:
-    """Return the chat model `provider:model`.
+def as_chat_model(model: BaseChatModel | str | None, timeout: float) -> BaseChatModel | None:
+    """Return a chat model as it is, or made from its name `provider:model`; none stays none.
 
     Args:
-        name: Provider and model, as of LangChain.
-        timeout: Seconds that a call may take.
+        model: The model, its name, or none.
+        timeout: Seconds that a call may take, for models made here.
 
     Raises:
         MissingExtraError: The provider's package is not installed.
         SetupError: There is no such provider.
     """
-    provider, _, model = name.partition(":")
+    if not isinstance(model, str):
+        return model
+    provider, _, name = model.partition(":")
     if provider == "openai":
-        made: BaseChatModel = _member("langchain_openai", "ChatOpenAI", "openai")(
-            model=model, timeout=timeout, max_retries=0
+        return cast(
+            "BaseChatModel",
+            _member("langchain_openai", "ChatOpenAI", "openai")(model=name, timeout=timeout, max_retries=0),
         )
-        return made
+    make = _member("langchain.chat_models", "init_chat_model", "langchain")
     try:
-        made = _member("langchain.chat_models", "init_chat_model", "langchain")(name, timeout=timeout, max_retries=0)
+        return cast("BaseChatModel", make(model, timeout=timeout, max_retries=0))
     except ImportError as error:
-        raise MissingExtraError(
-            f"The package of model provider {provider!r} is not installed.", f"Install it: {error}"
-        ) from error
+        raise MissingExtraError(f"The package of {provider!r} is not installed.", f"Install it ({error}).") from error
     except ValueError as error:
-        raise SetupError(f"There is no chat model {name!r}.", "Write it as provider:model, e.g. openai:gpt-5-mini.") from error
-    return made
+        raise SetupError(f"There is no chat model {model!r}.", "Write provider:model, as in openai:gpt-5-mini.") from error
 
 
-def embedder(name: str | None) -> Embedder:
-    """Return the embedder `provider:model`; hashed n-grams where none is named.
+def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
+    """Return an embedder as it is, over LangChain `Embeddings`, or made from its name; hashed n-grams for none.
+
+    Args:
+        embedder: The embedder, LangChain `Embeddings`, a name `provider:model`, or none.
 
     Raises:
         MissingExtraError: The provider's package is not installed.
         SetupError: There is no such provider.
     """
-    if name is None:
+    if embedder is None:
         return HashedEmbedder()
+    if isinstance(embedder, str):
+        return _named(embedder)
+    if hasattr(embedder, "embed_documents"):
+        return LangChainEmbedder(cast("Embeddings", embedder))
+    return cast("Embedder", embedder)
+
+
+def _named(name: str) -> Embedder:
     provider, _, model = name.partition(":")
+    if provider == "hashed":
+        return HashedEmbedder()
     if provider == "openai":
         made = _member("langchain_openai", "OpenAIEmbeddings", "openai")(model=model)
         return LangChainEmbedder(made, name=name, dimension=_OPENAI_DIMENSIONS.get(model))
     if provider == "fastembed":
         return LangChainEmbedder(_FastEmbed(model), name=name)
-    if provider == "hashed":
-        return HashedEmbedder()
+    make = _member("langchain.embeddings", "init_embeddings", "langchain")
     try:
-        made = _member("langchain.embeddings", "init_embeddings", "langchain")(name)
+        return LangChainEmbedder(make(name), name=name)
     except (ImportError, ValueError) as error:
-        raise SetupError(f"There is no embedder {name!r}.", f"Write it as provider:model. ({error})") from error
-    return LangChainEmbedder(made, name=name)
+        raise SetupError(f"There is no embedder {name!r}.", f"Write provider:model ({error}).") from error
 
 
-class _FastEmbed:
-    """The part of LangChain's `Embeddings` that we use, over fastembed; fetches its model on first use."""
+class _FastEmbed(Embeddings):
+    """LangChain's `Embeddings` over fastembed, which fetches its model on first use."""
 
     def __init__(self, model: str) -> None:
         self._model = _member("fastembed", "TextEmbedding", "fastembed")(model)

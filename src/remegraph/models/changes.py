@@ -105,6 +105,7 @@ class Receipt(Record):
     operation_id: str = Field(description="The operation.")
     replayed: bool = Field(description="True where it had been committed before, and nothing was done now.")
     memory_ids: tuple[str, ...] = Field(default=(), description="The memories that have a new version.")
+    created: int = Field(default=0, ge=0, description="How many of them are new.")
 
 
 class Event(Record):

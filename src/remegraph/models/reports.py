@@ -63,6 +63,7 @@ class SummaryReport(Record):
     work: tuple[Work, ...] = Field(default=(), description="Work that failed or waits for a person.")
     objections: tuple[str, ...] = Field(default=(), description="What the reviser objected to.")
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
 
 

@@ -1,0 +1,107 @@
+"""`kit.admin`: health, proof and repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from remegraph.kit.parts import Parts
+from remegraph.models import Mismatch, Partition, Progress, Verification
+from remegraph.rules.quotes import find_quote
+from remegraph.settings import Settings
+
+__all__ = ["Admin"]
+
+Report = Callable[[Progress], None]
+
+
+class Admin:
+    """Looks at the whole home, across all scopes: for its operator, never for an agent.
+
+    Args:
+        parts: Gives the parts of an open kit.
+        settings: Its settings.
+    """
+
+    def __init__(self, parts: Callable[[], Parts], settings: Settings) -> None:
+        self._parts = parts
+        self._settings = settings
+
+    def verify(self, progress: Report | None = None) -> Verification:
+        """Prove that the ledger and its projections agree.
+
+        Every block resolves to messages, every memory to blocks and to words that stand in a message,
+        the index holds what the ledger holds, and every vector finds itself.
+
+        Args:
+            progress: Told after each partition.
+        """
+        parts = self._parts()
+        partitions = parts.archive.partitions()
+        counts = {"messages": 0, "blocks": 0, "memories": 0}
+        differences: list[Mismatch] = []
+        for number, partition in enumerate(partitions, start=1):
+            differences.extend(self._verify_partition(partition, counts))
+            if progress:
+                progress(Progress(stage="verify", done=number, total=len(partitions)))
+        vectors, mismatches = parts.projection.verify()
+        return Verification(**counts, vectors=vectors, differences=(*differences, *mismatches))
+
+    def rebuild(self, progress: Report | None = None) -> int:
+        """Make the vector index anew from the ledger; return how many vectors were written.
+
+        Args:
+            progress: Told after each batch.
+        """
+        return self._parts().projection.rebuild(progress=_steps("rebuild", progress))
+
+    def reindex(self, progress: Report | None = None) -> int:
+        """Embed everything with the embedder of this kit, then make it the current one; resumes where it stopped.
+
+        Args:
+            progress: Told after each batch.
+        """
+        return self._parts().projection.reindex(progress=_steps("reindex", progress))
+
+    def stats(self) -> Mapping[str, int | str]:
+        """Return row counts by table, and what the kit works with."""
+        parts = self._parts()
+        return {
+            **parts.archive.counts(),
+            "model": parts.thinker.name,
+            "embedder": parts.projection.embedder.name,
+            "index": "chroma" if parts.projection.owns_index else "sql",
+            "home": str(self._settings.home.expanduser()),
+        }
+
+    def _verify_partition(self, partition: Partition, counts: dict[str, int]) -> list[Mismatch]:
+        archive = self._parts().archive
+        found: list[Mismatch] = []
+        messages = {message.message_id: message for message in archive.messages([partition])}
+        blocks = archive.blocks([partition])
+        memories = archive.memories([partition])
+        counts["messages"] += len(messages)
+        counts["blocks"] += len(blocks)
+        counts["memories"] += len(memories)
+        places = {(message.thread, message.seq) for message in messages.values()}
+        for block in blocks:
+            if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places:
+                found.append(Mismatch(where="blocks", record_id=block.block_id, problem="its messages are missing"))
+        team = [other for other in archive.partitions() if other.tenant == partition.tenant and partition.user is None]
+        for memory in memories:
+            missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
+            elsewhere = {each.message_id: each for each in archive.messages(team, ids=missing)} if missing else {}
+            for item in memory.evidence:
+                source = messages.get(item.message_id) or elsewhere.get(item.message_id)
+                if source is None or find_quote(item.quote, source.text) is None:
+                    found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
+        return found
+
+
+def _steps(stage: str, progress: Report | None) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+
+    def step(done: int, total: int) -> None:
+        progress(Progress(stage=stage, done=done, total=total))
+
+    return step

@@ -1,0 +1,69 @@
+"""What the kit's verbs have in common: async twins, and checks at the door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime, tzinfo
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from remegraph.errors import InputError, NaiveTimeError, ScopeError
+from remegraph.models import Scope
+
+__all__ = ["check_times", "required", "twin", "zone"]
+
+K = TypeVar("K")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def twin(verb: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P], Coroutine[Any, Any, T]]:
+    """Return the async twin of a verb that waits for the ledger only: the same code in a thread.
+
+    Args:
+        verb: The verb, as a method.
+    """
+
+    @wraps(verb)
+    async def run(self: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(verb, self, *args, **kwargs)
+
+    return run
+
+
+def required(scope: object) -> Scope:
+    """Return the scope.
+
+    Raises:
+        ScopeError: It is none.
+    """
+    if not isinstance(scope, Scope):
+        raise ScopeError(f"A scope is needed, not {type(scope).__name__}.")
+    return scope
+
+
+def zone(timezone: str | tzinfo | None) -> tzinfo | None:
+    """Return a time zone by name.
+
+    Raises:
+        InputError: There is no such zone.
+    """
+    if not isinstance(timezone, str):
+        return timezone
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise InputError(f"There is no time zone {timezone!r}.", "Use a name such as Asia/Shanghai.") from error
+
+
+def check_times(**times: datetime | None) -> None:
+    """Refuse times that do not say their zone.
+
+    Raises:
+        NaiveTimeError: One does not; it is named.
+    """
+    for name, value in times.items():
+        if value is not None and value.utcoffset() is None:
+            raise NaiveTimeError(f"{name} does not say its time zone.", "Give an aware datetime.")

@@ -1,0 +1,340 @@
+"""MemoryKit: messages in, blocks, topic memories, recall with evidence.
+
+Every verb has an async twin with an `a` before its name; both run the same code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+from uuid import uuid4
+
+from remegraph.errors import ClosedError, MessageError
+from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.kit.calling import required, twin, zone
+from remegraph.kit.reading import Reading
+from remegraph.models import AddReceipt, Budget, Memory, Scope, Shelf, SummaryReport
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+    from remegraph.engine.retriever import RetrievalAgent
+    from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
+    from remegraph.kit.admin import Admin
+    from remegraph.kit.parts import Parts
+    from remegraph.kit.summarizing import Cancel, Loop, OnProgress
+    from remegraph.ports import Clock, Embedder, NewId
+
+__all__ = ["FROM_SETTINGS", "MemoryKit"]
+
+
+class _FromSettings:
+    def __repr__(self) -> str:
+        return "FROM_SETTINGS"
+
+
+FROM_SETTINGS: Final = _FromSettings()
+"""Not given: take what the settings say."""
+
+
+class MemoryKit(Reading):
+    """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
+
+    def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
+        from remegraph.kit.admin import Admin
+
+        self.settings = settings
+        self.admin: Admin = Admin(self._open_parts, settings)
+        self._parts: Parts | None = parts
+        self._clock = clock
+        self._new_id = new_id
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        ledger_url: str | None = None,
+        chroma_url: str | None = None,
+        model: BaseChatModel | str | None | _FromSettings = FROM_SETTINGS,
+        embedder: Embedder | Embeddings | str | None | _FromSettings = FROM_SETTINGS,
+        clock: Clock | None = None,
+        new_id: NewId | None = None,
+        require_index: bool = False,
+        reindex: bool = False,
+    ) -> Self:
+        """Open a home, which is made where it is missing.
+
+        Args:
+            home: Folder of the ledger and the embedded index.
+            settings: All settings; read from the environment unless given.
+            ledger_url: SQLAlchemy URL of the ledger instead of SQLite in the home.
+            chroma_url: `http://host:port` of a Chroma server instead of the embedded index.
+            model: A chat model or `provider:model`; None: extractive mode, without a model.
+            embedder: An embedder, LangChain `Embeddings` or `provider:model`; None: hashed n-grams, offline.
+            clock: Tells the time instead of the system's clock.
+            new_id: Makes ids instead of uuid4.
+            require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
+            reindex: Accept another embedder than the recorded one; then call `admin.reindex()`.
+
+        Raises:
+            SetupError: Some part cannot be used. Nothing stays open.
+        """
+        from remegraph.kit.parts import open_parts
+        from remegraph.kit.providers import as_chat_model, as_embedder
+
+        given: dict[str, Any] = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
+        settings = settings or Settings.from_env()
+        settings = settings.evolve(**{name: value for name, value in given.items() if value is not None})
+        clock = clock or _system_clock
+        new_id = new_id or _uuid
+        chosen_model = settings.model if isinstance(model, _FromSettings) else model
+        chosen_embedder = settings.embedder if isinstance(embedder, _FromSettings) else embedder
+        parts = open_parts(
+            settings,
+            model=as_chat_model(chosen_model, settings.summary.timeout),
+            embedder=as_embedder(chosen_embedder),
+            clock=clock,
+            new_id=new_id,
+            require_index=require_index,
+            reindex=reindex,
+        )
+        return cls(parts, settings, clock, new_id)
+
+    @classmethod
+    async def aopen(cls, home: str | Path | None = None, **options: Any) -> Self:
+        """Open a home; see `open`."""
+        return await asyncio.to_thread(cls.open, home, **options)
+
+    def close(self) -> None:
+        """Give everything back. Closing twice is fine."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            parts.closing.close()
+
+    aclose = twin(close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    def add_messages(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        scope: Scope,
+        thread: str | None = None,
+        timezone: str | tzinfo | None = None,
+    ) -> AddReceipt:
+        """Record messages. Once this returns they are durable; no model and no embedder is called.
+
+        Args:
+            messages: Our messages, LangChain messages, mappings in the form of OpenAI or LangChain, or texts.
+            scope: Who speaks with the agent.
+            thread: The conversation of messages that do not name one.
+            timezone: Zone of times that do not name one.
+
+        Raises:
+            MessageError: A message cannot be recorded; none was.
+            MessageChangedError: An id is recorded with other content; none was recorded.
+            ScopeError: The scope is missing.
+        """
+        parts, now = self._open_parts(), self._clock()
+        partition = required(scope).partition()
+        read = to_messages(messages, thread=thread or "main", default_time=now, timezone=zone(timezone))
+        if not read:
+            raise MessageError("There are no messages.", "Give at least one.")
+        named = [each if each.message_id else each.evolve(message_id=self._new_id()) for each in read]
+        return parts.archive.add_messages(partition, named, now)
+
+    aadd_messages = twin(add_messages)
+
+    def summarize(
+        self,
+        *,
+        scope: Scope,
+        close: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Turn what is new into blocks, index entries and topic memories. Goes on where the last run stopped.
+
+        Args:
+            scope: Whose messages.
+            close: Whether the open tail of each thread, which more messages may still join, is a block too.
+            budget: Hard limits on calls and tokens.
+            progress: Told after each block.
+            cancel: Asked before each block.
+
+        Raises:
+            ModelUnavailableError: The model is down; what is not done stays pending.
+            BudgetExceededError: The budget is used up; likewise.
+            CancelledError: `cancel` said so; likewise.
+        """
+        return self._drive(self._summary_loop(scope, close, budget, progress, cancel))
+
+    async def asummarize(
+        self,
+        *,
+        scope: Scope,
+        close: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Turn what is new into memories; see `summarize`."""
+        return await self._adrive(self._summary_loop(scope, close, budget, progress, cancel))
+
+    def retry(
+        self,
+        *,
+        scope: Scope,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Try what failed once more, each topic alone; see `summarize`."""
+        return self._drive(self._redo_loop(scope, budget, progress, cancel))
+
+    async def aretry(
+        self,
+        *,
+        scope: Scope,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Try what failed once more; see `retry`."""
+        return await self._adrive(self._redo_loop(scope, budget, progress, cancel))
+
+    def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
+        """Summarise whatever waits, in every scope, oldest first: what a background worker does.
+
+        Args:
+            progress: Told after each block.
+            cancel: Asked before each block.
+
+        Raises:
+            ModelUnavailableError: The model is down; the job waits for the next call.
+        """
+        from remegraph.kit.draining import drain
+
+        return drain(self._open_parts(), self._new_id(), lambda scope: self.summarize(scope=scope, progress=progress, cancel=cancel))
+
+    adrain = twin(drain)
+
+    def remember_self(self, content: str, *, scope: Scope, importance: float = 0.9) -> Memory:
+        """State something that the agent knows of itself, for all its users. Stating it again changes nothing.
+
+        Args:
+            content: The statement.
+            scope: Names tenant and agent; its user and project do not matter.
+            importance: 0 to 1; .9 and more make it a core rule.
+        """
+        from remegraph.engine.explicit import remember
+        from remegraph.engine.routing import self_topic
+
+        parts = self._open_parts()
+        where = required(scope).partition().evolve(user=None, project=None)
+        memory = remember(
+            parts.archive,
+            self._clock,
+            self._new_id,
+            Shelf(partition=where, topic=self_topic()),
+            content,
+            actor=scope.agent or "operator",
+            recipe=self.settings.summary.recipe,
+            importance=importance,
+        )
+        parts.projection.sync()
+        return memory
+
+    aremember_self = twin(remember_self)
+
+    def register_agent(self, key: str, agent: RetrievalAgent) -> None:
+        """Let a custom Sub Agent retrieve from a topic, or from all topics of a type (R9).
+
+        Args:
+            key: Topic key `type:name`, or a type.
+            agent: Returns hits for a search.
+        """
+        self._open_parts().agents[key] = agent
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _open_parts(self) -> Parts:
+        if self._parts is None:
+            raise ClosedError("This kit is closed.")
+        return self._parts
+
+    def _summary_loop(
+        self, scope: Scope, close: bool, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
+    ) -> Loop:
+        from remegraph.kit.summarizing import summary_loop
+
+        recipe = self.settings.summary.recipe
+        return summary_loop(
+            self._open_parts(), required(scope), recipe, close=close, budget=budget, progress=progress, cancel=cancel
+        )
+
+    def _redo_loop(
+        self, scope: Scope, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
+    ) -> Loop:
+        from remegraph.kit.summarizing import redo_loop
+
+        recipe = self.settings.summary.recipe
+        return redo_loop(self._open_parts(), required(scope), recipe, budget=budget, progress=progress, cancel=cancel)
+
+    def _drive(self, loop: Loop) -> SummaryReport:
+        graph, config = self._open_parts().summarizer, self._config()
+        step = _advance(loop, None)
+        while not isinstance(step, SummaryReport):
+            step = _advance(loop, cast("BlockOutcome", graph.invoke(step, config)))
+        return step
+
+    async def _adrive(self, loop: Loop) -> SummaryReport:
+        graph, config = self._open_parts().summarizer, self._config()
+        step = await asyncio.to_thread(_advance, loop, None)
+        while not isinstance(step, SummaryReport):
+            outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+            step = await asyncio.to_thread(_advance, loop, outcome)
+        return step
+
+
+def _advance(loop: Loop, outcome: BlockOutcome | None) -> SummarizerInput | SummaryReport:
+    """Go on to the loop's next run or its report. (StopIteration must not cross into a thread's future.)"""
+    try:
+        return next(loop) if outcome is None else loop.send(outcome)
+    except StopIteration as end:
+        report: SummaryReport = end.value
+        return report
+
+
+def _system_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def _uuid() -> str:
+    return uuid4().hex

@@ -1,0 +1,287 @@
+"""The reading half of the kit: recall, trace, and lists. No model is called and nothing is written."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from remegraph.errors import InputError, NotFoundError
+from remegraph.kit.calling import check_times, required, twin
+from remegraph.models import (
+    BlockSummary,
+    Depth,
+    Memory,
+    Recall,
+    Scope,
+    Shelf,
+    Status,
+    StoredMessage,
+    ToolStats,
+    Trace,
+    Work,
+    WorkState,
+)
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.kit.parts import Parts
+
+__all__ = ["Reading"]
+
+
+class Reading(ABC):
+    """The verbs of the kit that only read."""
+
+    settings: Settings
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    def _config(self) -> RunnableConfig:
+        return {"max_concurrency": self.settings.summary.max_concurrency}
+
+    def recall(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        k: int | None = None,
+        depth: Depth = "memories",
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        topics: Sequence[str] | None = None,
+    ) -> Recall:
+        """Find what bears on a query. Calls no model and writes nothing.
+
+        Args:
+            query: A question, or any text.
+            scope: Who asks.
+            k: Hits of each kind; the policy's unless given.
+            depth: How far to expand: memories, then index entries (blocks), then raw messages.
+            time_start: Only what was said at this time or later.
+            time_end: Only what was said at this time or earlier.
+            topics: Only these topics, by key.
+
+        Raises:
+            InputError: The query is empty, k is not positive, or a time has no zone.
+        """
+        began = time.perf_counter()
+        parts = self._open_parts()
+        asked = self._recall_input(query, scope, k, depth, time_start, time_end, topics)
+        return _recall(asked, parts.retriever.invoke(asked, self._config()), began)
+
+    async def arecall(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        k: int | None = None,
+        depth: Depth = "memories",
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        topics: Sequence[str] | None = None,
+    ) -> Recall:
+        """Find what bears on a query; see `recall`."""
+        began = time.perf_counter()
+        parts = self._open_parts()
+        asked = self._recall_input(query, scope, k, depth, time_start, time_end, topics)
+        return _recall(asked, await parts.retriever.ainvoke(asked, self._config()), began)
+
+    def trace(self, memory_id: str, *, scope: Scope) -> Trace:
+        """Follow a memory down to the exact words that it came from.
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope sees no such memory.
+        """
+        from remegraph.kit.tracing import trace
+
+        return trace(self._open_parts().archive, memory_id, required(scope))
+
+    atrace = twin(trace)
+
+    def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
+        """Return the raw messages of a block.
+
+        Args:
+            block_id: Its label.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope has no such block.
+        """
+        archive = self._open_parts().archive
+        blocks = archive.blocks(archive.visible(required(scope)), ids=[block_id])
+        if not blocks:
+            raise NotFoundError(f"There is no block {block_id!r} here.")
+        own = blocks[0]  # the scope's own partition comes first
+        return archive.messages([own.partition], thread=own.thread, first_seq=own.first_seq, last_seq=own.last_seq)
+
+    aretrieve_block = twin(retrieve_block)
+
+    def retrieve_message(
+        self,
+        key_word: str | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        limit: int = 50,
+        *,
+        scope: Scope,
+    ) -> tuple[StoredMessage, ...]:
+        """Return raw messages that hold a literal text and were said in a time range.
+
+        Args:
+            key_word: Text that stands in the message; wildcards mean themselves.
+            time_start: Said at this time or later.
+            time_end: Said at this time or earlier.
+            limit: At most so many.
+            scope: Who asks.
+        """
+        archive = self._open_parts().archive
+        check_times(time_start=time_start, time_end=time_end)
+        return archive.messages(
+            archive.visible(required(scope)), key_word=key_word, time_start=time_start, time_end=time_end, limit=limit
+        )
+
+    aretrieve_message = twin(retrieve_message)
+
+    def time_match_memories(self, time_range: tuple[datetime, datetime], *, scope: Scope) -> tuple[StoredMessage, ...]:
+        """Return the raw messages of all blocks that a time range touches.
+
+        Args:
+            time_range: Start and end.
+            scope: Who asks.
+        """
+        archive = self._open_parts().archive
+        start, end = time_range
+        check_times(time_start=start, time_end=end)
+        blocks = archive.blocks(archive.visible(required(scope)), time_start=start, time_end=end)
+        found = {
+            (message.partition, message.seq): message
+            for block in blocks
+            for message in archive.messages(
+                [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+            )
+        }
+        return tuple(found.values())
+
+    atime_match_memories = twin(time_match_memories)
+
+    def topics(self, *, scope: Scope) -> tuple[Shelf, ...]:
+        """Return the topic index.
+
+        Args:
+            scope: Who asks.
+        """
+        archive = self._open_parts().archive
+        return archive.topics(archive.visible(required(scope)))
+
+    atopics = twin(topics)
+
+    def memories(
+        self, *, scope: Scope, topic: str | None = None, statuses: Sequence[Status] | None = None
+    ) -> tuple[Memory, ...]:
+        """Return memories in their head version, newest first.
+
+        Args:
+            scope: Who asks.
+            topic: Only of this topic, by key.
+            statuses: Only in these statuses; any unless given.
+        """
+        archive = self._open_parts().archive
+        partitions = archive.visible(required(scope))
+        asked = None
+        if topic is not None:
+            asked = [shelf.topic for shelf in archive.topics(partitions) if shelf.topic.key.casefold() == topic.casefold()]
+            if not asked:
+                return ()
+        return archive.memories(partitions, topics=asked, statuses=statuses)
+
+    amemories = twin(memories)
+
+    def blocks(self, *, scope: Scope) -> tuple[BlockSummary, ...]:
+        """Return the block index, oldest first.
+
+        Args:
+            scope: Who asks.
+        """
+        archive = self._open_parts().archive
+        return archive.summaries(archive.visible(required(scope)))
+
+    ablocks = twin(blocks)
+
+    def tool_stats(self, *, scope: Scope) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools that were called.
+
+        Args:
+            scope: Who asks.
+        """
+        archive = self._open_parts().archive
+        return archive.tool_stats(archive.visible(required(scope)))
+
+    atool_stats = twin(tool_stats)
+
+    def work(
+        self, *, scope: Scope, states: Sequence[WorkState] = ("pending", "failed", "review")
+    ) -> tuple[Work, ...]:
+        """Return work that is not simply done: pending blocks, failed topics, what a person should look at.
+
+        Args:
+            scope: Who asks.
+            states: The states wanted.
+        """
+        archive = self._open_parts().archive
+        return archive.work(archive.visible(required(scope)), states=states, recipe=self.settings.summary.recipe)
+
+    awork = twin(work)
+
+    def _recall_input(
+        self,
+        query: str,
+        scope: Scope,
+        k: int | None,
+        depth: Depth,
+        time_start: datetime | None,
+        time_end: datetime | None,
+        topics: Sequence[str] | None,
+    ) -> RecallInput:
+        if not isinstance(query, str) or not query.strip():
+            raise InputError("The query is empty.", "Ask something.")
+        if k is not None and k < 1:
+            raise InputError(f"k is {k}.", "Ask for at least one hit.")
+        check_times(time_start=time_start, time_end=time_end)
+        return {
+            "scope": required(scope),
+            "query": query,
+            "k": k or self.settings.recall.k,
+            "depth": depth,
+            "topics": None if topics is None else tuple(topics),
+            "time_start": time_start,
+            "time_end": time_end,
+        }
+
+
+def _recall(asked: RecallInput, found: Found, began: float) -> Recall:
+    return Recall(
+        query=asked["query"],
+        self_memories=found["self_memories"],
+        topics=found["routed"],
+        memories=found["memories"],
+        blocks=found["blocks"],
+        messages=found["messages"],
+        index=found["index"],
+        degraded=found["degraded"],
+        context=found["context"],
+        left_out=found["left_out"],
+        seconds=time.perf_counter() - began,
+    )

@@ -1,0 +1,288 @@
+"""The ledger as the engine sees it: `ports.Archive` over SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+from sqlalchemy import func, insert, select
+
+from remegraph.models import (
+    AddReceipt,
+    Block,
+    BlockSummary,
+    ChangeSet,
+    Cut,
+    Event,
+    HitKind,
+    Link,
+    Memory,
+    Message,
+    Partition,
+    Receipt,
+    Scope,
+    Shelf,
+    Status,
+    StoredMessage,
+    ToolStats,
+    Topic,
+    Work,
+    WorkState,
+)
+from remegraph.ports import Clock, Layout, NewId, Tail, TextMatches
+from remegraph.storage import blocks as block_rows
+from remegraph.storage import fulltext, jobs
+from remegraph.storage import memories as memory_rows
+from remegraph.storage import messages as message_rows
+from remegraph.storage.commit import add_event, commit
+from remegraph.storage.database import Database
+from remegraph.storage.interning import Interning
+from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
+from remegraph.storage.rows import digest, micros
+from remegraph.storage.tables import metadata
+from remegraph.storage.tables import work as work_table
+
+__all__ = ["SqlArchive"]
+
+
+class SqlArchive:
+    """The ledger over SQLite or PostgreSQL; see `ports.Archive` for what each method promises.
+
+    Safe to share between threads. Every read is one snapshot.
+
+    Args:
+        database: An open database.
+        clock: Tells when blocks are recorded and jobs are due.
+        new_id: Names operations and marks.
+    """
+
+    def __init__(self, database: Database, *, clock: Clock, new_id: NewId) -> None:
+        self.database = database
+        self.queue = jobs.SqlJobQueue(database, clock)
+        self._clock = clock
+        self._new_id = new_id
+        self._interning = Interning()
+        self._layouts = LayoutCache()
+
+    @classmethod
+    def open(cls, url: str, *, clock: Clock, new_id: NewId) -> Self:
+        """Open a ledger by its URL, and bring its schema up to date.
+
+        Args:
+            url: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+            clock: Tells the time.
+            new_id: Gives new ids.
+
+        Raises:
+            SetupError: The URL, the file or the server cannot be used.
+            SchemaTooNewError: A newer remegraph wrote it.
+        """
+        return cls(Database.open(url), clock=clock, new_id=new_id)
+
+    def visible(self, scope: Scope) -> tuple[Partition, ...]:
+        """Return the existing partitions that the scope may read, its own first."""
+        with self.database.read() as connection:
+            return self._interning.visible(connection, scope)
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Return all partitions."""
+        with self.database.read() as connection:
+            return self._interning.all(connection)
+
+    def add_messages(self, partition: Partition, messages: Sequence[Message], recorded_at: datetime) -> AddReceipt:
+        """Record messages durably and enqueue `summarize`, in one transaction."""
+        added = 0
+        if messages:
+            with self.database.write() as connection:
+                partition_id = self._interning.ensure(connection, [partition])[partition]
+                self.database.lock(connection, [partition_id])
+                added = message_rows.add(connection, partition_id, messages, recorded_at)
+                if added:
+                    jobs.enqueue(connection, "summarize", partition_id, micros(self._clock()))
+        ids = tuple(message.message_id for message in messages)
+        return AddReceipt(message_ids=ids, added=added, known=len(messages) - added)
+
+    def messages(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        key_word: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[StoredMessage, ...]:
+        """Return messages that meet all conditions, by partition and seq."""
+        wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return tuple(message_rows.read(connection, shelves, wanted, ids, limit))
+
+    def layout(self, partition: Partition) -> Layout:
+        """Return the partition's messages as columns (cached, extended by what is new)."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, [partition])
+            return self._layouts.get(connection, next(iter(shelves))) if shelves else EMPTY_LAYOUT
+
+    def tails(self, partition: Partition, overlap: int = 0) -> tuple[Tail, ...]:
+        """Return what no block holds yet, by thread."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, [partition])
+            return tuple(
+                tail
+                for partition_id, place in shelves.items()
+                for tail in block_rows.tails(connection, partition_id, place, overlap)
+            )
+
+    def add_blocks(self, partition: Partition, cuts: Sequence[Cut], recipe: str) -> tuple[Block, ...]:
+        """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out."""
+        now = micros(self._clock())
+        operation_id = self._new_id()
+        with self.database.write() as connection:
+            shelves = self._interning.known(connection, [partition])
+            self.database.lock(connection, shelves)
+            added: list[Block] = []
+            for partition_id in shelves:
+                added = block_rows.add(connection, partition_id, partition, cuts)
+                for block in added:
+                    connection.execute(
+                        insert(work_table).values(
+                            partition_id=partition_id,
+                            block_id=block.block_id,
+                            topic="",
+                            recipe=recipe,
+                            state="pending",
+                            reason=json.dumps(""),
+                            attempts=0,
+                        )
+                    )
+                    add_event(
+                        connection,
+                        partition_id=partition_id,
+                        time=now,
+                        actor="slicer",
+                        action="add_block",
+                        record_id=block.block_id,
+                        operation_id=operation_id,
+                        digest=digest(block.to_json()),
+                    )
+        return tuple(added)
+
+    def blocks(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        message_ids: Sequence[str] | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+    ) -> tuple[Block, ...]:
+        """Return blocks that meet all conditions, oldest first."""
+        wanted = block_rows.BlockFilter(thread, time_start, time_end)
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return block_rows.read(connection, shelves, wanted, ids, message_ids)
+
+    def summaries(
+        self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
+    ) -> tuple[BlockSummary, ...]:
+        """Return index entries, oldest first."""
+        with self.database.read() as connection:
+            return block_rows.read_summaries(connection, self._interning.known(connection, partitions), ids)
+
+    def topics(self, partitions: Sequence[Partition]) -> tuple[Shelf, ...]:
+        """Return the topic index, by partition, type and name."""
+        with self.database.read() as connection:
+            return memory_rows.read_topics(connection, self._interning.known(connection, partitions))
+
+    def memories(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        topics: Sequence[Topic] | None = None,
+        statuses: Sequence[Status] | None = None,
+        canonical_topics: Sequence[str] | None = None,
+        block_ids: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Memory, ...]:
+        """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
+        with self.database.read() as connection:
+            return memory_rows.read(
+                connection,
+                self._interning.known(connection, partitions),
+                ids=ids,
+                on=topics,
+                statuses=statuses,
+                canonical_topics=canonical_topics,
+                block_ids=block_ids,
+                limit=limit,
+            )
+
+    def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
+        """Return all versions of a memory, oldest first."""
+        with self.database.read() as connection:
+            return memory_rows.read_versions(connection, self._interning.known(connection, partitions), memory_id)
+
+    def links(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
+        """Return the links from or to these memories."""
+        with self.database.read() as connection:
+            return memory_rows.read_links(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def events(
+        self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """Return the journal, oldest first."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return memory_rows.read_events(connection, shelves, record_id, limit)
+
+    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name."""
+        with self.database.read() as connection:
+            return memory_rows.tool_stats(connection, self._interning.known(connection, partitions), tools)
+
+    def work(
+        self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
+    ) -> tuple[Work, ...]:
+        """Return work in these states, by partition, block and topic."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return memory_rows.read_work(connection, shelves, states, recipe)
+
+    def match(self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]) -> tuple[TextMatches, ...]:
+        """Return, for each partition, the records that hold at least one token. Live memories only."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return tuple(
+                TextMatches(partition, *fulltext.match(connection, fulltext.TextShelf(number, kind), tokens))
+                for number, partition in shelves.items()
+            )
+
+    def commit(self, changes: ChangeSet) -> Receipt:
+        """Apply a change set: all of it in one transaction, once."""
+        return commit(self.database, self._interning, self._new_id, changes)
+
+    def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
+        """Return row counts by table name; where partitions are named, of the tables whose rows have one."""
+        with self.database.read() as connection:
+            shelves = None if partitions is None else list(self._interning.known(connection, partitions))
+            counted: dict[str, int] = {}
+            for name, table in metadata.tables.items():
+                query = select(func.count()).select_from(table)
+                if shelves is not None:
+                    if "partition_id" not in table.c:
+                        continue
+                    query = query.where(table.c.partition_id.in_(shelves))
+                counted[name] = connection.execute(query).scalar_one()
+            return counted
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.database.close()

@@ -1,0 +1,431 @@
+"""The one door for change (DESIGN, invariant 3): a change set is checked again and applied whole, once, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.language.tokens import token_counts
+from remegraph.models import (
+    LIVE,
+    ChangeSet,
+    Memory,
+    MemoryChange,
+    Partition,
+    Receipt,
+    Status,
+    Topic,
+    may_move,
+)
+from remegraph.ports import NewId
+from remegraph.storage import evidence, fulltext
+from remegraph.storage.database import Database, upsert
+from remegraph.storage.interning import Interning, partition_of
+from remegraph.storage.rows import chunks, digest, micros
+from remegraph.storage.tables import (
+    blocks,
+    dirty,
+    events,
+    links,
+    memories,
+    messages,
+    operations,
+    partitions,
+    summaries,
+    tool_calls,
+    topics,
+    versions,
+    work,
+)
+
+__all__ = ["add_event", "commit", "mark_dirty"]
+
+_TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
+
+
+def commit(database: Database, interning: Interning, new_id: NewId, changes: ChangeSet) -> Receipt:
+    """Apply a change set in one transaction; see `Archive.commit`."""
+    named = _named(changes)
+    if not named and not changes.links:
+        return Receipt(operation_id=changes.operation_id, replayed=False)
+    with database.write() as connection:
+        numbers = interning.ensure(connection, named)
+        linking = _heads(connection, [link.source_id for link in changes.links])
+        touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
+        database.lock(connection, touched)
+        if touched and (receipt := _replayed(connection, touched[0], changes.operation_id)):
+            return receipt
+        referred = [change.memory.memory_id for change in changes.changes]
+        referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
+        referred += [other for change in changes.changes for other in change.memory.supersedes]
+        return _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
+
+
+def add_event(
+    connection: Connection,
+    *,
+    partition_id: int,
+    time: int,
+    actor: str,
+    action: str,
+    record_id: str,
+    operation_id: str,
+    version: int = 0,
+    digest: str = "",
+) -> None:
+    """Write a row of the journal."""
+    connection.execute(
+        insert(events).values(
+            partition_id=partition_id,
+            time=time,
+            actor=actor,
+            action=action,
+            record_id=record_id,
+            version=version,
+            operation_id=operation_id,
+            digest=digest,
+        )
+    )
+
+
+def mark_dirty(connection: Connection, partition_id: int, kind: str, record_id: str, mark: str) -> None:
+    """Tell the indexer that a record changed.
+
+    Args:
+        connection: A write transaction.
+        partition_id: Where it lives.
+        kind: memory or block.
+        record_id: Which.
+        mark: A new id.
+    """
+    statement = upsert(connection.dialect.name, dirty).values(
+        partition_id=partition_id, kind=kind, record_id=record_id, mark=mark
+    )
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    number: int
+    partition_id: int
+    partition: Partition
+    version: int
+    status: Status
+    body: str
+
+
+def _named(changes: ChangeSet) -> list[Partition]:
+    named = [shelf.partition for shelf in changes.shelves]
+    named += [change.memory.partition for change in changes.changes]
+    named += [summary.partition for summary in changes.summaries]
+    named += [call.partition for call in changes.tools]
+    named += [one.partition for one in changes.work]
+    return list(dict.fromkeys(named))
+
+
+def _heads(connection: Connection, memory_ids: Iterable[str]) -> dict[str, _Head]:
+    found: dict[str, _Head] = {}
+    query = select(memories, partitions.c.tenant, partitions.c.user, partitions.c.agent, partitions.c.project)
+    query = query.join(partitions, partitions.c.id == memories.c.partition_id)
+    for chunk in chunks(list(dict.fromkeys(memory_ids))):
+        for row in connection.execute(query.where(memories.c.memory_id.in_(chunk))):
+            found[row.memory_id] = _Head(row.id, row.partition_id, partition_of(row), row.version, row.status, row.body)
+    return found
+
+
+def _replayed(connection: Connection, partition_id: int, operation_id: str) -> Receipt | None:
+    here = (operations.c.partition_id == partition_id, operations.c.operation_id == operation_id)
+    stored = connection.execute(select(operations.c.receipt).where(*here)).scalar_one_or_none()
+    return None if stored is None else Receipt.from_json(stored).evolve(replayed=True)
+
+
+def _words(memory: Memory) -> str:
+    """Return a digest that two memories share if they say the same, case, spaces and final stop aside."""
+    return digest(" ".join(memory.content.casefold().split()).rstrip(".!\u3002\uff01"))
+
+
+def _indexed(memory: Memory) -> str:
+    return " ".join((memory.content, memory.when_to_use, *memory.tags))
+
+
+def _may_meet(one: Partition, other: Partition) -> bool:
+    """Return whether memories of two partitions may know of each other: one tenant, and not two persons."""
+    return one.tenant == other.tenant and (None in (one.user, other.user) or one.user == other.user)
+
+
+@dataclass(slots=True)
+class _Commit:
+    """One commit at work; everything it reads and writes is under the locks of the touched partitions."""
+
+    connection: Connection
+    new_id: NewId
+    changes: ChangeSet
+    numbers: dict[Partition, int]
+    heads: dict[str, _Head]
+    touched: Sequence[int]
+    now: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.now = micros(self.changes.recorded_at)
+
+    def apply(self) -> Receipt:
+        """Check and write everything; any error rolls the transaction back."""
+        self._check_work()
+        self._check_heads()
+        self._check_references()
+        shelves = self._ensure_topics()
+        written = [self._write(change, shelves) for change in self.changes.changes]
+        self._check_twins(written)
+        self._link()
+        self._summarise()
+        self._record_tools()
+        self._set_work()
+        receipt = Receipt(
+            operation_id=self.changes.operation_id,
+            replayed=False,
+            memory_ids=tuple(memory.memory_id for memory in written),
+        )
+        if self.touched:
+            self.connection.execute(
+                insert(operations).values(
+                    partition_id=self.touched[0],
+                    operation_id=receipt.operation_id,
+                    recorded_at=self.now,
+                    receipt=receipt.to_json(),
+                )
+            )
+        return receipt
+
+    def _check_work(self) -> None:
+        done = [
+            f"{one.block_id} {one.topic}".strip()
+            for one in self.changes.work
+            if self.connection.execute(
+                select(work.c.state).where(
+                    work.c.partition_id == self.numbers[one.partition],
+                    work.c.block_id == one.block_id,
+                    work.c.topic == one.topic,
+                    work.c.recipe == one.recipe,
+                    work.c.state == "done",
+                )
+            ).first()
+        ]
+        if done:
+            raise ConflictError(done, "This work is done already: take it off the list.")
+
+    def _check_heads(self) -> None:
+        ids = [change.memory.memory_id for change in self.changes.changes]
+        if len(set(ids)) != len(ids):
+            raise InputError("A change set changes one memory twice.", "Make one change of the two.")
+        stale: list[str] = []
+        for change in self.changes.changes:
+            memory, head = change.memory, self.heads.get(change.memory.memory_id)
+            if head is not None and head.partition != memory.partition and change.expected_version:
+                raise NotFoundError(f"There is no memory {memory.memory_id} here.")
+            if change.expected_version != (head.version if head else 0):
+                stale.append(memory.memory_id)
+            elif (head is not None and head.status in _TOMBSTONES) or (head is None and memory.status in _TOMBSTONES):
+                raise InputError(f"Memory {memory.memory_id} is {head.status if head else memory.status} for good.", "")
+            elif head is not None and not may_move(head.status, memory.status):
+                raise InputError(
+                    f"Memory {memory.memory_id} cannot go from {head.status} to {memory.status}.",
+                    "See remegraph.models.MOVES for the moves that are allowed.",
+                )
+        if stale:
+            raise ConflictError(stale)
+
+    def _check_references(self) -> None:
+        """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""
+        homes = {memory_id: head.partition for memory_id, head in self.heads.items()}
+        homes |= {change.memory.memory_id: change.memory.partition for change in self.changes.changes}
+        pairs = [(link.source_id, link.target_id) for link in self.changes.links]
+        pairs += [
+            (change.memory.memory_id, other) for change in self.changes.changes for other in change.memory.supersedes
+        ]
+        for mine, other in pairs:
+            if mine not in homes:
+                raise NotFoundError(f"There is no memory {mine} here.")
+            if other not in homes or not _may_meet(homes[mine], homes[other]):
+                raise NotFoundError(f"There is no memory {other} here.")
+        tenants = {partition.tenant for partition in self.numbers} | {homes[mine].tenant for mine, _ in pairs}
+        if len(tenants) > 1:
+            raise InputError("A change set names more than one tenant.", "Make one change set for each.")
+
+    def _ensure_topics(self) -> dict[tuple[Partition, str, str], int]:
+        wanted = [(shelf.partition, shelf.topic) for shelf in self.changes.shelves]
+        wanted += [(change.memory.partition, change.memory.topic) for change in self.changes.changes]
+        shelves: dict[tuple[Partition, str, str], int] = {}
+        for partition, topic in wanted:
+            key = (partition, topic.type, topic.target)
+            if key not in shelves:
+                shelves[key] = self._ensure_topic(self.numbers[partition], topic)
+        return shelves
+
+    def _ensure_topic(self, partition_id: int, topic: Topic) -> int:
+        here = (topics.c.partition_id == partition_id, topics.c.type == topic.type, topics.c.target == topic.target)
+        found = self.connection.execute(select(topics.c.id).where(*here)).scalar_one_or_none()
+        if found is not None:
+            return int(found)
+        number = self.connection.execute(
+            insert(topics)
+            .values(
+                partition_id=partition_id,
+                type=topic.type,
+                target=topic.target,
+                target_name=topic.target_name,
+                description=topic.description,
+            )
+            .returning(topics.c.id)
+        ).scalar_one()
+        self._event(partition_id, "create_topic", f"topic:{number}", body=topic.to_json())
+        return int(number)
+
+    def _write(self, change: MemoryChange, shelves: dict[tuple[Partition, str, str], int]) -> Memory:
+        memory = change.memory.evolve(version=change.expected_version + 1, recorded_at=self.changes.recorded_at)
+        partition_id = self.numbers[memory.partition]
+        head = self.heads.get(memory.memory_id)
+        before = Memory.from_json(head.body) if head else None
+        sources = evidence.check(self.connection, head.number if head else 0, partition_id, memory, before)
+        body = memory.to_json()
+        values: dict[str, Any] = {
+            "topic_id": shelves[memory.partition, memory.topic.type, memory.topic.target],
+            "version": memory.version,
+            "status": memory.status,
+            "layer": memory.layer,
+            "kind": memory.kind,
+            "canonical_topic": memory.canonical_topic,
+            "words": _words(memory),
+            "said_at": micros(memory.said_at),
+            "recorded_at": self.now,
+            "body": body,
+        }
+        if head is None:
+            statement = insert(memories).values(partition_id=partition_id, memory_id=memory.memory_id, **values)
+            number = self.connection.execute(statement.returning(memories.c.id)).scalar_one()
+        else:
+            number = head.number
+            self.connection.execute(update(memories).where(memories.c.id == number).values(**values))
+        self.connection.execute(
+            insert(versions).values(
+                memory=number,
+                version=memory.version,
+                recorded_at=self.now,
+                operation_id=self.changes.operation_id,
+                body=body,
+            )
+        )
+        evidence.replace(self.connection, number, sources)
+        self._index(
+            fulltext.TextShelf(partition_id, "memory"), memory.memory_id, _indexed(memory) if memory.live else None
+        )
+        self._event(partition_id, change.action, memory.memory_id, version=memory.version, body=body)
+        return memory
+
+    def _index(self, shelf: fulltext.TextShelf, record_id: str, indexed: str | None) -> None:
+        """Put a record in the full text index, or take it out; tell the vector index."""
+        fulltext.remove(self.connection, shelf, [record_id])
+        if indexed is not None:
+            fulltext.put(self.connection, shelf, [fulltext.TextEntry(record_id, token_counts(indexed))])
+        mark_dirty(self.connection, shelf.partition_id, shelf.kind, record_id, self.new_id())
+
+    def _check_twins(self, written: Sequence[Memory]) -> None:
+        """Refuse a second live memory with the same words on a shelf; seen after all writes, so of this set too."""
+        twins: set[str] = set()
+        for memory in written:
+            if not memory.live:
+                continue
+            mine = select(memories.c.topic_id).where(memories.c.memory_id == memory.memory_id).scalar_subquery()
+            others = select(memories.c.memory_id).where(
+                memories.c.partition_id == self.numbers[memory.partition],
+                memories.c.words == _words(memory),
+                memories.c.topic_id == mine,
+                memories.c.status.in_(sorted(LIVE)),
+                memories.c.memory_id != memory.memory_id,
+            )
+            twins.update(self.connection.execute(others).scalars())
+        if twins:
+            raise ConflictError(sorted(twins), "A memory with the same words is on the shelf: corroborate it instead.")
+
+    def _link(self) -> None:
+        homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
+        homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
+        for link in self.changes.links:
+            statement = upsert(self.connection.dialect.name, links).values(
+                **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
+            )
+            if self.connection.execute(statement.on_conflict_do_nothing()).rowcount:
+                self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
+
+    def _summarise(self) -> None:
+        for summary in self.changes.summaries:
+            partition_id = self.numbers[summary.partition]
+            self._require_block(partition_id, summary.block_id)
+            body = summary.to_json()
+            values = {"start_time": micros(summary.start_time), "end_time": micros(summary.end_time), "body": body}
+            statement = upsert(self.connection.dialect.name, summaries).values(
+                partition_id=partition_id, block_id=summary.block_id, **values
+            )
+            self.connection.execute(
+                statement.on_conflict_do_update(index_elements=["partition_id", "block_id"], set_=values)
+            )
+            shelf = fulltext.TextShelf(partition_id, "block")
+            self._index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
+            self._event(partition_id, "summarize", summary.block_id, body=body)
+
+    def _record_tools(self) -> None:
+        for call in self.changes.tools:
+            partition_id = self.numbers[call.partition]
+            self._require_block(partition_id, call.block_id)
+            here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
+            if self.connection.execute(select(messages.c.id).where(*here)).first() is None:
+                raise NotFoundError(f"There is no message {call.message_id} here.")
+            values = {
+                "tool": json.dumps(call.tool),
+                "ok": call.ok,
+                "seconds": call.seconds,
+                "time": micros(call.time),
+                "body": call.to_json(),
+            }
+            statement = upsert(self.connection.dialect.name, tool_calls).values(
+                partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
+            )
+            key = ["partition_id", "message_id", "call"]
+            self.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+    def _set_work(self) -> None:
+        for one in self.changes.work:
+            partition_id = self.numbers[one.partition]
+            self._require_block(partition_id, one.block_id)
+            values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
+            statement = upsert(self.connection.dialect.name, work).values(
+                partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
+            )
+            key = ["partition_id", "block_id", "topic", "recipe"]
+            self.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+    def _require_block(self, partition_id: int, block_id: str) -> None:
+        here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
+        if self.connection.execute(select(blocks.c.id).where(*here)).first() is None:
+            raise NotFoundError(f"There is no block {block_id} here.")
+
+    def _event(self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0) -> None:
+        add_event(
+            self.connection,
+            partition_id=partition_id,
+            time=self.now,
+            actor=self.changes.actor,
+            action=action,
+            record_id=record_id,
+            operation_id=self.changes.operation_id,
+            version=version,
+            digest=digest(body),
+        )

@@ -1,0 +1,170 @@
+"""Full text: the engine finds the rows that hold a token, stored counts say how often.
+
+Tokens are turned into plain terms of ASCII letters and digits, so that nothing a person writes is ever read as a query.
+The place (partition and kind) is one more term of each row, with an underscore that no token can have; whatever the
+index finds is read back through `texts`, by partition, kind and the exact tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import Connection, Insert, TextClause, delete, func, insert, select, text
+
+from remegraph.models import HitKind
+from remegraph.ports import TextMatch
+from remegraph.storage.database import upsert
+from remegraph.storage.rows import chunks
+from remegraph.storage.tables import texts, totals
+
+__all__ = ["TextEntry", "TextShelf", "match", "put", "remove"]
+
+_LONGEST_TOKEN = 24
+_LONGEST_HEX = 12  # in bytes of UTF-8
+_MOST_TERMS = 40_000  # a tsvector holds 1 MiB of terms, ours are 25 letters long at most
+_OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
+
+_PG_INSERT = text(
+    "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, terms) VALUES"
+    " (:partition_id, :kind, :record_id, :seq, :length, :counts, array_to_tsvector(CAST(:terms AS text[])))"
+)
+_NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
+_FTS_INSERT = text("INSERT INTO texts_fts (rowid, terms) VALUES (:id, :terms)")
+_FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
+
+# CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
+_FTS_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid"
+    " WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind"
+)
+_PG_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts"
+    " WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextShelf:
+    """Where texts are: the records of one kind in one partition."""
+
+    partition_id: int
+    kind: HitKind
+
+    @property
+    def values(self) -> dict[str, int | str]:
+        """As parameters of a statement."""
+        return {"partition_id": self.partition_id, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class TextEntry:
+    """The tokens of one record."""
+
+    record_id: str
+    counts: Mapping[str, int]
+    seq: int = 0
+
+
+def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) -> None:
+    """Index records that are not indexed yet."""
+    if not entries:
+        return
+    rows = [
+        {
+            **shelf.values,
+            "record_id": entry.record_id,
+            "seq": entry.seq,
+            "length": sum(entry.counts.values()),
+            "counts": json.dumps(entry.counts),
+        }
+        for entry in entries
+    ]
+    terms = [_terms(shelf, entry.counts) for entry in entries]
+    if connection.dialect.name == "sqlite":
+        newest = connection.execute(_NEWEST).scalar_one()
+        numbers = range(newest + 1, newest + 1 + len(rows))
+        connection.execute(insert(texts), [{**row, "id": number} for row, number in zip(rows, numbers, strict=True)])
+        indexed = zip(numbers, terms, strict=True)
+        connection.execute(_FTS_INSERT, [{"id": number, "terms": " ".join(words)} for number, words in indexed])
+    else:
+        connection.execute(_PG_INSERT, [{**row, "terms": words} for row, words in zip(rows, terms, strict=True)])
+    _count(connection, shelf, len(rows), sum(sum(entry.counts.values()) for entry in entries))
+
+
+def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) -> None:
+    """Take records out of the index; those that are not in it are no error."""
+    for chunk in chunks(record_ids):
+        here = (
+            texts.c.partition_id == shelf.partition_id,
+            texts.c.kind == shelf.kind,
+            texts.c.record_id.in_(chunk),
+        )
+        rows = connection.execute(select(texts.c.id, texts.c.length, texts.c.counts).where(*here)).all()
+        if not rows:
+            continue
+        if connection.dialect.name == "sqlite":  # a contentless table must be told what it holds
+            gone = [{"id": row.id, "terms": " ".join(_terms(shelf, json.loads(row.counts)))} for row in rows]
+            connection.execute(_FTS_DELETE, gone)
+        connection.execute(delete(texts).where(*here))
+        _count(connection, shelf, -len(rows), -sum(row.length for row in rows))
+
+
+def match(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[tuple[TextMatch, ...], int, int]:
+    """Return the records that hold at least one token, and how many records and tokens the shelf holds in all."""
+    wanted = dict.fromkeys(tokens)
+    matches: list[TextMatch] = []
+    if wanted:
+        query, statement = _query(connection, shelf, list(wanted))
+        for row in connection.execute(statement, {"query": query, **shelf.values}):
+            stored = json.loads(row.counts)
+            counts = {token: stored[token] for token in wanted if token in stored}
+            if counts:
+                matches.append(TextMatch(row.record_id, row.seq, row.length, counts))
+    here = (totals.c.partition_id == shelf.partition_id, totals.c.kind == shelf.kind)
+    total = connection.execute(select(totals.c.records, totals.c.tokens).where(*here)).one_or_none()
+    return tuple(matches), total.records if total else 0, total.tokens if total else 0
+
+
+def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[str, TextClause]:
+    terms = [*dict.fromkeys(map(_term, tokens)), _OVERFLOW]
+    if connection.dialect.name == "sqlite":
+        alternatives = " OR ".join(f'"{term}"' for term in terms)
+        return f'"{_place(shelf)}" AND ({alternatives})', _FTS_MATCH
+    alternatives = " | ".join(f"'{term}'" for term in terms)
+    return f"'{_place(shelf)}' & ({alternatives})", _PG_MATCH
+
+
+def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:
+    connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, "records": records, "tokens": tokens})
+
+
+@cache
+def _add_to_totals(dialect: str) -> Insert:
+    statement = upsert(dialect, totals)
+    added = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
+    )
+
+
+def _place(shelf: TextShelf) -> str:
+    return f"_{shelf.partition_id}_{shelf.kind}"
+
+
+def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
+    terms = sorted(set(map(_term, counts)))
+    overflow = [_OVERFLOW] if len(terms) > _MOST_TERMS else []
+    return [_place(shelf), *overflow, *terms[:_MOST_TERMS]]
+
+
+def _term(token: str) -> str:
+    """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
+    if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():
+        return token.lower()
+    data = token.encode("utf-8", "surrogatepass")
+    return f"x{data.hex()}" if len(data) <= _LONGEST_HEX else f"h{hashlib.blake2b(data, digest_size=8).hexdigest()}"

@@ -1,0 +1,92 @@
+"""Partitions by number: the only tenancy key that SQL, full text and vectors see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select
+
+from remegraph.models import Partition, Scope, visible
+from remegraph.storage.database import upsert
+from remegraph.storage.rows import chunks
+from remegraph.storage.tables import partitions
+
+__all__ = ["Interning", "partition_of"]
+
+_CACHED = 10_000
+
+
+def _key(partition: Partition) -> str:
+    return json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
+
+
+def partition_of(row: Row[Any]) -> Partition:
+    """Return the partition of a row of the table `partitions`."""
+    return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
+
+
+class Interning:
+    """Gives partitions their numbers. Only committed ones are cached; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def known(self, connection: Connection, wanted: Iterable[Partition]) -> dict[int, Partition]:
+        """Return those of the partitions that exist, by number, in the order given."""
+        by_key = {_key(partition): partition for partition in wanted}
+        numbers = self._lookup(connection, list(by_key))
+        return {numbers[key]: partition for key, partition in by_key.items() if key in numbers}
+
+    def ensure(self, connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the numbers of partitions; what does not exist yet is created.
+
+        New rows are inserted in the order of their keys, so that two writers cannot wait for each other.
+        """
+        by_key = {_key(partition): partition for partition in wanted}
+        numbers = self._lookup(connection, list(by_key))
+        new = sorted(by_key.keys() - numbers.keys())
+        for key in new:
+            values = by_key[key].model_dump()
+            connection.execute(
+                upsert(connection.dialect.name, partitions).values(key=key, **values).on_conflict_do_nothing()
+            )
+        numbers |= self._select(connection, new)  # not cached: the transaction may yet be rolled back
+        return {partition: numbers[key] for key, partition in by_key.items()}
+
+    def _lookup(self, connection: Connection, keys: Sequence[str]) -> dict[str, int]:
+        found = {key: self._numbers[key] for key in keys if key in self._numbers}
+        missing = [key for key in keys if key not in found]
+        if missing:
+            selected = self._select(connection, missing)
+            if len(self._numbers) + len(selected) > _CACHED:
+                self._numbers = {}
+            self._numbers |= selected
+            found |= selected
+        return found
+
+    @staticmethod
+    def _select(connection: Connection, keys: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for chunk in chunks(keys):
+            rows = connection.execute(select(partitions.c.key, partitions.c.id).where(partitions.c.key.in_(chunk)))
+            found |= {row.key: row.id for row in rows}
+        return found
+
+    @staticmethod
+    def visible(connection: Connection, scope: Scope) -> tuple[Partition, ...]:
+        """Return the existing partitions that the scope may read, its own first."""
+        query = select(partitions).where(partitions.c.tenant == scope.tenant)
+        for column, value in (
+            (partitions.c.user, scope.user),
+            (partitions.c.agent, scope.agent),
+            (partitions.c.project, scope.project),
+        ):
+            query = query.where(or_(column.is_(None), column == value))
+        return visible(scope, [partition_of(row) for row in connection.execute(query.order_by(partitions.c.id))])
+
+    @staticmethod
+    def all(connection: Connection) -> tuple[Partition, ...]:
+        """Return all partitions, in the order of their creation."""
+        return tuple(partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id)))

@@ -1,0 +1,85 @@
+"""Messages as columns, kept in memory and extended by what is new: what windows are composed from."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from sqlalchemy import Connection, and_, select
+
+from remegraph.ports import Layout
+from remegraph.storage.tables import messages, texts
+
+__all__ = ["EMPTY_LAYOUT", "LayoutCache"]
+
+_NONE = np.empty(0, dtype=np.int64)
+EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, ())
+"""Of a partition that does not exist."""
+
+_MOST_MESSAGES = 200_000  # about 25 MB
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    layout: Layout
+    threads: dict[str, int] = field(default_factory=dict)
+
+
+class LayoutCache:
+    """The columns of the partitions asked for last; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._cached: OrderedDict[int, _Cached] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, connection: Connection, partition_id: int) -> Layout:
+        """Return the columns of a partition: those in memory, and what was recorded since.
+
+        Args:
+            connection: A snapshot.
+            partition_id: Where.
+        """
+        with self._lock:
+            old = self._cached.get(partition_id) or _Cached(EMPTY_LAYOUT)
+        new = _extended(connection, partition_id, old)
+        with self._lock:
+            newest = self._cached.get(partition_id)
+            if newest is None or newest.layout.seqs.size <= new.layout.seqs.size:  # another thread may be ahead
+                self._cached[partition_id] = new
+            self._cached.move_to_end(partition_id)
+            while (
+                len(self._cached) > 1 and sum(kept.layout.seqs.size for kept in self._cached.values()) > _MOST_MESSAGES
+            ):
+                self._cached.popitem(last=False)
+        return new.layout
+
+
+def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
+    last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0
+    indexed = and_(
+        texts.c.partition_id == messages.c.partition_id,
+        texts.c.kind == "message",
+        texts.c.record_id == messages.c.message_id,
+    )
+    rows = connection.execute(
+        select(messages.c.seq, messages.c.thread, messages.c.message_id, texts.c.length)
+        .join_from(messages, texts, indexed)
+        .where(messages.c.partition_id == partition_id, messages.c.seq > last)
+        .order_by(messages.c.seq)
+    ).all()
+    if not rows:
+        return old
+    threads = dict(old.threads)
+    numbers = [threads.setdefault(row.thread, len(threads)) for row in rows]
+    layout = old.layout
+    return _Cached(
+        Layout(
+            np.concatenate([layout.seqs, np.array([row.seq for row in rows], dtype=np.int64)]),
+            np.concatenate([layout.threads, np.array(numbers, dtype=np.int64)]),
+            np.concatenate([layout.lengths, np.array([row.length for row in rows], dtype=np.int64)]),
+            (*layout.message_ids, *(row.message_id for row in rows)),
+        ),
+        threads,
+    )

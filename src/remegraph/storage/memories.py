@@ -1,0 +1,209 @@
+"""The top layer and what hangs on it, for reading: memories, versions, links, events, tools, work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, or_, select, tuple_
+
+from remegraph.models import (
+    Event,
+    Link,
+    Memory,
+    Partition,
+    Shelf,
+    Status,
+    ToolStats,
+    Topic,
+    Work,
+    WorkState,
+)
+from remegraph.storage.rows import chunks, from_micros
+from remegraph.storage.tables import events, links, memories, memory_sources, tool_calls, topics, versions, work
+
+__all__ = ["read", "read_events", "read_links", "read_topics", "read_versions", "read_work", "tool_stats"]
+
+
+def read(
+    connection: Connection,
+    shelves: Mapping[int, Partition],
+    *,
+    ids: Sequence[str] | None,
+    on: Sequence[Topic] | None,
+    statuses: Sequence[Status] | None,
+    canonical_topics: Sequence[str] | None,
+    block_ids: Sequence[str] | None,
+    limit: int | None,
+) -> tuple[Memory, ...]:
+    """Return head versions, newest `said_at` first."""
+    query = select(memories.c.id, memories.c.memory_id, memories.c.said_at, memories.c.body)
+    queries = [query.where(memories.c.partition_id.in_(list(shelves)))]
+    if statuses is not None:
+        queries = [query.where(memories.c.status.in_(statuses)) for query in queries]
+    if ids is not None:
+        queries = [query.where(memories.c.memory_id.in_(chunk)) for query in queries for chunk in chunks(ids)]
+    if on is not None:
+        keys = list(dict.fromkeys((topic.type, topic.target) for topic in on))
+        queries = [query.where(memories.c.topic_id.in_(_on(chunk))) for query in queries for chunk in chunks(keys)]
+    if canonical_topics is not None:
+        slots = memories.c.canonical_topic
+        queries = [query.where(slots.in_(chunk)) for query in queries for chunk in chunks(canonical_topics)]
+    if block_ids is not None:
+        queries = [query.where(_from_blocks(shelves, chunk)) for query in queries for chunk in chunks(block_ids)]
+    order = (memories.c.said_at.desc(), memories.c.id)
+    found = {row.id: row for query in queries for row in connection.execute(query.order_by(*order).limit(limit))}
+    newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
+    return tuple(Memory.from_json(row.body) for row in newest_first[:limit])
+
+
+def _on(keys: Sequence[tuple[str, str]]) -> Select[int]:
+    return select(topics.c.id).where(tuple_(topics.c.type, topics.c.target).in_(keys))
+
+
+def _from_blocks(shelves: Mapping[int, Partition], block_ids: Sequence[str]) -> ColumnElement[bool]:
+    sources = select(memory_sources.c.memory).where(
+        memory_sources.c.partition_id.in_(list(shelves)), memory_sources.c.block_id.in_(block_ids)
+    )
+    return memories.c.id.in_(sources)
+
+
+def read_versions(connection: Connection, shelves: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
+    """Return all versions of a memory, oldest first."""
+    rows = connection.execute(
+        select(versions.c.body)
+        .join(memories, memories.c.id == versions.c.memory)
+        .where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(shelves)))
+        .order_by(versions.c.version)
+    )
+    return tuple(Memory.from_json(row.body) for row in rows)
+
+
+def read_links(connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
+    """Return the links from or to these memories whose both ends live in the partitions."""
+    here = select(memories.c.memory_id).where(memories.c.partition_id.in_(list(shelves)))
+    visible = (links.c.source_id.in_(here), links.c.target_id.in_(here))
+    found: dict[tuple[str, str, str], Link] = {}
+    for chunk in chunks(memory_ids):
+        ends = or_(links.c.source_id.in_(chunk), links.c.target_id.in_(chunk))
+        for row in connection.execute(select(links).where(ends, *visible)):
+            link = Link(source_id=row.source_id, type=row.type, target_id=row.target_id, reason=row.reason)
+            found[row.source_id, row.type, row.target_id] = link
+    return tuple(found[key] for key in sorted(found))
+
+
+def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:
+    """Return the topic index, by partition, type and name."""
+    order = {partition_id: place for place, partition_id in enumerate(shelves)}
+    rows = connection.execute(select(topics).where(topics.c.partition_id.in_(list(shelves)))).all()
+    return tuple(
+        Shelf(
+            partition=shelves[row.partition_id],
+            topic=Topic(type=row.type, target_name=row.target_name, description=row.description),
+        )
+        for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
+    )
+
+
+def read_events(
+    connection: Connection, shelves: Mapping[int, Partition], record_id: str | None, limit: int | None
+) -> tuple[Event, ...]:
+    """Return the journal, oldest first."""
+    query = select(events).where(events.c.partition_id.in_(list(shelves))).order_by(events.c.id).limit(limit)
+    if record_id is not None:
+        query = query.where(events.c.record_id == record_id)
+    return tuple(
+        Event(
+            event_id=row.id,
+            partition=shelves[row.partition_id],
+            time=from_micros(row.time),
+            actor=row.actor,
+            action=row.action,
+            record_id=row.record_id,
+            version=row.version,
+            operation_id=row.operation_id,
+            digest=row.digest,
+        )
+        for row in connection.execute(query)
+    )
+
+
+def read_work(
+    connection: Connection, shelves: Mapping[int, Partition], states: Sequence[WorkState], recipe: str | None
+) -> tuple[Work, ...]:
+    """Return work in these states, by partition, block and topic."""
+    query = select(work).where(work.c.partition_id.in_(list(shelves)), work.c.state.in_(states))
+    if recipe is not None:
+        query = query.where(work.c.recipe == recipe)
+    order = {partition_id: place for place, partition_id in enumerate(shelves)}
+    rows = sorted(
+        connection.execute(query).all(),
+        key=lambda row: (order[row.partition_id], _label(row.block_id), row.topic, row.recipe),
+    )
+    return tuple(
+        Work(
+            partition=shelves[row.partition_id],
+            block_id=row.block_id,
+            topic=row.topic,
+            recipe=row.recipe,
+            state=row.state,
+            reason=json.loads(row.reason),
+            attempts=row.attempts,
+        )
+        for row in rows
+    )
+
+
+def _label(block_id: str) -> tuple[str, int, str]:
+    """Order labels by day and number: 20260101_100 comes after 20260101_99."""
+    return block_id[:8], len(block_id), block_id
+
+
+def tool_stats(
+    connection: Connection, shelves: Mapping[int, Partition], tools: Sequence[str] | None
+) -> tuple[ToolStats, ...]:
+    """Return the statistics of the tools, by name, counted in SQL."""
+    names = None if tools is None else [json.dumps(tool) for tool in tools]
+    counted: list[Row[Any]] = []
+    failures: dict[str, str] = {}
+    for chunk in [None] if names is None else chunks(names):
+        here = [tool_calls.c.partition_id.in_(list(shelves))]
+        if chunk is not None:
+            here.append(tool_calls.c.tool.in_(chunk))
+        counted += connection.execute(_count(here)).all()
+        failures |= {row.tool: json.loads(row.body)["error"] for row in connection.execute(_newest_errors(here))}
+    stats = [
+        ToolStats(
+            tool=json.loads(row.tool),
+            calls=row.calls,
+            succeeded=row.succeeded,
+            failed=row.failed,
+            mean_seconds=row.mean_seconds,
+            last_error=failures.get(row.tool, ""),
+            last_called=from_micros(row.last_called),
+        )
+        for row in counted
+    ]
+    return tuple(sorted(stats, key=lambda one: one.tool))
+
+
+def _count(here: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    return (
+        select(
+            tool_calls.c.tool,
+            func.count().label("calls"),
+            func.count(case((tool_calls.c.ok.is_(True), 1))).label("succeeded"),
+            func.count(case((tool_calls.c.ok.is_(False), 1))).label("failed"),
+            func.avg(tool_calls.c.seconds).label("mean_seconds"),
+            func.max(tool_calls.c.time).label("last_called"),
+        )
+        .where(*here)
+        .group_by(tool_calls.c.tool)
+    )
+
+
+def _newest_errors(here: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    rank = func.row_number().over(partition_by=tool_calls.c.tool, order_by=tool_calls.c.time.desc()).label("rank")
+    failed = select(tool_calls.c.tool, tool_calls.c.body, rank).where(*here, tool_calls.c.ok.is_(False)).subquery()
+    return select(failed.c.tool, failed.c.body).where(failed.c.rank == 1)

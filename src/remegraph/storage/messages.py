@@ -1,0 +1,192 @@
+"""The raw layer: messages in, messages out, to the letter."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, insert, select, update
+
+from remegraph.errors import MessageChangedError, MessageError
+from remegraph.language.tokens import token_counts
+from remegraph.models import Message, Partition, StoredMessage
+from remegraph.storage import fulltext
+from remegraph.storage.database import upsert
+from remegraph.storage.rows import chunks, digest, from_micros, micros
+from remegraph.storage.tables import messages, partitions, threads
+
+__all__ = ["MessageFilter", "add", "read", "stored"]
+
+_ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
+
+# Said once: building a statement costs as much as running it.
+_KNOWN = select(messages.c.message_id, messages.c.digest).where(
+    messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
+_MOVE_PARTITION = update(partitions).where(partitions.c.id == bindparam("here")).values(last_seq=bindparam("to"))
+
+
+def add(connection: Connection, partition_id: int, given: Sequence[Message], recorded_at: datetime) -> int:
+    """Record messages under the partition's lock; return how many were new.
+
+    Raises:
+        MessageError: A message without an id.
+        MessageChangedError: An id is recorded with other content.
+    """
+    rows = _new(connection, partition_id, given)
+    if not rows:
+        return 0
+    last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
+    recorded = micros(recorded_at)
+    connection.execute(
+        insert(messages),
+        [
+            {
+                "partition_id": partition_id,
+                "seq": seq,
+                "message_id": message.message_id,
+                "thread": message.thread,
+                "role": message.role,
+                "time": micros(message.time),
+                "recorded_at": recorded,
+                "digest": signature,
+                "body": body,
+            }
+            for seq, (message, body, signature) in enumerate(rows, last + 1)
+        ],
+    )
+    fulltext.put(
+        connection,
+        fulltext.TextShelf(partition_id, "message"),
+        [
+            fulltext.TextEntry(message.message_id, token_counts(_indexed(message)), seq)
+            for seq, (message, _, _) in enumerate(rows, last + 1)
+        ],
+    )
+    ends = {message.thread: seq for seq, (message, _, _) in enumerate(rows, last + 1)}
+    connection.execute(
+        _move_threads(connection.dialect.name),
+        [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
+    )
+    connection.execute(_MOVE_PARTITION, {"here": partition_id, "to": last + len(rows)})
+    return len(rows)
+
+
+def _new(connection: Connection, partition_id: int, given: Sequence[Message]) -> list[tuple[Message, str, str]]:
+    """Return the messages that are not recorded yet, each once, with body and digest."""
+    known: dict[str, str] = {}
+    for chunk in chunks([message.message_id for message in given]):
+        found = connection.execute(_KNOWN, {"here": partition_id, "ids": chunk})
+        known |= {row.message_id: row.digest for row in found}
+    new: list[tuple[Message, str, str]] = []
+    for message in given:
+        if not message.message_id:
+            raise MessageError("A message has no id.", "Give each message a message_id.")
+        body = _body(message)
+        signature = digest(body)
+        if message.message_id not in known:
+            known[message.message_id] = signature
+            new.append((message, body, signature))
+        elif known[message.message_id] != signature:
+            raise MessageChangedError(f"Message {message.message_id} is already recorded with other content.")
+    return new
+
+
+def _body(message: Message) -> str:
+    if type(message) is Message:
+        return message.to_json()
+    return Message(**{name: getattr(message, name) for name in Message.model_fields}).to_json()
+
+
+def _indexed(message: Message) -> str:
+    return " ".join((message.speaker, message.text, *(call.name for call in message.tool_calls)))
+
+
+@cache
+def _move_threads(dialect: str) -> Insert:
+    statement = upsert(dialect, threads)
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "thread"], set_={"last_seq": statement.excluded.last_seq}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Conditions on messages; see `Archive.messages`."""
+
+    thread: str | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    time_start: datetime | None = None
+    time_end: datetime | None = None
+    key_word: str | None = None
+
+    def conditions(self) -> Iterator[ColumnElement[bool]]:
+        """Say it in SQL; the key word only as far as SQL can, `holds` is exact."""
+        if self.thread is not None:
+            yield messages.c.thread == self.thread
+        if self.first_seq is not None:
+            yield messages.c.seq >= self.first_seq
+        if self.last_seq is not None:
+            yield messages.c.seq <= self.last_seq
+        if self.time_start is not None:
+            yield messages.c.time >= micros(self.time_start)
+        if self.time_end is not None:
+            yield messages.c.time <= micros(self.time_end)
+        # The body escapes each character by itself, so the escaped words are a part of the escaped text. Line ends
+        # may be those between content blocks, which no body holds.
+        for line in (self.key_word or "").split("\n"):
+            if line:
+                yield messages.c.body.icontains(json.dumps(line)[1:-1][:_LONGEST_PATTERN], autoescape=True)
+
+    def holds(self, message: StoredMessage) -> bool:
+        """Return whether the text holds the key word, ASCII case aside."""
+        return self.key_word is None or _fold(self.key_word) in _fold(message.text)
+
+
+def _fold(value: str) -> str:
+    return value.translate(_ASCII_FOLD)
+
+
+def stored(partition: Partition, row: Row[Any]) -> StoredMessage:
+    """Return the message of a row of the table `messages`."""
+    return StoredMessage.model_validate(
+        {**json.loads(row.body), "partition": partition, "seq": row.seq, "recorded_at": from_micros(row.recorded_at)}
+    )
+
+
+def read(
+    connection: Connection,
+    shelves: Mapping[int, Partition],
+    wanted: MessageFilter,
+    ids: Sequence[str] | None,
+    limit: int | None,
+) -> Iterable[StoredMessage]:
+    """Yield messages by partition and seq, at most `limit`."""
+    left = limit
+    for partition_id, partition in shelves.items():
+        query = select(messages).where(messages.c.partition_id == partition_id, *wanted.conditions())
+        query = query.order_by(messages.c.seq)
+        if left is not None and wanted.key_word is None:
+            query = query.limit(left)
+        for row in _rows(connection, query, ids):
+            if left is not None and left <= 0:
+                return
+            message = stored(partition, row)
+            if wanted.holds(message):
+                yield message
+                left = left if left is None else left - 1
+
+
+def _rows(connection: Connection, query: Select[Any], ids: Sequence[str] | None) -> Iterable[Row[Any]]:
+    if ids is None:
+        return connection.execute(query)
+    found = [row for chunk in chunks(ids) for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))]
+    return sorted(found, key=lambda row: int(row.seq))
