@@ -1,0 +1,58 @@
+"""The commands, gathered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from remegraph.cli import demo, reading, upkeep, writing
+from remegraph.cli.options import Home
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="remegraph",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_START, _READ, _KEEP = "Record and summarise", "Remember", "Keep in order"
+
+app.command("demo", rich_help_panel=_START)(demo.demo)
+app.command("ingest", rich_help_panel=_START)(writing.ingest)
+app.command("summarize", rich_help_panel=_START)(writing.summarize)
+app.command("work", rich_help_panel=_START)(writing.work)
+app.command("retry", rich_help_panel=_START)(writing.retry)
+app.command("recall", rich_help_panel=_READ)(reading.recall)
+app.command("topics", rich_help_panel=_READ)(reading.topics)
+app.command("memories", rich_help_panel=_READ)(reading.memories)
+app.command("blocks", rich_help_panel=_READ)(reading.blocks)
+app.command("messages", rich_help_panel=_READ)(reading.messages)
+app.command("tools", rich_help_panel=_READ)(reading.tools)
+app.command("trace", rich_help_panel=_READ)(reading.trace)
+app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
+app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
+app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
+
+
+@app.callback()
+def remegraph(
+    context: typer.Context,
+    home: Home = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
+    ] = False,
+) -> None:
+    """Memory for agents: every memory can be traced to the words that it came from.
+
+    Start with `remegraph demo`, or put a conversation in: `remegraph ingest chat.json`, then `remegraph recall "..."`.
+
+    **Exit codes:** 0 all is well; 1 an error, told in one line with its cure, or differences found by `verify`;
+    2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
+    """
+    given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
+    names = [command.name for command in app.registered_commands if command.name]
+    context.default_map = dict.fromkeys(names, given)

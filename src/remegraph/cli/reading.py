@@ -1,0 +1,210 @@
+"""Commands that look things up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from remegraph.cli import views
+from remegraph.cli.options import (
+    ME,
+    Agent,
+    AsJson,
+    Home,
+    Project,
+    Since,
+    Tenant,
+    Timezone,
+    Until,
+    User,
+    read_time,
+    read_zone,
+    scope_of,
+)
+from remegraph.cli.session import guarded, open_kit
+from remegraph.errors import InputError
+from remegraph.kit import MemoryKit
+from remegraph.models import MOVES, Depth, Scope, Status
+
+__all__ = ["blocks", "memories", "messages", "recall", "tools", "topics", "trace"]
+
+
+def recall(
+    query: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Hits of each kind.", show_default="10")] = None,
+    depth: Annotated[
+        Depth, typer.Option("--depth", help="How far down: topic memories; blocks too; raw messages too.")
+    ] = "memories",
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Only this topic, as type:name. May be repeated.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    timezone: Timezone = None,
+    context: Annotated[bool, typer.Option("--context", help="Print the text for a prompt instead of a table.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recall what is known about a question. No model is called."""
+    zone = read_zone(timezone)
+    start, end = read_time(since, zone), read_time(until, zone)
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.recall(query, scope=scope, k=k, depth=depth, time_start=start, time_end=end, topics=topic)
+        out.show(found, *([views.text(found.context)] if context else views.recall(found, width=out.console.width)))
+
+
+def topics(
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics: the shelves on which memories stand."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.topics(scope=scope)
+        out.show(found, *views.topics(found))
+
+
+def memories(
+    *,
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Only this topic, as type:name.", show_default=False)
+    ] = None,
+    status: Annotated[
+        list[Status] | None,
+        typer.Option("--status", help="Only this status. May be repeated.", show_default="live ones"),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Of every status, superseded ones too.")] = False,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the memories, topic by topic."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        statuses = ALL if everything else status or None
+        with open_kit(home) as kit:
+            found = kit.memories(scope=scope, topic=topic, statuses=statuses)
+        out.show(found, *views.memories(found))
+
+
+def blocks(
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the block index: what happened when, block by block."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.blocks(scope=scope)
+        out.show(found, *views.blocks(found))
+
+
+def messages(
+    block: Annotated[
+        str | None, typer.Argument(help="Only the messages of this block, e.g. 20260302_01.", show_default=False)
+    ] = None,
+    *,
+    key_word: Annotated[
+        str | None, typer.Option("--key-word", help="Only messages that hold this text.", show_default=False)
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    timezone: Timezone = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read the raw messages, to the letter."""
+    zone = read_zone(timezone)
+    start, end = read_time(since, zone), read_time(until, zone)
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = (
+                kit.retrieve_message(key_word, start, end, limit, scope=scope)
+                if block is None
+                else kit.retrieve_block(block, scope=scope)
+            )
+        out.show(found, *views.messages(found))
+
+
+def tools(
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how often each tool was called and how often it failed."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.tool_stats(scope=scope)
+        out.show(found, *views.tools(found))
+
+
+def trace(
+    memory_id: Annotated[
+        str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
+    ],
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Trace a memory down to the exact words that it came from."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.trace(_full_id(kit, memory_id, scope), scope=scope)
+        out.show(found, views.trace(found))
+
+
+ALL: tuple[Status, ...] = tuple(MOVES)
+"""Every status there is."""
+
+
+def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
+    """Return the one id of this scope that begins as given; what was given where none does.
+
+    Raises:
+        InputError: Several do.
+    """
+    ids = [memory.memory_id for memory in kit.memories(scope=scope, statuses=ALL)]
+    found = [memory_id for memory_id in ids if memory_id.startswith(given)]
+    if given in found or not found or not given:
+        return given
+    if len(found) > 1:
+        raise InputError(f"{len(found)} memories have an id that begins with {given}.", "Give more of the id.")
+    return found[0]

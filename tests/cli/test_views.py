@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console, RenderableType
+
+from remegraph.cli import views
+from remegraph.models import (
+    Block,
+    BlockSummary,
+    Evidence,
+    Hit,
+    Memory,
+    Partition,
+    Quote,
+    Recall,
+    StoredMessage,
+    ToolCall,
+    ToolStats,
+    Topic,
+    Trace,
+)
+
+SAID = datetime(2026, 3, 9, 19, 30, tzinfo=UTC)
+PLACE = Partition(tenant="default", user="Ann")
+MEMORY = Memory(
+    memory_id="3f2a91bc-0000",
+    partition=PLACE,
+    topic=Topic(type="personal", target_name="Ann"),
+    content="Ann lives in Porto.",
+    evidence=(Evidence(message_id="m1", quote="I live in Porto", block_id="20260309_01"),),
+    block_ids=("20260309_01",),
+    said_at=SAID,
+    recorded_at=SAID,
+)
+OLD = MEMORY.evolve(memory_id="77aa0000", content="Ann lives in Lisbon.", status="superseded")
+MESSAGE = StoredMessage(
+    message_id="m1",
+    role="user",
+    name="Ann",
+    content="Big news: I live in Porto now.",
+    time=SAID,
+    partition=PLACE,
+    seq=1,
+    recorded_at=SAID,
+)
+HIT = Hit(
+    kind="memory",
+    record_id="3f2a91bc-0000",
+    partition=PLACE,
+    text="Ann lives in Porto.",
+    score=0.8,
+    contributions={"words": 0.5, "recency": 0.3},
+    topic="personal:Ann",
+    time=SAID,
+)
+WHOLE = Trace(
+    memory=MEMORY,
+    quotes=(Quote(message=MESSAGE, start=10, end=25),),
+    blocks=(
+        Block(
+            block_id="20260309_01",
+            partition=PLACE,
+            thread="main",
+            first_seq=1,
+            last_seq=1,
+            start_time=SAID,
+            end_time=SAID,
+        ),
+    ),
+    summaries=(
+        BlockSummary(block_id="20260309_01", partition=PLACE, start_time=SAID, end_time=SAID, summary="Ann moved."),
+    ),
+    messages=(MESSAGE,),
+)
+
+
+def shown(*parts: RenderableType, width: int = 100) -> str:
+    """What a terminal without colours shows."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False)
+    for part in parts:
+        console.print(part)
+    return out.getvalue()
+
+
+def test_a_trace_shows_the_exact_words_in_their_message_also_without_colour() -> None:
+    """The promise of the product on one screen: memory, block, message, words."""
+    text = shown(views.trace(WHOLE))
+    assert "Ann lives in Porto." in text
+    assert "block 20260309_01" in text
+    assert "Ann moved." in text
+    assert "Big news: [I live in Porto] now." in text
+
+
+def test_a_replaced_memory_says_so_in_words() -> None:
+    """Colour and strokes do not reach every terminal, nor every eye."""
+    lines = shown(*views.memories([OLD, MEMORY])).splitlines()
+    assert any("superseded" in line and "Lisbon" in line for line in lines)
+    assert any("active" in line and "Porto" in line and "3f2a91bc" in line for line in lines)
+
+
+def test_a_recall_shows_scores_and_reasons() -> None:
+    """Why a memory was found is never a secret."""
+    text = shown(*views.recall(Recall(query="?", memories=(HIT,), topics=("personal:Ann",), degraded=("Chroma",))))
+    assert "0.80" in text
+    assert "words 0.50 + recency 0.30" in text
+    assert "Without Chroma" in text
+
+
+def test_tools_show_their_failures() -> None:
+    """A flaky tool stands out by its figures."""
+    stats = ToolStats(tool="web_search", calls=4, succeeded=1, failed=3, mean_seconds=8.5, last_error="timed out")
+    text = shown(*views.tools([stats, ToolStats(tool="other", calls=1, succeeded=0, failed=0)]))
+    assert "25%" in text
+    assert "8.5 s" in text
+    assert "unknown" in text
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_nothing_is_wider_than_the_terminal(width: int) -> None:
+    """Half of a split screen is enough."""
+    long = MEMORY.evolve(content="Ann " + "lives in a very long place " * 10)
+    text = shown(
+        *views.memories([long]),
+        *views.recall(Recall(query="?", memories=(HIT.evolve(text=long.content),)), width=width),
+        *views.messages([MESSAGE.evolve(content="我" * 60, tool_calls=(ToolCall(name="f", args={"a": "b" * 90}),))]),
+        views.trace(WHOLE),
+        width=width,
+    )
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_text_of_others_cannot_steer_the_terminal() -> None:
+    """A raw message may hold escape sequences, markup of the printer, and half a character."""
+    evil = MESSAGE.evolve(content="\x1b[31m\x9b2J[bold]x[/bold]\ud800\r\x07")
+    text = shown(*views.messages([evil]))
+    assert not {"\x1b", "\x9b", "\r", "\x07", "\ud800"} & set(text)
+    assert "[bold]x[/bold]" in text
+
+
+def test_empty_lists_say_so() -> None:
+    """An empty screen would leave one wondering."""
+    for view in (views.memories, views.blocks, views.messages, views.tools, views.topics, views.work):
+        assert shown(*view([])).strip()
+    assert "Nothing found" in shown(*views.recall(Recall(query="?")))
