@@ -288,9 +288,7 @@ class Archive(Protocol):
         """Return work in these states, by partition, block and topic."""
         ...
 
-    def match(
-        self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]
-    ) -> tuple[TextMatches, ...]:
+    def match(self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only.
 
         Args:

@@ -23,7 +23,9 @@ class SlicingPolicy(_Policy):
     strategy: Literal["combined", "window", "gap", "task", "length"] = Field(
         default="combined", description="combined: gap, task boundary and length, whichever comes first."
     )
-    window: timedelta = Field(default=timedelta(minutes=5), gt=timedelta(0), description="Fixed window (strategy window).")
+    window: timedelta = Field(
+        default=timedelta(minutes=5), gt=timedelta(0), description="Fixed window (strategy window)."
+    )
     gap: timedelta = Field(default=timedelta(hours=3), gt=timedelta(0), description="A silence that ends a block.")
     max_messages: int = Field(default=24, ge=1, description="Longest block, in messages.")
     max_tokens: int = Field(default=1500, ge=1, description="Longest block, in estimated tokens.")

@@ -43,9 +43,7 @@ Status = Literal[
 
 MOVES: dict[Status, frozenset[Status]] = {
     "proposed": frozenset({"active", "quarantined", "deleted", "erased"}),
-    "active": frozenset(
-        {"disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}
-    ),
+    "active": frozenset({"disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "disputed": frozenset({"active", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "low_priority": frozenset({"active", "disputed", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "archived": frozenset({"active", "superseded", "deleted", "purged", "erased"}),
