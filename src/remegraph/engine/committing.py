@@ -34,6 +34,7 @@ def change_set(
     proposals: Mapping[str, Proposal],
     objections: Sequence[Objection],
     refused: Sequence[str],
+    weighed: bool,
     failure: str | None,
     policy: SummaryPolicy,
     actor: str,
@@ -49,13 +50,14 @@ def change_set(
         proposals: The newest proposal of each topic, by topic key.
         objections: What the reviser still says of them.
         refused: Topic keys that a model named and may not use.
+        weighed: Whether a model weighed what the rules flagged.
         failure: Why the digest is not a model's, or empty; none where it stood already and only topics were redone.
         policy: Names the recipe.
         actor: Who thought.
         now: The time of the commit.
     """
     settled = {
-        key: settle(proposal, [item for item in objections if item.topic == key]) for key, proposal in proposals.items()
+        key: settle(proposal, [item for item in objections if item.topic == key], weighed=weighed) for key, proposal in proposals.items()
     }
     work = [_work(block, key, policy.recipe, settled[key], proposal.attempt) for key, proposal in proposals.items()]
     orphans: dict[str, list[str]] = {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from remegraph.engine.routing import person
 from remegraph.engine.tasks import Proposal, ReviewTask
-from remegraph.models import Link, Memory, MemoryChange, StoredMessage, WorkState
+from remegraph.models import Link, Memory, MemoryChange, Scope, StoredMessage, WorkState
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection, review
 
@@ -23,10 +24,13 @@ class Settled:
     reason: str
 
 
-def inspect(messages: Sequence[StoredMessage], proposals: Iterable[Proposal], language: Language) -> ReviewTask:
+def inspect(
+    scope: Scope, messages: Sequence[StoredMessage], proposals: Iterable[Proposal], language: Language
+) -> ReviewTask:
     """Return what there is to review, with what the rules flag.
 
     Args:
+        scope: Who called.
         messages: The block.
         proposals: The newest proposal of each topic.
         language: Of the block.
@@ -34,29 +38,34 @@ def inspect(messages: Sequence[StoredMessage], proposals: Iterable[Proposal], la
     proposals = tuple(proposals)
     before = {memory.memory_id: memory for proposal in proposals for memory in proposal.similar}
     after = before | {change.memory.memory_id: change.memory for item in proposals for change in item.changes}
+    spoken = [message.evolve(role="user", name=name) if (name := person(message, scope)) else message for message in messages]
     live = tuple(memory for memory in after.values() if memory.live or memory.status == "quarantined")
     return ReviewTask(
         messages=tuple(messages),
         topics=tuple(proposal.shelf.topic for proposal in proposals),
         before=tuple(before.values()),
         after=live,
-        flags=review(messages, tuple(before.values()), live),
+        flags=review(spoken, tuple(before.values()), live),
         language=language,
     )
 
 
-def settle(proposal: Proposal, objections: Sequence[Objection]) -> Settled:
+def settle(proposal: Proposal, objections: Sequence[Objection], *, weighed: bool) -> Settled:
     """Keep what is sound of a proposal that is not sent back any more (REQUIREMENTS, disagreements 5).
 
-    A new memory that repeats another, or whose words are not found, is left out. Memories in conflict are all
-    kept, flagged as disputed and linked. What is missing cannot be made up here: it waits for a person.
+    A new memory whose words are not found is left out, and one that repeats another, if a model weighed that
+    too: rules alone are not sure enough to lose a statement. Memories in conflict are all kept, flagged as
+    disputed and linked. What is missing cannot be made up here: it waits for a person.
 
     Args:
         proposal: The last attempt.
         objections: What the reviser said of it.
+        weighed: Whether a model weighed what the rules flagged.
     """
     if proposal.failure:
         return Settled((), (), "failed", proposal.failure)
+    if not weighed:
+        objections = [objection for objection in objections if objection.kind != "duplicate"]
     unsound = {
         memory_id
         for objection in objections

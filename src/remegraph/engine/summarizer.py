@@ -198,7 +198,7 @@ class _Steps:
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
             return {"standing": (), "again": {}}
-        task = inspect(state["messages"], newest.values(), language_of(state["summary"].summary))
+        task = inspect(state["scope"], state["messages"], newest.values(), language_of(state["summary"].summary))
         objections = task.flags
         if self._thinker.learns and (
             self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
@@ -229,6 +229,7 @@ class _Steps:
             proposals=newest,
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
+            weighed=self._thinker.learns,
             failure=state.get("digest_failure"),
             policy=self._policy,
             actor=self._thinker.name,

@@ -11,7 +11,9 @@ CHINESE_NUMERAL = r"(?:\d+|[〇零一二两三四五六七八九十百千万亿]
 
 _UNITS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen"
 _ENGLISH = {word: value for value, word in enumerate(f"{_UNITS} nineteen".split(), 1)}
-_ENGLISH |= {word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_ENGLISH |= {
+    word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
 _ENGLISH |= {"a": 1, "an": 1, "couple": 2}
 
 ENGLISH_NUMERAL = rf"(?:\d+|a couple of|a couple|{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})"

@@ -80,8 +80,9 @@ def rank_messages(
         The messages, best first; of equals the earlier one first.
     """
     tokens = tuple(dict.fromkeys(tokens))
-    found = [match for match in matches.matches if match.counts]
-    if not found or not tokens or not len(layout.seqs):
+    newest = int(layout.seqs[-1]) if len(layout.seqs) else 0
+    found = [match for match in matches.matches if match.seq <= newest]  # some may be newer than the layout
+    if not found or not tokens:
         return []
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
     threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)

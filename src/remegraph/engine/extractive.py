@@ -1,0 +1,257 @@
+"""The thinker without a model: extracts what was said, and decides only where slots parse on both sides.
+
+It may create, corroborate (same slot, same value) and supersede (same person, single-valued or reversed slot);
+what merely looks like a contradiction is kept and linked. It never deletes. Every memory says so:
+`extractor="extractive"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import networkx as nx
+
+from remegraph.engine.metering import Meter
+from remegraph.engine.proposals import Writer
+from remegraph.engine.routing import called_tools, person
+from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
+from remegraph.language.entities import entities
+from remegraph.language.sentences import sentences
+from remegraph.language.times import resolve
+from remegraph.language.tokens import query_tokens
+from remegraph.models import BlockSummary, Claim, Evidence, Memory, Scope, Shelf, StoredMessage
+from remegraph.prompts import Language
+from remegraph.rules.claims import contradicts, read_claims, slot
+from remegraph.rules.coverage import uncovered
+from remegraph.rules.duplicates import content_digest
+from remegraph.rules.review import Objection
+
+__all__ = ["ExtractiveThinker"]
+
+_SUMMARY_SENTENCES = 2
+_SUMMARY_CHARACTERS = 240
+_MOST_SENTENCES = 60
+"""Sentences ranked at most: the graph of their likeness grows with the square."""
+
+_COUNTED_TRUST = 0.8
+"""Trust of what code itself counted over tool calls; the words of a tool are believed less."""
+
+_FEWEST_CALLS = 2
+_FAILING = 0.3
+"""A tool is remembered as flaky from this share of failures on, over at least so many calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """Something worth remembering, as it was said."""
+
+    message: StoredMessage
+    speaker: str
+    words: str
+    task: str
+
+
+class ExtractiveThinker:
+    """Thinks by rules alone: free, offline, and honest about itself."""
+
+    name = "extractive"
+    learns = False
+    similar_limit = 200
+
+    def digest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise by the sentences most like the rest; route by speaker, tool, task and words."""
+        text = "\n".join(message.text for message in task.messages)
+        summary = BlockSummary(
+            block_id=task.block.block_id,
+            partition=task.block.partition,
+            start_time=task.block.start_time,
+            end_time=task.block.end_time,
+            summary=_summary(task.messages) or task.block.thread,
+            entities=tuple(dict.fromkeys(entity.text for entity in entities(text) if entity.kind == "name")),
+            language=task.language,
+            extractor=self.name,
+        )
+        statements = tuple(_statements(task.messages, task.scope))
+        keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, statements, task.messages)]
+        return Digest(summary=summary, topics=tuple(keys))
+
+    async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise and route; see `digest`."""
+        return self.digest(task, meter)
+
+    def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare every statement for this shelf with the memories at hand."""
+        writer = Writer(task, self.name)
+        if task.shelf.topic.type == "tool":
+            _judge_tool(task, writer)
+        written: dict[str, Memory] = {}
+        for statement in _statements(task.messages, task.scope):
+            if _on_shelf(statement, task.shelf):
+                _decide(statement, task, writer, written)
+        return Proposal(
+            shelf=task.shelf,
+            attempt=task.attempt,
+            similar=task.similar,
+            changes=tuple(writer.changes),
+            links=tuple(writer.links),
+        )
+
+    async def apropose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare a block with one topic's memories; see `propose`."""
+        return self.propose(task, meter)
+
+    def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Return what the rules flag: there is nobody to weigh it."""
+        return task.flags
+
+    async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Return what the rules flag; see `review`."""
+        return task.flags
+
+
+def _summary(messages: Sequence[StoredMessage]) -> str:
+    """Return the sentences with the highest PageRank in the graph of shared words (Mihalcea & Tarau, TextRank, 2004)."""
+    said = [
+        (message, span.text.strip())
+        for message in messages
+        if message.role in {"user", "assistant"}
+        for span in sentences(message.text)
+        if span.text.strip()
+    ][:_MOST_SENTENCES]
+    words = [set(query_tokens(text)) for _, text in said]
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(said)))
+    for one in range(len(said)):
+        for other in range(one):
+            shared = len(words[one] & words[other])
+            if shared:
+                graph.add_edge(one, other, weight=shared / (1 + min(len(words[one]), len(words[other]))))
+    if not said:
+        return ""
+    rank = nx.pagerank(graph, weight="weight")
+    telling = sorted(rank, key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
+    chosen = sorted(telling[:_SUMMARY_SENTENCES])
+    return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
+
+
+def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:
+    """Yield what persons said that is worth remembering: what the reviser would miss if nothing were remembered."""
+    speakers = {message.message_id: name for message in messages if (name := person(message, scope))}
+    by_id = {message.message_id: message for message in messages}
+    spoken = [message.evolve(role="user") for message in messages if message.message_id in speakers]
+    for omission in uncovered(spoken, ()):
+        message = by_id[omission.message_id]
+        yield _Statement(message, speakers[omission.message_id], omission.statement.strip(), message.task)
+
+
+def _belongs(shelf: Shelf, statements: Sequence[_Statement], messages: Sequence[StoredMessage]) -> bool:
+    if shelf.topic.type == "tool":
+        return shelf.topic.target in {name.strip().casefold() for name in called_tools(messages)}
+    return any(_on_shelf(statement, shelf) for statement in statements)
+
+
+def _on_shelf(statement: _Statement, shelf: Shelf) -> bool:
+    """A statement goes to the task that the host named or that its words name; else to the person who made it."""
+    topic = shelf.topic
+    if topic.type == "task":
+        named = statement.task.strip().casefold()
+        return named == topic.target if named else bool(set(query_tokens(topic.target_name)) & set(query_tokens(statement.words)))
+    return topic.type == "personal" and not statement.task and topic.target == statement.speaker.strip().casefold()
+
+
+def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: dict[str, Memory]) -> None:
+    """Create, corroborate or supersede, by slots."""
+    evidence = Evidence(
+        message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id
+    )
+    content = _content(statement, task.language)
+    claims = read_claims(statement.words, statement.speaker, task.language)
+    digest = content_digest(content)
+    if digest in written:
+        return
+    same = next((old for old in task.similar if content_digest(old.content) == digest or _same(claims, old.claims)), None)
+    touched = {change.memory.memory_id for change in writer.changes}
+    if same is not None:
+        if same.memory_id not in touched:
+            writer.corroborate(same, [evidence])
+        return
+    replaced = [
+        old for old in task.similar if old.memory_id not in touched and _against(claims, old.claims)
+    ]
+    new = writer.create(
+        content,
+        [evidence],
+        when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else "",
+        category="preference" if any(claim.relation in {"likes", "dislikes"} for claim in claims) else "fact",
+        canonical_topic=slot(claims[0]) if claims else "",
+        claims=claims,
+        valid_from=_since(statement),
+        supersedes=tuple(old.memory_id for old in replaced),
+    )
+    written[digest] = new
+    for old in replaced:
+        writer.supersede(old, new)
+
+
+def _same(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    """Whether both say the same and nothing else: all slots, values and polarities agree."""
+    return bool(new) and {_key(claim) for claim in new} == {_key(claim) for claim in old}
+
+
+def _against(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    return any(contradicts(one, other) for one in new for other in old)
+
+
+def _key(claim: Claim) -> tuple[str, str, bool]:
+    return slot(claim), claim.value.casefold(), claim.positive
+
+
+def _content(statement: _Statement, language: Language) -> str:
+    """The words, with who said them, and the days that relative dates meant."""
+    days = [
+        mention.begins.strftime("%Y-%m-%d")
+        for mention in resolve(statement.words, statement.message.time)
+        if mention.begins.strftime("%Y-%m-%d") not in statement.words
+    ]
+    dated = f" ({', '.join(dict.fromkeys(days))})" if days else ""
+    return f"{statement.speaker}{'：' if language == 'zh' else ': '}{statement.words}{dated}"
+
+
+def _since(statement: _Statement) -> datetime | None:
+    mentions = resolve(statement.words, statement.message.time)
+    return mentions[0].begins if mentions else None
+
+
+def _judge_tool(task: ProposeTask, writer: Writer) -> None:
+    """Remember how reliable a tool was in this block, counted from its results; a later block's count replaces it."""
+    tool = task.shelf.topic.target_name
+    calls = {call.call_id: message for message in task.messages for call in message.tool_calls if call.name == tool}
+    results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
+    known = [message for message in results if message.ok is not None]
+    failed = [message for message in known if message.ok is False]
+    if len(known) < _FEWEST_CALLS:
+        return
+    flaky = len(failed) / len(known) >= _FAILING
+    shown = failed if flaky else known
+    evidence = [
+        Evidence(message_id=message.message_id, quote=words, block_id=task.block.block_id)
+        for message in shown
+        if (words := message.text.strip().partition("\n")[0].strip())
+    ]
+    if not evidence:
+        return
+    content = f"{tool}: {len(failed)}/{len(known)} calls failed."
+    slot_name = f"{task.shelf.topic.target}:reliability"
+    old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
+    new = writer.create(
+        content,
+        evidence,
+        when_to_use=tool,
+        canonical_topic=slot_name,
+        trust=_COUNTED_TRUST,
+        supersedes=tuple(memory.memory_id for memory in old),
+    )
+    for memory in old:
+        writer.supersede(memory, new)

@@ -1,0 +1,3 @@
+"""x"""
+def contradicts(a,b): return False
+def read_claims(*a): return ()

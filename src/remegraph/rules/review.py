@@ -1,0 +1,113 @@
+"""What the reviser holds against a change of memory by rules alone (R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+from remegraph.rules.claims import contradicts
+from remegraph.rules.coverage import uncovered
+from remegraph.rules.duplicates import near_duplicate
+from remegraph.rules.quotes import find_quote
+
+if TYPE_CHECKING:
+    from remegraph.models import Memory, Message
+
+__all__ = ["Objection", "review"]
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One thing that is wrong with a change, and why."""
+
+    kind: Literal["evidence", "omission", "duplicate", "conflict"]
+    topic: str
+    """Key of the topic that it concerns: the memory's, or `personal:<speaker>` for a statement."""
+    reason: str
+    memory_ids: tuple[str, ...] = ()
+    message_id: str = ""
+    statement: str = ""
+
+
+def review(
+    messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory]
+) -> tuple[Objection, ...]:
+    """Check the memories of the touched topics as they would stand after a change.
+
+    Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that
+    say the same, and memories that contradict each other without being marked as disputed. What was so before the change
+    is not held against it. Quotes of messages outside the block cannot be checked here and are not.
+
+    Args:
+        messages: The messages of the block.
+        before: The memories of the touched topics before the change.
+        after: All of them after it, new and old.
+
+    Returns:
+        The objections: evidence, omissions, duplicates, conflicts.
+    """
+    known = {(memory.memory_id, memory.version): memory for memory in before}
+    live = [memory for memory in after if memory.live]
+    changed = {memory.memory_id for memory in live if known.get((memory.memory_id, memory.version)) != memory}
+    pairs = [
+        (old, new)
+        for old, new in combinations(live, 2)
+        if old.topic.key == new.topic.key and changed & {old.memory_id, new.memory_id}
+    ]
+    names = {message.speaker for message in messages}
+    return (
+        *_evidence(messages, [memory for memory in live if memory.memory_id in changed]),
+        *_omissions(messages, live),
+        *_duplicates(pairs, names),
+        *_conflicts(pairs),
+    )
+
+
+def _evidence(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterator[Objection]:
+    texts = {message.message_id: message.text for message in messages}
+    for memory in memories:
+        for evidence in memory.evidence:
+            text = texts.get(evidence.message_id)
+            if text is not None and find_quote(evidence.quote, text) is None:
+                yield Objection(
+                    "evidence",
+                    memory.topic.key,
+                    f"The message does not hold the quote {evidence.quote!r}.",
+                    (memory.memory_id,),
+                    evidence.message_id,
+                    evidence.quote,
+                )
+
+
+def _omissions(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterator[Objection]:
+    speakers = {message.message_id: message.speaker for message in messages}
+    for omission in uncovered(messages, [memory.content for memory in memories]):
+        topic = f"personal:{speakers[omission.message_id]}"
+        yield Objection("omission", topic, omission.reason, (), omission.message_id, omission.statement)
+
+
+def _duplicates(pairs: Sequence[tuple[Memory, Memory]], names: set[str]) -> Iterator[Objection]:
+    for old, new in pairs:
+        if near_duplicate(old.content, new.content, names | {new.topic.target_name}):
+            yield Objection(
+                "duplicate",
+                new.topic.key,
+                f"Says the same: {old.content!r} and {new.content!r}.",
+                (old.memory_id, new.memory_id),
+            )
+
+
+def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
+    for old, new in pairs:
+        if old.status == new.status == "disputed":
+            continue
+        clash = next(((a, b) for a in old.claims for b in new.claims if contradicts(a, b)), None)
+        if clash is not None:
+            reason = f"Contradict each other: {old.content!r} and {new.content!r}."
+        elif old.canonical_topic and old.canonical_topic == new.canonical_topic:
+            reason = f"Two live memories hold {old.canonical_topic}: {old.content!r} and {new.content!r}."
+        else:
+            continue
+        yield Objection("conflict", new.topic.key, reason, (old.memory_id, new.memory_id))

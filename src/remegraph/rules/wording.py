@@ -1,0 +1,185 @@
+"""What a sentence says, as words that compare: stems, with synonyms folded and small words left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from remegraph.language.numerals import number
+from remegraph.language.scripts import HAN
+from remegraph.language.tokens import tokenize
+
+__all__ = ["Wording", "opposed", "weight", "wording"]
+
+_PART = re.compile(rf"(?P<han>[{HAN}]+)|(?P<other>[^{HAN}]+)")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_CONTRACTION = re.compile(r"['’](?:ll|ve|re|m|d|s)\b", re.IGNORECASE)
+_NUMERAL = re.compile(r"[〇零一二两三四五六七八九十百千万亿]+")
+_NEGATION_EN = frozenset(
+    "not no never nor neither none without isnt arent wasnt werent dont doesnt didnt cant cannot couldnt wont wouldnt "
+    "shouldnt hasnt havent hadnt aint nobody nothing".split()
+)
+_VAGUE = re.compile("[一二三四五六七八九十]{2}(?<!十)(?<!十.)")  # 三四 is "three or four"
+_SMALLER_UNIT = {"百": "十", "千": "百", "万": "千"}
+_HAN_CHARACTER = re.compile(f"[{HAN}]")
+_OPPOSITES = (
+    ("~like", frozenset({"=dislik", "=fear"})),
+    ("~喜欢", frozenset({"=讨厌", "=害怕"})),
+)
+_NEGATION_ZH = re.compile("不|没|未|无|别")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of one sentence that matter."""
+
+    words: frozenset[str]
+    """Stems and Chinese characters; a word of a synonym group is the group's first, marked = or, if weak, ~."""
+    numbers: frozenset[str]
+    """Numbers above 1, as digits."""
+    negative: bool
+    """Whether it denies something."""
+
+
+@lru_cache(maxsize=1 << 13)
+def wording(text: str) -> Wording:
+    """Return the words of `text` that matter when it is compared, English and Chinese alike."""
+    words: set[str] = set()
+    numbers: set[str] = set()
+    negative = False
+    for match in _PART.finditer(text):
+        if match.lastgroup == "han":
+            found, counted, denied = _chinese(match.group())
+        else:
+            found, counted, denied = _spaced(match.group())
+        words |= found
+        numbers |= counted
+        negative |= denied
+    return Wording(frozenset(words), frozenset(numbers), negative)
+
+
+def _spaced(text: str) -> tuple[set[str], set[str], bool]:
+    text = _CONTRACTION.sub("", _ORDINAL.sub("", text))
+    numbers = {_plain_number(match.group()) for match in _NUMBER.finditer(text)} - {"0", "1"}
+    stems = tokenize(_NUMBER.sub(" ", text))
+    phrases, fillers = _lexicon_en()
+    found: set[str] = set()
+    negative = False
+    at = 0
+    while at < len(stems):
+        for length in range(min(4, len(stems) - at), 0, -1):
+            head = phrases.get(" ".join(stems[at : at + length]))
+            if head is not None:
+                found.update([head] if head else [])
+                break
+        else:
+            length = 1
+            negative |= stems[at] in _NEGATION_EN
+            if stems[at] in _number_words():
+                numbers.add(_number_words()[stems[at]])
+            elif stems[at] not in fillers and len(stems[at]) > 1:
+                found.add(stems[at])
+        at += length
+    return found, numbers, negative
+
+
+def _chinese(run: str) -> tuple[set[str], set[str], bool]:
+    phrases, longest = _lexicon_zh()
+    found: set[str] = set()
+    numbers: set[str] = set()
+    negative = False
+    at = 0
+    while at < len(run):
+        for length in range(min(longest, len(run) - at), 0, -1):
+            head = phrases.get(run[at : at + length])
+            if head is not None:
+                if head:
+                    found.add(head)
+                elif _NEGATION_ZH.search(run[at : at + length]):
+                    negative = True
+                at += length
+                break
+        else:
+            numeral = _NUMERAL.match(run, at)
+            if numeral:
+                try:
+                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(_full(numeral.group()))
+                except ValueError:
+                    value = 0
+                if value > 1:
+                    numbers.add(str(value))
+                at = numeral.end()
+            else:
+                found.add(run[at])
+                at += 1
+    return found, numbers, negative
+
+
+def _full(numeral: str) -> str:
+    """Write out the unit that speech leaves off: 一万八 is 一万八千."""
+    if len(numeral) > 2 and numeral[-1] in "一二三四五六七八九" and numeral[-2] in _SMALLER_UNIT:
+        return numeral + _SMALLER_UNIT[numeral[-2]]
+    return numeral
+
+
+def _plain_number(digits: str) -> str:
+    return re.sub(r",(?=\d{3}\b)", "", digits).rstrip(".,:")
+
+
+def _lines(name: str) -> Iterator[str]:
+    text = (files("remegraph.rules") / "data" / name).read_text(encoding="utf-8")
+    return (line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@lru_cache(maxsize=1)
+def _number_words() -> dict[str, str]:
+    """Return the stems of English numbers above 1, in words, and what they are in digits."""
+    cardinal = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    cardinal += " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+    words = {word: number(word) for word in cardinal.split()}
+    words |= {"second": 2, "twice": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "tenth": 10, "dozen": 12}
+    return {tokenize(word)[0]: str(value) for word, value in words.items()}
+
+
+@lru_cache(maxsize=1)
+def _lexicon_en() -> tuple[dict[str, str], frozenset[str]]:
+    listed = " ".join(_lines("fillers_en.txt")).split()
+    phrases = {" ".join(tokenize(phrase.replace("_", " "))): "" for phrase in listed if "_" in phrase}
+    for line in _lines("synonyms_en.txt"):
+        mark = "~" if line.startswith("~") else "="
+        group = [" ".join(tokenize(phrase)) for phrase in line.split(",")]
+        for phrase in group:
+            phrases.setdefault(phrase, mark + group[0])
+    listed += (files("remegraph.language") / "data" / "stopwords_en.txt").read_text(encoding="utf-8").split()
+    fillers = {stem for word in listed if "_" not in word for stem in tokenize(word)}
+    return phrases, frozenset(fillers)
+
+
+@lru_cache(maxsize=1)
+def _lexicon_zh() -> tuple[dict[str, str], int]:
+    phrases: dict[str, str] = {word: "" for line in _lines("fillers_zh.txt") for word in line.split()}
+    for line in _lines("synonyms_zh.txt"):
+        mark = "~" if line.startswith("~") else "="
+        group = line.removeprefix("~").split(",")
+        for phrase in group:
+            phrases[phrase] = mark + group[0]
+    return phrases, max(len(phrase) for phrase in phrases)
+
+
+def weight(words: Iterable[str], light: Iterable[str] = ()) -> float:
+    """Return how much words say: 1 each; half for a Chinese character, a weak synonym group or one of `light`."""
+    light = frozenset(light)
+    return sum(0.5 if word[0] == "~" or word in light or _HAN_CHARACTER.fullmatch(word) else 1.0 for word in words)
+
+
+def opposed(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Return whether one of two sentences likes and the other dislikes, fears or avoids."""
+    return any(
+        like in x and like not in y and against & y and not against & x
+        for like, against in _OPPOSITES
+        for x, y in ((a, b), (b, a))
+    )
