@@ -28,7 +28,19 @@ from remegraph.errors import (
     VectorIndexError,
 )
 from remegraph.kit import MemoryKit
-from remegraph.models import Budget, Hit, Memory, Message, Partition, Recall, Scope, SummaryReport, ToolCall, Topic, Trace
+from remegraph.models import (
+    Budget,
+    Hit,
+    Memory,
+    Message,
+    Partition,
+    Recall,
+    Scope,
+    SummaryReport,
+    ToolCall,
+    Topic,
+    Trace,
+)
 from remegraph.settings import RecallPolicy, Settings, SlicingPolicy, SummaryPolicy
 
 __all__ = [

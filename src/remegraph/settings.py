@@ -49,7 +49,9 @@ class SummaryPolicy(_Policy):
         default="auto", description="auto: the model reviews where rules flag; rules: rules only; always: both."
     )
     max_attempts: int = Field(default=2, ge=1, description="How often one topic is tried before a person looks.")
-    attention: float = Field(default=0.1, ge=0, le=1, description="A block under this score is indexed without a model.")
+    attention: float = Field(
+        default=0.1, ge=0, le=1, description="A block under this score is indexed without a model."
+    )
     similar: int = Field(default=8, ge=1, description="Similar memories shown to a Sub Agent.")
     max_concurrency: int = Field(default=8, ge=1, description="Sub Agents at work at once.")
     timeout: float = Field(default=60.0, gt=0, description="Seconds that a model call may take.")

@@ -28,7 +28,16 @@ from remegraph.errors import VectorIndexError
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
-__all__ = ["FrozenClock", "InMemoryVectorIndex", "ModelCall", "ScriptedChatModel", "SequentialIds", "refusal", "spoken", "truncated"]
+__all__ = [
+    "FrozenClock",
+    "InMemoryVectorIndex",
+    "ModelCall",
+    "ScriptedChatModel",
+    "SequentialIds",
+    "refusal",
+    "spoken",
+    "truncated",
+]
 
 
 class FrozenClock:
@@ -92,89 +101,6 @@ Step = Answer | Callable[[ModelCall], Answer]
 """An answer, or how to make it from the call."""
 
 
-class ScriptedChatModel(BaseChatModel):
-    """A chat model that answers by the schema asked for, never by the order of calls.
-
-    Branches of a graph run in parallel, so a queue would answer the wrong one. Each schema has its own steps;
-    its last step repeats. A schema without steps is an error that names it.
-
-    Args:
-        script: Steps by schema name: `DigestAnswer`, `ProposalAnswer`, `VerdictAnswer`; under the empty name
-            the answers to calls without a schema.
-        latency: Seconds that each call takes.
-    """
-
-    script: dict[str, Any]
-    latency: float = 0.0
-    model_name: str = "scripted"
-    _log: _Log = PrivateAttr(default_factory=lambda: _Log())
-
-    @property
-    def calls(self) -> tuple[ModelCall, ...]:
-        """All calls that ended, in the order of their beginning."""
-        return tuple(sorted(self._log.calls, key=lambda call: call.began))
-
-    @property
-    def most_at_once(self) -> int:
-        """How many calls were under way at the same time, at most."""
-        return self._log.most_at_once
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Remember the schemas for the call."""
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
-            if self.latency:
-                time.sleep(self.latency)
-            return self._answer(call)
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
-            if self.latency:
-                await asyncio.sleep(self.latency)
-            return self._answer(call)
-
-    def _answer(self, call: ModelCall) -> ChatResult:
-        steps = self.script.get(call.schema)
-        if steps is None:
-            raise AssertionError(f"The script has no steps for {call.schema!r}; it has {sorted(self.script)}.")
-        step = self._log.next_step(call.schema, steps if isinstance(steps, list) else [steps])
-        answer = step(call) if callable(step) else step
-        if isinstance(answer, Exception):
-            raise answer
-        if isinstance(answer, AIMessage):
-            message = answer
-        elif call.schema:
-            arguments = {"name": call.schema, "args": dict(answer), "id": "call", "type": "tool_call"}
-            message = AIMessage("", tool_calls=[arguments])
-        else:
-            message = AIMessage(json.dumps(answer))
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
 @dataclass
 class _Log:
     """What a scripted model has seen; shared by its parallel calls."""
@@ -206,6 +132,89 @@ class _Log:
             taken = self._steps_taken.get(schema, 0)
             self._steps_taken[schema] = taken + 1
         return steps[min(taken, len(steps) - 1)]
+
+
+class ScriptedChatModel(BaseChatModel):
+    """A chat model that answers by the schema asked for, never by the order of calls.
+
+    Branches of a graph run in parallel, so a queue would answer the wrong one. Each schema has its own steps;
+    its last step repeats. A schema without steps is an error that names it.
+
+    Args:
+        script: Steps by schema name: `DigestAnswer`, `ProposalAnswer`, `VerdictAnswer`; under the empty name
+            the answers to calls without a schema.
+        latency: Seconds that each call takes.
+    """
+
+    script: dict[str, Any]
+    latency: float = 0.0
+    model_name: str = "scripted"
+    _log: _Log = PrivateAttr(default_factory=_Log)
+
+    @property
+    def calls(self) -> tuple[ModelCall, ...]:
+        """All calls that ended, in the order of their beginning."""
+        return tuple(sorted(self._log.calls, key=lambda call: call.began))
+
+    @property
+    def most_at_once(self) -> int:
+        """How many calls were under way at the same time, at most."""
+        return self._log.most_at_once
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Remember the schemas for the call."""
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the base class names it
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> ChatResult:
+        with self._log.call(messages, kwargs.get("tools", ())) as call:
+            if self.latency:
+                time.sleep(self.latency)
+            return self._answer(call)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the base class names it
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> ChatResult:
+        with self._log.call(messages, kwargs.get("tools", ())) as call:
+            if self.latency:
+                await asyncio.sleep(self.latency)
+            return self._answer(call)
+
+    def _answer(self, call: ModelCall) -> ChatResult:
+        steps = self.script.get(call.schema)
+        if steps is None:
+            raise AssertionError(f"The script has no steps for {call.schema!r}; it has {sorted(self.script)}.")
+        step = self._log.next_step(call.schema, steps if isinstance(steps, list) else [steps])
+        answer = step(call) if callable(step) else step
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, AIMessage):
+            message = answer
+        elif call.schema:
+            arguments = {"name": call.schema, "args": dict(answer), "id": "call", "type": "tool_call"}
+            message = AIMessage("", tool_calls=[arguments])
+        else:
+            message = AIMessage(json.dumps(answer))
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def spoken(answer: Mapping[str, Any], before: str = "Sure! Here it is:", after: str = "Anything else?") -> AIMessage:

@@ -18,7 +18,9 @@ class DigestAnswer(_Answer):
 
     summary: str = Field(min_length=1, max_length=2000, description="What happened, 1-2 sentences.")
     entities: list[str] = Field(default_factory=list, max_length=50)
-    topics: list[str] = Field(default_factory=list, max_length=50, description="Keys type:name; empty: nothing to remember.")
+    topics: list[str] = Field(
+        default_factory=list, max_length=50, description="Keys type:name; empty: nothing to remember."
+    )
 
 
 class QuoteAnswer(_Answer):

@@ -98,7 +98,7 @@ class Asker:
         dialogue = self._dialogue(question, takes_tools=bound is not self._model)
         messages = next(dialogue)
         while True:
-            reply = self._retrying(self._call, bound, messages, question, meter)
+            reply: AIMessage = self._retrying(self._call, bound, messages, question, meter)
             try:
                 messages = dialogue.send(reply)
             except StopIteration as end:
@@ -166,9 +166,7 @@ class Asker:
         return replies[0]
 
     @contextmanager
-    def _booked(
-        self, question: Question[A, T], messages: list[BaseMessage], meter: Meter
-    ) -> Iterator[list[AIMessage]]:
+    def _booked(self, question: Question[A, T], messages: list[BaseMessage], meter: Meter) -> Iterator[list[AIMessage]]:
         """Book one call, whatever comes of it. The boundary to foreign model code: its errors end here."""
         estimate = sum(estimate_tokens(message.text) for message in messages) + _schema_tokens(question.schema)
         meter.reserve(estimate)

@@ -57,7 +57,8 @@ def change_set(
         now: The time of the commit.
     """
     settled = {
-        key: settle(proposal, [item for item in objections if item.topic == key], weighed=weighed) for key, proposal in proposals.items()
+        key: settle(proposal, [item for item in objections if item.topic == key], weighed=weighed)
+        for key, proposal in proposals.items()
     }
     work = [_work(block, key, policy.recipe, settled[key], proposal.attempt) for key, proposal in proposals.items()]
     orphans: dict[str, list[str]] = {}
@@ -73,7 +74,9 @@ def change_set(
     redo = failure is None
     outcome = [(each.topic, each.state, each.attempts) for each in work]
     return ChangeSet(
-        operation_id=operation_id(block.partition.to_json(), block.block_id, policy.recipe, outcome, now if redo else ""),
+        operation_id=operation_id(
+            block.partition.to_json(), block.block_id, policy.recipe, outcome, now if redo else ""
+        ),
         actor=f"{scope.agent or 'summarizer'}/{actor}",
         recorded_at=now,
         shelves=tuple(proposal.shelf for key, proposal in proposals.items() if settled[key].changes),

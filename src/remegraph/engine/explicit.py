@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from remegraph.engine.proposals import operation_id
 from remegraph.errors import InputError
+from remegraph.language.scripts import language_of
 from remegraph.models import (
     BlockSummary,
     ChangeSet,
@@ -15,14 +16,21 @@ from remegraph.models import (
     Shelf,
     Work,
 )
-from remegraph.language.scripts import language_of
 from remegraph.ports import Archive, Clock, NewId
 
 __all__ = ["remember"]
 
 
 def remember(
-    archive: Archive, clock: Clock, new_id: NewId, shelf: Shelf, content: str, *, actor: str, recipe: str, importance: float
+    archive: Archive,
+    clock: Clock,
+    new_id: NewId,
+    shelf: Shelf,
+    content: str,
+    *,
+    actor: str,
+    recipe: str,
+    importance: float,
 ) -> Memory:
     """Record a statement as a message and a block of its own, and make it a memory.
 
@@ -45,10 +53,14 @@ def remember(
         raise InputError("The statement is empty.", "Say what to remember.")
     now = clock()
     partition = shelf.partition
-    twins = [m for m in archive.memories([partition], topics=[shelf.topic], statuses=["active"]) if m.content == content]
+    twins = [
+        m for m in archive.memories([partition], topics=[shelf.topic], statuses=["active"]) if m.content == content
+    ]
     if twins:
         return twins[0]
-    message = Message(message_id=new_id(), thread=f"stated:{new_id()}", role="system", name=actor, content=content, time=now)
+    message = Message(
+        message_id=new_id(), thread=f"stated:{new_id()}", role="system", name=actor, content=content, time=now
+    )
     archive.add_messages(partition, [message], now)
     (tail,) = (tail for tail in archive.tails(partition) if tail.thread == message.thread)
     seq = tail.messages[0].seq

@@ -121,7 +121,7 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
         if span.text.strip()
     ][:_MOST_SENTENCES]
     words = [set(query_tokens(text)) for _, text in said]
-    graph = nx.Graph()
+    graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(len(said)))
     for one in range(len(said)):
         for other in range(one):
@@ -157,29 +157,31 @@ def _on_shelf(statement: _Statement, shelf: Shelf) -> bool:
     topic = shelf.topic
     if topic.type == "task":
         named = statement.task.strip().casefold()
-        return named == topic.target if named else bool(set(query_tokens(topic.target_name)) & set(query_tokens(statement.words)))
+        return (
+            named == topic.target
+            if named
+            else bool(set(query_tokens(topic.target_name)) & set(query_tokens(statement.words)))
+        )
     return topic.type == "personal" and not statement.task and topic.target == statement.speaker.strip().casefold()
 
 
 def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: dict[str, Memory]) -> None:
     """Create, corroborate or supersede, by slots."""
-    evidence = Evidence(
-        message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id
-    )
+    evidence = Evidence(message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id)
     content = _content(statement, task.language)
     claims = read_claims(statement.words, statement.speaker, task.language)
     digest = content_digest(content)
     if digest in written:
         return
-    same = next((old for old in task.similar if content_digest(old.content) == digest or _same(claims, old.claims)), None)
+    same = next(
+        (old for old in task.similar if content_digest(old.content) == digest or _same(claims, old.claims)), None
+    )
     touched = {change.memory.memory_id for change in writer.changes}
     if same is not None:
         if same.memory_id not in touched:
             writer.corroborate(same, [evidence])
         return
-    replaced = [
-        old for old in task.similar if old.memory_id not in touched and _against(claims, old.claims)
-    ]
+    replaced = [old for old in task.similar if old.memory_id not in touched and _against(claims, old.claims)]
     new = writer.create(
         content,
         [evidence],

@@ -43,7 +43,9 @@ class Meter:
                 raise BudgetExceededError(f"The operation has used its {limit} model calls.")
             limit = self._budget.max_tokens
             if limit is not None and spent + self._reserved_tokens + tokens > limit:
-                raise BudgetExceededError(f"The operation has used {spent} of its {limit} tokens; the next call needs {tokens}.")
+                raise BudgetExceededError(
+                    f"The operation has used {spent} of its {limit} tokens; the next call needs {tokens}."
+                )
             self._reserved += 1
             self._reserved_tokens += tokens
 

@@ -154,7 +154,9 @@ class _Reader:
             return
         old = self._names.get(operation.id)
         if old is None:
-            raise InvalidAnswerError(f"unknown memory id {operation.id!r}; the ids are {', '.join(self._names) or 'none'}.")
+            raise InvalidAnswerError(
+                f"unknown memory id {operation.id!r}; the ids are {', '.join(self._names) or 'none'}."
+            )
         if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
             raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
         match operation.action:

@@ -79,7 +79,7 @@ def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
 
 
 def _advance(run: Body, answer: object, error: RemegraphError | None) -> Think | _Done:
-    """Go on to the body's next request or its end. (StopIteration must not cross into a thread's future.)"""
+    """Go on to the body's next request or its end: StopIteration must not cross into a thread's future."""
     try:
         return run.throw(error) if error else run.send(answer)
     except StopIteration as end:

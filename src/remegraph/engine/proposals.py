@@ -76,13 +76,17 @@ class Writer:
         trust = self._trust(evidence) if trust is None else trust
         memory = Memory(
             memory_id=operation_id(
-                task.shelf.to_json(), task.block.partition.to_json(), task.block.block_id, task.recipe, content_digest(content)
+                task.shelf.to_json(),
+                task.block.partition.to_json(),
+                task.block.block_id,
+                task.recipe,
+                content_digest(content),
             ),
             partition=task.shelf.partition,
             topic=task.shelf.topic,
             content=content,
             when_to_use=when_to_use,
-            kind={"self": "profile", "personal": "profile", "task": "workflow", "tool": "workflow"}[task.shelf.topic.type],
+            kind="profile" if task.shelf.topic.type in {"self", "personal"} else "workflow",
             category=category,
             claims=tuple(claims),
             canonical_topic=canonical_topic,
@@ -137,7 +141,9 @@ class Writer:
     def link(self, new: Memory, kind: str, old: Memory, reason: str = "") -> None:
         """Join a memory to another."""
         self.links.append(
-            Link.model_validate({"source_id": new.memory_id, "type": kind, "target_id": old.memory_id, "reason": reason})
+            Link.model_validate(
+                {"source_id": new.memory_id, "type": kind, "target_id": old.memory_id, "reason": reason}
+            )
         )
 
     def _move(self, old: Memory, status: Status, action: str, *, valid_to: datetime | None) -> None:

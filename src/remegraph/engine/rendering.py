@@ -33,7 +33,9 @@ def block_lines(messages: Sequence[Message]) -> str:
 
 def topic_lines(shelves: Iterable[Shelf]) -> str:
     """Return a topic index, one key and description per line."""
-    return "\n".join(f"{_quoted(shelf.topic.key)[1:-1]} - {_quoted(shelf.topic.description)[1:-1]}" for shelf in shelves)
+    return "\n".join(
+        f"{_quoted(shelf.topic.key)[1:-1]} - {_quoted(shelf.topic.description)[1:-1]}" for shelf in shelves
+    )
 
 
 def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:

@@ -4,7 +4,7 @@
     route -> fuse      where no topic is touched
 
 No model is called and nothing is written. What was learned a moment ago is found: dirty rows are searched too.
-"""  # noqa: D400, D415 - the first line introduces the picture
+"""  # noqa: D415 - the first line introduces the picture
 
 from __future__ import annotations
 
@@ -270,7 +270,8 @@ class _Steps:
         return [
             _message_hit(row, item)
             for partition, item in ranked
-            if (row := by_place.get((partition, item.record_id))) is not None and _within(row.time, time_start, time_end)
+            if (row := by_place.get((partition, item.record_id))) is not None
+            and _within(row.time, time_start, time_end)
         ]
 
 
@@ -291,7 +292,9 @@ def _choose(
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
         return named, max((scored.score for scored in found.get(shelf, ())), default=0.0)
 
-    ranked = sorted(((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True)
+    ranked = sorted(
+        ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
+    )
     return [shelf for (named, score), shelf in ranked if named or score > 0][:limit]
 
 
@@ -335,7 +338,9 @@ def _block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
 
 
 def _message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
-    contributions = {f"window of {width}" if width > 1 else "message": part for width, part in ranked.contributions.items()}
+    contributions = {
+        f"window of {width}" if width > 1 else "message": part for width, part in ranked.contributions.items()
+    }
     return Hit(
         kind="message",
         record_id=message.message_id,

@@ -38,7 +38,9 @@ def inspect(
     proposals = tuple(proposals)
     before = {memory.memory_id: memory for proposal in proposals for memory in proposal.similar}
     after = before | {change.memory.memory_id: change.memory for item in proposals for change in item.changes}
-    spoken = [message.evolve(role="user", name=name) if (name := person(message, scope)) else message for message in messages]
+    spoken = [
+        message.evolve(role="user", name=name) if (name := person(message, scope)) else message for message in messages
+    ]
     live = tuple(memory for memory in after.values() if memory.live or memory.status == "quarantined")
     return ReviewTask(
         messages=tuple(messages),
@@ -92,7 +94,7 @@ def _newest(objection: Objection, changes: Sequence[MemoryChange]) -> Iterable[s
 def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping[str, Memory]) -> Iterable[Link]:
     """Flag the memories named as disputed, in place, and yield the links that join them."""
     named = [memory_id for memory_id in objection.memory_ids if memory_id in kept or memory_id in known]
-    if len(named) < 2:  # noqa: PLR2004 - a dispute takes two
+    if len(named) < 2:
         return
     for memory_id in named:
         change = kept.get(memory_id)

@@ -64,7 +64,10 @@ def shelves_for(
     made = [
         self_topic(),
         *(Topic(type="personal", target_name=name, description=f"What is known of {name}.") for name in people),
-        *(Topic(type="tool", target_name=name, description=f"Experience with the tool {name}.") for name in called_tools(messages)),
+        *(
+            Topic(type="tool", target_name=name, description=f"Experience with the tool {name}.")
+            for name in called_tools(messages)
+        ),
         *(Topic(type="task", target_name=name, description=f"How to go about {name}.") for name in tasks),
     ]
     for topic in made:

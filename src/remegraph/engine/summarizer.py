@@ -7,7 +7,7 @@
     commit -> sub_agent  the topics whose memories changed meanwhile, likewise
 
 One run does one block. Durability is the ledger's: no graph of ours has a checkpointer.
-"""  # noqa: D400, D415 - the first line introduces the picture
+"""  # noqa: D415 - the first line introduces the picture
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from remegraph.engine.routing import home, resolve, shelves_for
 from remegraph.engine.search import Searcher
 from remegraph.engine.slicing import cut
 from remegraph.engine.subagents import ProposalKey, build_subagent
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, Thinker
+from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
 from remegraph.models import Block, BlockSummary, Receipt, Scope, Shelf, StoredMessage
@@ -156,14 +156,16 @@ class _Steps:
 
     def after_slice(self, state: _State) -> Literal["digest", "__end__"]:
         """Go on where there is a block."""
-        return END if state.get("block") is None else "digest"
+        return "__end__" if state.get("block") is None else "digest"
 
     def digest(self, state: _State) -> Body:
         """Summarise the block and route it; a block to redo keeps its digest and goes to the topics named."""
         scope, messages, block = state["scope"], state["messages"], _block(state)
         where = home(scope, self._boundary)
         existing = self._archive.topics(self._archive.visible(scope))
-        allowed = shelves_for(scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy)
+        allowed = shelves_for(
+            scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy
+        )
         known = self._archive.summaries([block.partition], ids=[block.block_id])
         redo = state["redo"]
         if redo is not None and redo.topics and known:
@@ -249,7 +251,7 @@ class _Steps:
 
     def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
         """End, or run the touched topics again."""
-        return self._resend(state) or END
+        return self._resend(state) or "__end__"
 
     def _rejected(
         self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]

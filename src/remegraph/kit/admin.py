@@ -75,7 +75,6 @@ class Admin:
 
     def _verify_partition(self, partition: Partition, counts: dict[str, int]) -> list[Mismatch]:
         archive = self._parts().archive
-        found: list[Mismatch] = []
         messages = {message.message_id: message for message in archive.messages([partition])}
         blocks = archive.blocks([partition])
         memories = archive.memories([partition])
@@ -83,17 +82,18 @@ class Admin:
         counts["blocks"] += len(blocks)
         counts["memories"] += len(memories)
         places = {(message.thread, message.seq) for message in messages.values()}
-        for block in blocks:
-            if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places:
-                found.append(Mismatch(where="blocks", record_id=block.block_id, problem="its messages are missing"))
+        found = [
+            Mismatch(where="blocks", record_id=block.block_id, problem="its messages are missing")
+            for block in blocks
+            if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places
+        ]
         team = [other for other in archive.partitions() if other.tenant == partition.tenant and partition.user is None]
         for memory in memories:
             missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
             elsewhere = {each.message_id: each for each in archive.messages(team, ids=missing)} if missing else {}
-            for item in memory.evidence:
-                source = messages.get(item.message_id) or elsewhere.get(item.message_id)
-                if source is None or find_quote(item.quote, source.text) is None:
-                    found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
+            sources = [(item.quote, messages.get(item.message_id) or elsewhere.get(item.message_id)) for item in memory.evidence]
+            if any(source is None or find_quote(quote, source.text) is None for quote, source in sources):
+                found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
         return found
 
 

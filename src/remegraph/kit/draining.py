@@ -44,9 +44,7 @@ def _scope(partition: Partition) -> Scope | None:
     """The scope whose own partition this is; none for what belongs to no user and is never talked into."""
     if partition.user is None:
         return None
-    return Scope(
-        tenant=partition.tenant, user=partition.user, agent=partition.agent, project=partition.project
-    )
+    return Scope(tenant=partition.tenant, user=partition.user, agent=partition.agent, project=partition.project)
 
 
 def _add(one: SummaryReport, other: SummaryReport) -> SummaryReport:

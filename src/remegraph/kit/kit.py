@@ -63,8 +63,8 @@ class MemoryKit(Reading):
         settings: Settings | None = None,
         ledger_url: str | None = None,
         chroma_url: str | None = None,
-        model: BaseChatModel | str | None | _FromSettings = FROM_SETTINGS,
-        embedder: Embedder | Embeddings | str | None | _FromSettings = FROM_SETTINGS,
+        model: BaseChatModel | str | _FromSettings | None = FROM_SETTINGS,
+        embedder: Embedder | Embeddings | str | _FromSettings | None = FROM_SETTINGS,
         clock: Clock | None = None,
         new_id: NewId | None = None,
         require_index: bool = False,
@@ -193,7 +193,7 @@ class MemoryKit(Reading):
             BudgetExceededError: The budget is used up; likewise.
             CancelledError: `cancel` said so; likewise.
         """
-        return self._drive(self._summary_loop(scope, close, budget, progress, cancel))
+        return self._drive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
     async def asummarize(
         self,
@@ -205,7 +205,7 @@ class MemoryKit(Reading):
         cancel: Cancel | None = None,
     ) -> SummaryReport:
         """Turn what is new into memories; see `summarize`."""
-        return await self._adrive(self._summary_loop(scope, close, budget, progress, cancel))
+        return await self._adrive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
     def retry(
         self,
@@ -241,7 +241,11 @@ class MemoryKit(Reading):
         """
         from remegraph.kit.draining import drain
 
-        return drain(self._open_parts(), self._new_id(), lambda scope: self.summarize(scope=scope, progress=progress, cancel=cancel))
+        return drain(
+            self._open_parts(),
+            self._new_id(),
+            lambda scope: self.summarize(scope=scope, progress=progress, cancel=cancel),
+        )
 
     adrain = twin(drain)
 
@@ -290,7 +294,13 @@ class MemoryKit(Reading):
         return self._parts
 
     def _summary_loop(
-        self, scope: Scope, close: bool, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
+        self,
+        scope: Scope,
+        budget: Budget | None,
+        progress: OnProgress | None,
+        cancel: Cancel | None,
+        *,
+        close: bool,
     ) -> Loop:
         from remegraph.kit.summarizing import summary_loop
 
@@ -324,7 +334,7 @@ class MemoryKit(Reading):
 
 
 def _advance(loop: Loop, outcome: BlockOutcome | None) -> SummarizerInput | SummaryReport:
-    """Go on to the loop's next run or its report. (StopIteration must not cross into a thread's future.)"""
+    """Go on to the loop's next run or its report: StopIteration must not cross into a thread's future."""
     try:
         return next(loop) if outcome is None else loop.send(outcome)
     except StopIteration as end:

@@ -102,7 +102,9 @@ def _sqlite_url(home: Path) -> str:
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(f"The home {home} cannot be made ({error}).", "Name a folder that you may write to.") from error
+        raise SetupError(
+            f"The home {home} cannot be made ({error}).", "Name a folder that you may write to."
+        ) from error
     return f"sqlite:///{home / 'ledger.sqlite'}"
 
 

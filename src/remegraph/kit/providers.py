@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
 from remegraph.errors import DimensionError, MissingExtraError, ModelUnavailableError, SetupError
 from remegraph.language.embedding import HashedEmbedder
-
-from langchain_core.embeddings import Embeddings
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -71,11 +70,10 @@ class LangChainEmbedder:
         except Exception as error:  # the boundary to foreign embedder code
             raise ModelUnavailableError(f"{self.name} did not answer ({type(error).__name__}: {error}).") from error
         vectors = np.asarray(answer, dtype=np.float32)
-        if vectors.ndim != 2 or not np.isfinite(vectors).all():  # noqa: PLR2004 - a matrix
+        if vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise DimensionError(f"{self.name} gave no finite vectors.", "Use another embedder.")
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: Vectors = vectors / np.where(lengths > 0, lengths, 1)
-        return unit
+        return np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
 def as_chat_model(model: BaseChatModel | str | None, timeout: float) -> BaseChatModel | None:
@@ -103,7 +101,9 @@ def as_chat_model(model: BaseChatModel | str | None, timeout: float) -> BaseChat
     except ImportError as error:
         raise MissingExtraError(f"The package of {provider!r} is not installed.", f"Install it ({error}).") from error
     except ValueError as error:
-        raise SetupError(f"There is no chat model {model!r}.", "Write provider:model, as in openai:gpt-5-mini.") from error
+        raise SetupError(
+            f"There is no chat model {model!r}.", "Write provider:model, as in openai:gpt-5-mini."
+        ) from error
 
 
 def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
@@ -120,9 +120,9 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
         return HashedEmbedder()
     if isinstance(embedder, str):
         return _named(embedder)
-    if hasattr(embedder, "embed_documents"):
-        return LangChainEmbedder(cast("Embeddings", embedder))
-    return cast("Embedder", embedder)
+    if isinstance(embedder, Embeddings):
+        return LangChainEmbedder(embedder)
+    return embedder
 
 
 def _named(name: str) -> Embedder:

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_times, required, twin
@@ -74,8 +74,9 @@ class Reading(ABC):
         """
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k, depth, time_start, time_end, topics)
-        return _recall(asked, parts.retriever.invoke(asked, self._config()), began)
+        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        found = parts.retriever.invoke(asked, self._config())
+        return _recall(asked, cast("Found", found), began)
 
     async def arecall(
         self,
@@ -91,8 +92,9 @@ class Reading(ABC):
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k, depth, time_start, time_end, topics)
-        return _recall(asked, await parts.retriever.ainvoke(asked, self._config()), began)
+        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        found = await parts.retriever.ainvoke(asked, self._config())
+        return _recall(asked, cast("Found", found), began)
 
     def trace(self, memory_id: str, *, scope: Scope) -> Trace:
         """Follow a memory down to the exact words that it came from.
@@ -202,7 +204,9 @@ class Reading(ABC):
         partitions = archive.visible(required(scope))
         asked = None
         if topic is not None:
-            asked = [shelf.topic for shelf in archive.topics(partitions) if shelf.topic.key.casefold() == topic.casefold()]
+            asked = [
+                shelf.topic for shelf in archive.topics(partitions) if shelf.topic.key.casefold() == topic.casefold()
+            ]
             if not asked:
                 return ()
         return archive.memories(partitions, topics=asked, statuses=statuses)
@@ -231,9 +235,7 @@ class Reading(ABC):
 
     atool_stats = twin(tool_stats)
 
-    def work(
-        self, *, scope: Scope, states: Sequence[WorkState] = ("pending", "failed", "review")
-    ) -> tuple[Work, ...]:
+    def work(self, *, scope: Scope, states: Sequence[WorkState] = ("pending", "failed", "review")) -> tuple[Work, ...]:
         """Return work that is not simply done: pending blocks, failed topics, what a person should look at.
 
         Args:
@@ -249,13 +251,14 @@ class Reading(ABC):
         self,
         query: str,
         scope: Scope,
+        *,
         k: int | None,
         depth: Depth,
-        time_start: datetime | None,
-        time_end: datetime | None,
+        time_range: tuple[datetime | None, datetime | None],
         topics: Sequence[str] | None,
     ) -> RecallInput:
-        if not isinstance(query, str) or not query.strip():
+        time_start, time_end = time_range
+        if not query.strip():
             raise InputError("The query is empty.", "Ask something.")
         if k is not None and k < 1:
             raise InputError(f"k is {k}.", "Ask for at least one hit.")

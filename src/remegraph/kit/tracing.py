@@ -40,16 +40,14 @@ def trace(archive: Archive, memory_id: str, scope: Scope) -> Trace:
         else:
             quotes.append(Quote(message=message, start=span[0], end=span[1]))
     homes = [quote.message.partition for quote in quotes] or partitions
-    blocks = [
-        block for block in archive.blocks(list(dict.fromkeys(homes)), ids=memory.block_ids)
-    ]
+    blocks = archive.blocks(list(dict.fromkeys(homes)), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}
     missing.extend(f"block {block_id}: not visible here, or no longer kept" for block_id in sorted(gone))
     return Trace(
         memory=memory,
         versions=archive.versions(partitions, memory_id),
         quotes=tuple(quotes),
-        blocks=tuple(blocks),
+        blocks=blocks,
         summaries=archive.summaries([block.partition for block in blocks], ids=memory.block_ids) if blocks else (),
         messages=tuple(
             message

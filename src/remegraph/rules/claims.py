@@ -1,3 +1,208 @@
-"""x"""
-def contradicts(a,b): return False
-def read_claims(*a): return ()
+"""Statements in slots: what code can compare. Precision over recall - what does not parse stays prose."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import NotRequired, TypedDict, cast
+
+from remegraph.language.numerals import CHINESE_NUMERAL, number
+from remegraph.language.scripts import has_cjk
+from remegraph.language.sentences import sentences
+from remegraph.language.tokens import tokenize
+from remegraph.models import Claim
+
+__all__ = ["contradicts", "read_claims", "slot"]
+
+_FAVOURITE = "favourite_"
+_NUMERAL = re.compile(CHINESE_NUMERAL)
+_EN_FAVOURITE = re.compile(
+    r"^(?P<subject>My|[A-Z][\w-]+['’]s) favou?rite (?P<what>[\w-]+(?: [\w-]+)?) (?:is|are) (?P<value>.+)", re.IGNORECASE
+)
+_EN_POSSESSIVE = re.compile(
+    r"^(?P<subject>My|[A-Z][\w-]+['’]s) (?P<what>name|birthday) is (?:on )?(?P<value>.+)", re.IGNORECASE
+)
+_EN_NEGATED_BE = re.compile(r"^(am|is|are|'m)\s+(not|no longer|never)\b")
+_PRONOUNS = frozenset("He She It We They You This That These Those There Who What Everyone Nobody Someone".split())
+_ZH_FAVOURITE = re.compile(r"^(?P<subject>.{1,6}?)最(?:喜欢|爱)的(?P<what>[^是，。]{1,5})是(?P<value>.+)")
+
+
+class _Pattern(TypedDict):
+    relation: str
+    verb: str
+    denies: NotRequired[bool]
+    value: NotRequired[str]
+
+
+class _Grammar(TypedDict):
+    negations: str
+    adverbs: str
+    kin: str
+    uncertain: str
+    ends: str
+    articles: str
+    patterns: list[_Pattern]
+
+
+class _Data(TypedDict):
+    single: list[str]
+    en: _Grammar
+    zh: _Grammar
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    relation: str
+    denies: bool
+    predicate: re.Pattern[str]
+
+
+def read_claims(sentence: str, speaker: str, language: str) -> tuple[Claim, ...]:
+    """Return what a text states in slots: who likes, lives in, works as, has, plans what.
+
+    Statements of the first person are about the speaker; of the third person, about a name or a relation ("my wife")
+    at the start of a sentence. Questions, conditions, hearsay and what is over are left out.
+
+    Args:
+        sentence: A sentence, or several.
+        speaker: Who says it: the subject of "I". In Chinese, the one name that is known without a surname.
+        language: "en" or "zh".
+    """
+    read = _read_chinese if language == "zh" else _read_english
+    return tuple(dict.fromkeys(claim for span in sentences(sentence) for claim in read(span.text, speaker)))
+
+
+def slot(claim: Claim) -> str:
+    """Return the canonical topic of a claim: `ann:lives_in`, or `ann:likes:<stems>` where many values hold at once."""
+    key = f"{' '.join(claim.subject.casefold().split())}:{claim.relation}"
+    if _single(claim.relation):
+        return key
+    value = claim.value if has_cjk(claim.value) else " ".join(tokenize(claim.value))
+    return f"{key}:{value.casefold()}"
+
+
+def contradicts(a: Claim, b: Claim) -> bool:
+    """Return whether two claims cannot both hold: same slot, but another value or the contrary."""
+    if slot(a) != slot(b):
+        return False
+    mine, yours = _stems(a.value), _stems(b.value)
+    same = mine <= yours or yours <= mine
+    return a.positive != b.positive if same else a.positive and b.positive
+
+
+def _read_english(sentence: str, speaker: str) -> Iterator[Claim]:
+    grammar = _data()["en"]
+    sentence = sentence.replace("’", "'").strip()
+    if re.search(grammar["uncertain"], sentence, re.IGNORECASE):
+        return
+    for pattern in (_EN_FAVOURITE, _EN_POSSESSIVE):
+        match = pattern.match(sentence)
+        value = _value(match["value"], grammar) if match else ""
+        if match and value:
+            subject = speaker if match["subject"].lower() == "my" else match["subject"].removesuffix("'s")
+            what = match["what"].lower().replace(" ", "_")
+            yield Claim(subject=subject, relation=what if pattern is _EN_POSSESSIVE else _FAVOURITE + what, value=value)
+            return
+    found = _english_subject().match(sentence)
+    if not found or found["name"] in _PRONOUNS:
+        return
+    whose, kin = found["whose"], found["kin"]
+    owner = speaker if whose and whose.lower() == "my" else (whose or "").removesuffix("'s")
+    subject = f"{owner}'s {kin.lower()}" if kin else speaker if found["self"] else found["name"]
+    predicate = _EN_NEGATED_BE.sub(r"\2 \1", sentence[found.end() :].lstrip().rstrip(".!"))
+    yield from _claims(predicate, subject, "en")
+
+
+def _read_chinese(sentence: str, speaker: str) -> Iterator[Claim]:
+    grammar = _data()["zh"]
+    if re.search(grammar["uncertain"], sentence):
+        return
+    subject_pattern = re.compile(
+        rf"^(?P<who>我|{re.escape(speaker)}|(?:小|老|阿)[\u4e00-\u9fff](?![\u4e00-\u9fff]?的))(?:(?:家|的)?(?P<kin>{grammar['kin']}))?"
+    )
+    last = ""
+    for clause in re.split("[，；,;。！!]", sentence):
+        clause = clause.strip()  # noqa: PLW2901
+        favourite = _ZH_FAVOURITE.match(clause)
+        if favourite and favourite["subject"] in ("我", speaker):
+            value = _value(favourite["value"], grammar)
+            yield Claim(subject=speaker, relation=_FAVOURITE + favourite["what"], value=value)
+            continue
+        found = subject_pattern.match(clause)
+        if found:
+            who = speaker if found["who"] == "我" else found["who"]
+            last = f"{who}的{found['kin']}" if found["kin"] else who
+            clause = clause[found.end() :]  # noqa: PLW2901
+        if last:
+            yield from _claims(clause, last, "zh")
+
+
+def _claims(predicate: str, subject: str, language: str) -> Iterator[Claim]:
+    grammar = _data()["zh" if language == "zh" else "en"]
+    for rule in _rules(language):
+        match = rule.predicate.match(predicate)
+        if not match:
+            continue
+        groups = match.groupdict()
+        value = _value(groups.get("inner") or groups["value"], grammar)
+        age = _NUMERAL.search(value) if rule.relation == "age" else None
+        if age:
+            value = str(number(age.group()))
+        if value:
+            positive = bool(groups["negation"]) == rule.denies
+            yield Claim(subject=subject, relation=rule.relation, value=value, positive=positive)
+            return
+
+
+def _value(text: str, grammar: _Grammar) -> str:
+    value = re.sub(grammar["ends"], "", text.strip(), flags=re.IGNORECASE | re.DOTALL)
+    before = None
+    while before != value:
+        before, value = value, re.sub(grammar["articles"], "", value.strip(), flags=re.IGNORECASE)
+    return value.strip(" 的了。.!！")
+
+
+def _single(relation: str) -> bool:
+    return relation.startswith(_FAVOURITE) or relation in _data()["single"]
+
+
+@lru_cache(maxsize=1 << 12)
+def _stems(value: str) -> frozenset[str]:
+    return frozenset(tokenize(value)) or frozenset({value})
+
+
+@lru_cache(maxsize=1)
+def _english_subject() -> re.Pattern[str]:
+    kin = _data()["en"]["kin"]
+    return re.compile(
+        r"^(?:(?:Yes|Yeah|No|Well|So|Oh|Also|And|But|Actually|Honestly|By the way|BTW|Btw|Hi|Hello)[,!.]?\s+)*"
+        rf"(?:(?P<whose>[Mm]y|[A-Z][\w-]+'s) (?P<kin>{kin})(?:,? [A-Z][\w-]+,?)?(?=\s)|(?P<self>[Ii](?=\s|'))|(?P<name>[A-Z][\w-]+(?: [A-Z][\w-]+)?)(?=\s))"
+    )
+
+
+@lru_cache(maxsize=1)
+def _data() -> _Data:
+    text = (files("remegraph.rules") / "data" / "claims.toml").read_text(encoding="utf-8")
+    return cast(_Data, tomllib.loads(text))
+
+
+@lru_cache(maxsize=2)
+def _rules(language: str) -> tuple[_Rule, ...]:
+    grammar = _data()["zh" if language == "zh" else "en"]
+    gap, end = ("", "") if language == "zh" else (r"\s+", r"\b\s*")
+    return tuple(
+        _Rule(
+            pattern["relation"],
+            pattern.get("denies", False),
+            re.compile(
+                rf"^(?:{grammar['adverbs']}{gap})*(?:(?P<negation>{grammar['negations']}){gap})?(?:{grammar['adverbs']}{gap})*"
+                rf"{pattern['verb']}{end}(?P<value>{pattern.get('value', '.+')})",
+                re.DOTALL,
+            ),
+        )
+        for pattern in grammar["patterns"]
+    )

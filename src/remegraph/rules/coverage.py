@@ -126,9 +126,9 @@ def _omission(message: Message, statement: str, known: _Known) -> tuple[float, O
     if score < _LEAST_MISSING_SHARE * max(weight(said.words) + len(said.numbers), 0.5) and not missing_days:
         return None
     first = _has(statement, "first_person")
-    if not (first or names or numbers or missing_days or attitudes or _has(statement, "third_person")):
+    if not (first or names or missing_days or any(map(_telling, numbers)) or attitudes or _has(statement, "third_person")):
         return None
-    score = min(score, _MOST_FOR_WORDS) + bool(names) + bool(numbers or missing_days) + bool(attitudes) + first
+    score = min(score, _MOST_FOR_WORDS) + bool(names) + bool(missing_days or any(map(_telling, numbers))) + bool(attitudes) + first
     score += _has(statement, "lasting") - _has(statement, "passing")
     if score < _THRESHOLD[language_of(statement)]:
         return None
@@ -149,6 +149,11 @@ def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[st
         if not today and not any(begins < mention.ends and mention.begins < ends for begins, ends in known.days):
             missing.append(mention.text)
     return kept, missing
+
+
+def _telling(number: str) -> bool:
+    """Return whether a number is worth remembering by itself: not what is counted on one's fingers."""
+    return len(number) > 1
 
 
 def _has(statement: str, kind: str) -> bool:
