@@ -1,0 +1,286 @@
+"""Keeps the vector index true to the ledger: embeds what is new, applies the dirty set, builds the index anew.
+
+The index is told what a record is *now*, whatever happened to it before, so the order of changes does not matter and
+every step can be repeated. A mark goes once its record is applied, and only if it is still the one that was seen.
+Whatever moves or drops vectors in the index marks them first: should it stop half-way, the next `apply` heals it,
+and until then recall finds them in SQL.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError
+from remegraph.ports import Embedder, VectorIndex
+from remegraph.storage import shelves, vectors
+from remegraph.storage.database import Database
+from remegraph.storage.rows import digest
+from remegraph.storage.tables import partitions
+from remegraph.storage.vectors import KINDS, Key
+
+if TYPE_CHECKING:
+    from remegraph.ports import Vectors
+
+__all__ = ["EVERYBODY", "Advance", "Indexer", "index_id", "key_of", "shelf_name", "units"]
+
+EVERYBODY = 0
+"""To lock when a write concerns no partition alone: no partition has this number."""
+
+_BATCH = 256  # records that are embedded, written and applied together
+
+Advance = Callable[[int, int], None]
+"""Told how many records are done, and of how many."""
+
+
+def shelf_name(partition_id: int, kind: str) -> str:
+    """Return what the index knows a shelf by."""
+    return f"{partition_id}:{kind}"
+
+
+def index_id(key: Key) -> str:
+    """Return what the index knows a record by: block ids are unique only in their partition."""
+    return f"{key.partition_id}:{key.kind}:{key.record_id}"
+
+
+def key_of(name: str) -> Key:
+    """Return the record that `index_id` named."""
+    partition_id, kind, record_id = name.split(":", 2)
+    return Key(int(partition_id), kind, record_id)
+
+
+def units(rows: Vectors, count: int, embedder: Embedder) -> Vectors:
+    """Return vectors as finite float32 rows of unit length; a zero vector stays zero.
+
+    Args:
+        rows: What the embedder gave.
+        count: How many texts it was given.
+        embedder: The embedder.
+
+    Raises:
+        DimensionError: The shape is not (count, dimension), or a number is not finite.
+    """
+    checked = np.asarray(rows, dtype=np.float32)
+    if checked.shape != (count, embedder.dimension):
+        raise DimensionError(
+            f"{embedder.name} gave an array of shape {checked.shape}, not {(count, embedder.dimension)}.",
+            "Give an embedder that returns one vector per text, of the dimension that it names.",
+        )
+    if not np.isfinite(checked).all():
+        raise DimensionError(
+            f"{embedder.name} gave a vector with numbers that are not finite.", "Repair or change the embedder."
+        )
+    lengths = np.linalg.norm(checked, axis=1, keepdims=True)
+    return (checked / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    embedder_id: int
+    marks: dict[Key, str]
+    bodies: dict[Key, str]
+    """JSON of those that are live; the others leave the index."""
+    stale: dict[Key, str] = field(default_factory=dict)
+    """Texts of those that have no vector of their current text."""
+
+    @property
+    def partition_ids(self) -> set[int]:
+        return {key.partition_id for key in self.marks}
+
+
+class Indexer:
+    """Applies the ledger's changes to the index, one caller at a time.
+
+    Args:
+        database: The ledger.
+        index: The index; none where another process owns it: then texts are embedded, and the marks stay.
+    """
+
+    def __init__(self, database: Database, index: VectorIndex | None) -> None:
+        self._database = database
+        self._index = index
+        self._one_at_a_time = Lock()
+
+    def sync(self, embedder: Embedder) -> int:
+        """Apply the dirty set; see `VectorProjection.sync`."""
+        with self._one_at_a_time:
+            return self._apply(embedder)
+
+    def rebuild(self, embedder: Embedder, advance: Advance | None) -> int:
+        """Make the index anew; see `VectorProjection.rebuild`."""
+        index = self._owned()
+        with self._one_at_a_time:
+            self._mark_everything()
+            self._drop_all(index)
+            return self._apply(embedder, advance)
+
+    def reindex(self, embedder: Embedder, advance: Advance | None) -> int:
+        """Change the embedder; see `VectorProjection.reindex`."""
+        index = self._owned()
+        with self._database.write([EVERYBODY]) as connection:
+            embedder_id = vectors.number_of(connection, embedder)
+        self._embed_everything(embedder, embedder_id, advance)
+        with self._one_at_a_time:
+            self._mark_everything()
+            with self._database.write([EVERYBODY]) as connection:
+                vectors.make_current(connection, embedder_id)
+            self._drop_all(index)
+            with self._database.write([EVERYBODY]) as connection:
+                vectors.forget_other_embedders(connection, embedder_id)
+            return self._apply(embedder)
+
+    # ------------------------------------------------------------------------------------------- apply
+
+    def _apply(self, embedder: Embedder, advance: Advance | None = None) -> int:
+        """Apply all marks, in the order of their keys, each once: those that come meanwhile are for the next call."""
+        applied = 0
+        after: Key | None = None
+        failure: ModelError | None = None
+        touched: set[str] = set()
+        with self._database.read() as connection:
+            total = vectors.pending(connection)
+        while (batch := self._batch(embedder, after)).marks:
+            after = max(batch.marks)
+            if not isinstance(failure, ModelUnavailableError):  # else every batch would wait for it in vain
+                try:
+                    self._embed(embedder, batch)
+                except ModelError as error:  # what needs no embedding is applied all the same
+                    failure = failure or error
+            applied += self._apply_batch(batch, touched)
+            if advance is not None:
+                advance(min(applied, total), total)
+        if self._part(embedder, touched):
+            self._apply(embedder)
+        if failure is not None:
+            raise failure
+        return applied
+
+    def _batch(self, embedder: Embedder, after: Key | None) -> _Batch:
+        with self._database.read() as connection:
+            embedder_id = vectors.require(connection, embedder)
+            marks = vectors.marks(connection, after, _BATCH)
+            return self._load(connection, embedder_id, marks)
+
+    @staticmethod
+    def _load(connection: Connection, embedder_id: int, marks: dict[Key, str]) -> _Batch:
+        bodies = vectors.live_bodies(connection, list(marks))
+        embedded = vectors.embedded_digests(connection, embedder_id, list(bodies))
+        texts = {key: vectors.text_of(key, body) for key, body in bodies.items()}
+        stale = {key: text for key, text in texts.items() if embedded.get(key) != digest(text)}
+        return _Batch(embedder_id, marks, bodies, stale)
+
+    def _embed(self, embedder: Embedder, batch: _Batch) -> None:
+        """Embed what has no vector of its text, and write it where the record is still as it was read."""
+        if not batch.stale:
+            return
+        rows = units(embedder.embed(list(batch.stale.values())), len(batch.stale), embedder)
+        with self._database.write({key.partition_id for key in batch.stale}) as connection:
+            now = vectors.live_bodies(connection, list(batch.stale))
+            same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]
+            texts = list(batch.stale.items())
+            vectors.write(connection, batch.embedder_id, dict(texts[at] for at in same), rows[same])
+        batch.stale.clear()
+
+    def _apply_batch(self, batch: _Batch, touched: set[str]) -> int:
+        """Apply a batch to the index and take its marks off; return how many records were applied."""
+        if self._index is None:
+            return len(batch.bodies) - len(batch.stale)
+        live = [key for key in batch.bodies if key not in batch.stale]
+        gone = [key for key in batch.marks if key not in batch.bodies]
+        homes, found, rows = self._places(batch, live)
+        by_home: dict[str, list[int]] = defaultdict(list)
+        for at, key in enumerate(found):
+            by_home[homes[key[:2]]].append(at)
+        for home, places in by_home.items():
+            keys = [found[at] for at in places]
+            self._index.upsert(
+                home, [index_id(key) for key in keys], [shelf_name(*key[:2]) for key in keys], rows[places]
+            )
+        leaving: dict[str, list[str]] = defaultdict(list)
+        for key in gone:
+            if key[:2] in homes:  # else the index never had it
+                leaving[homes[key[:2]]].append(index_id(key))
+        for home, names in leaving.items():
+            self._index.delete(home, names)
+        touched |= set(homes.values())
+        done = {key: batch.marks[key] for key in (*found, *gone)}
+        with self._database.write(batch.partition_ids) as connection:
+            vectors.forget(connection, gone)
+            vectors.unmark(connection, done)
+        return len(done)
+
+    def _places(self, batch: _Batch, live: Sequence[Key]) -> tuple[Mapping[shelves.Shelf, str], list[Key], Vectors]:
+        """Return where shelves are, giving a place to the new ones, and the vectors of live records."""
+        wanted = {key[:2] for key in live}
+        with self._database.read() as connection:
+            homes = shelves.homes(connection, batch.embedder_id, batch.partition_ids)
+        if not homes.keys() >= wanted:
+            with self._database.write([EVERYBODY]) as connection:
+                shelves.assign(connection, batch.embedder_id, wanted)
+        with self._database.read() as connection:
+            homes = shelves.homes(connection, batch.embedder_id, batch.partition_ids)
+            return homes, *vectors.read(connection, batch.embedder_id, live)
+
+    # ---------------------------------------------------------------------------------------- rebuild
+
+    def _part(self, embedder: Embedder, touched: set[str]) -> bool:
+        """Take shelves out of collections that grew too large; return whether any has to be applied anew."""
+        if self._index is None or not touched:
+            return False
+        with self._database.read() as connection:
+            embedder_id = vectors.require(connection, embedder)
+            leaving = shelves.overfull(connection, embedder_id, touched)
+        for shelf, home in leaving:
+            with self._database.write([shelf[0]]) as connection:
+                vectors.mark_live(connection, shelf[0])
+                keys = vectors.keys_of(connection, embedder_id, shelf)
+            self._index.delete(home, [index_id(key) for key in keys])
+            with self._database.write([EVERYBODY]) as connection:
+                shelves.release(connection, embedder_id, shelf)
+        return bool(leaving)
+
+    def _embed_everything(self, embedder: Embedder, embedder_id: int, advance: Advance | None) -> None:
+        """Embed all live records that have no vector of this embedder; goes on where it was stopped."""
+        with self._database.read() as connection:
+            total = sum(vectors.count_live(connection, kind) for kind in KINDS)
+        done = 0
+        for kind in KINDS:
+            after: Key | None = None
+            while True:
+                with self._database.read() as connection:
+                    keys = vectors.live_keys(connection, kind, after, _BATCH)
+                    batch = self._load(connection, embedder_id, dict.fromkeys(keys, ""))
+                if not keys:
+                    break
+                after = keys[-1]
+                self._embed(embedder, batch)
+                done += len(keys)
+                if advance is not None:
+                    advance(min(done, total), total)
+
+    def _mark_everything(self) -> None:
+        with self._database.read() as connection:
+            partition_ids = list(connection.execute(select(partitions.c.id)).scalars())
+        for partition_id in partition_ids:
+            with self._database.write([partition_id]) as connection:
+                vectors.mark_live(connection, partition_id)
+
+    def _drop_all(self, index: VectorIndex) -> None:
+        """Drop the collections of this ledger, those of embedders before too, and forget who was where."""
+        with self._database.read() as connection:
+            used = shelves.collection_names(connection)
+        for name in sorted(used | {name for name in index.collections() if shelves.owned(name, used)}):
+            index.drop(name)
+        with self._database.write([EVERYBODY]) as connection:
+            shelves.release_all(connection)
+
+    def _owned(self) -> VectorIndex:
+        if self._index is None:
+            raise IndexOwnedError("The vector index belongs to another process.")
+        return self._index

@@ -1,0 +1,280 @@
+"""The vectors of the ledger, projected into an index that may be thrown away at any time.
+
+Chroma proposes, SQL disposes: the index names candidates, and SQL, which holds every vector too, says which of them
+are live and how near they are. What the index has not seen yet is in the dirty set and searched in SQL as well. So
+the answer is the same with the index, while it is being built, and without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from remegraph.errors import VectorIndexError
+from remegraph.models import HitKind, IndexState, Mismatch, Partition
+from remegraph.ports import Embedder, Nearest, VectorIndex
+from remegraph.storage import shelves, vectors
+from remegraph.storage.database import Database
+from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name, units
+from remegraph.storage.interning import Interning
+from remegraph.storage.vectors import KINDS, Key
+from remegraph.storage.verification import differences
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from remegraph.ports import Vectors
+
+__all__ = ["VectorProjection"]
+
+_log = logging.getLogger(__name__)
+
+_FETCH = 100  # candidates that the index is asked for at least: asking for more widens its search, too
+_WIDEN = 4
+_WIDEST = 4_000  # beyond so many, reading all vectors from SQL is the better search
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What is looked for, and where."""
+
+    embedder_id: int
+    partitions: Mapping[int, Partition]
+    kind: str
+    vector: Vectors
+    k: int
+    allowed: frozenset[str] | None
+
+    def size(self, connection: Connection) -> int:
+        """Return how many vectors there are to look at, at most."""
+        held = vectors.count(connection, self.embedder_id, self.partitions, self.kind)
+        return held if self.allowed is None else min(held, len(self.allowed))
+
+    def homes(self, connection: Connection) -> dict[str, list[str]]:
+        """Return the collections to ask, with the names of the shelves in each."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for (partition_id, kind), home in shelves.homes(connection, self.embedder_id, self.partitions).items():
+            if kind == self.kind:
+                found[home].append(shelf_name(partition_id, kind))
+        return found
+
+    def dirty(self, connection: Connection) -> set[Key]:
+        """Return what the index may not know yet."""
+        return vectors.dirty_keys(connection, self.partitions, self.kind)
+
+    def exact(self, connection: Connection) -> list[Nearest]:
+        """Look at all vectors."""
+        return self.records(self._nearest(connection, self.k, self.allowed))
+
+    def ranked(self, connection: Connection, candidates: Iterable[Key]) -> list[tuple[Key, float]]:
+        """Return those of the candidates that are live and allowed, best first."""
+        names = {key.record_id for key in candidates}
+        names = names if self.allowed is None else names & self.allowed
+        return self._nearest(connection, len(names) * len(self.partitions), names)
+
+    def records(self, hits: Iterable[tuple[Key, float]]) -> list[Nearest]:
+        """Return hits as records."""
+        return [Nearest(self.partitions[key.partition_id], key.record_id, similarity) for key, similarity in hits]
+
+    def _nearest(self, connection: Connection, k: int, only: Iterable[str] | None) -> list[tuple[Key, float]]:
+        return vectors.nearest(
+            connection, self.embedder_id, self.partitions, self.kind, vector=self.vector, k=k, only=only
+        )
+
+
+class VectorProjection:
+    """A `Projection` over SQL and a vector index.
+
+    Safe to share between threads. One process at a time should call `sync`, as by a job that is leased; where two do
+    all the same, records are applied twice, and none is lost.
+
+    Args:
+        database: The ledger.
+        index: The vector index, which `close` closes; none where another process owns it.
+        embedder: The ledger's embedder; `open` checks that it is.
+        exact_limit: Up to so many vectors are searched one by one, in SQL.
+    """
+
+    def __init__(
+        self, database: Database, index: VectorIndex | None, embedder: Embedder, *, exact_limit: int = 5_000
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._embedder = embedder
+        self._exact_limit = exact_limit
+        self._interning = Interning()
+        self._indexer = Indexer(database, index)
+        self.failure: VectorIndexError | None = None
+        """How the index failed a search; none since it answers again."""
+
+    @classmethod
+    def open(
+        cls,
+        database: Database,
+        index: VectorIndex | None,
+        embedder: Embedder,
+        *,
+        exact_limit: int = 5_000,
+        reindex: bool = False,
+    ) -> Self:
+        """Open the vectors of a ledger; the first embedder that it is opened with is recorded as the ledger's.
+
+        Args:
+            database: The ledger.
+            index: The vector index, which `close` closes; none where another process owns it.
+            embedder: The embedder.
+            exact_limit: Up to so many vectors are searched one by one, in SQL.
+            reindex: Open with another embedder than the ledger's, too. Until `reindex` is done, whatever needs vectors
+                raises `EmbedderMismatchError`.
+
+        Raises:
+            EmbedderMismatchError: The ledger's vectors come from another embedder.
+        """
+        with database.read() as connection:
+            known = vectors.current_embedder(connection) is not None
+        if not known:
+            with database.write([EVERYBODY]) as connection:
+                if vectors.current_embedder(connection) is None:
+                    vectors.make_current(connection, vectors.number_of(connection, embedder))
+        if not reindex:
+            with database.read() as connection:
+                vectors.require(connection, embedder)
+        return cls(database, index, embedder, exact_limit=exact_limit)
+
+    def nearest(
+        self,
+        partitions: Sequence[Partition],
+        kind: HitKind,
+        vector: Vectors,
+        k: int,
+        allowed: Sequence[str] | None = None,
+    ) -> tuple[Sequence[Nearest], IndexState]:
+        """Return the k nearest live records, best first, and where they were searched.
+
+        Few vectors are looked at one by one, in SQL. For many, the index names candidates, ever more until k of them
+        are live and allowed; dirty records are always candidates. Where the index fails, all is looked at in SQL.
+
+        Args:
+            partitions: Where to look.
+            kind: memory or block; messages have no vectors.
+            vector: The vector asked for, shape (dimension,).
+            k: How many.
+            allowed: Only these records.
+
+        Raises:
+            EmbedderMismatchError: The ledger has another embedder by now.
+            DimensionError: The vector has another length, or numbers that are not finite.
+        """
+        unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
+        with self._database.read() as connection:
+            embedder_id = vectors.require(connection, self._embedder)
+            known = self._interning.known(connection, partitions)
+            search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
+            if k < 1 or kind not in KINDS or not known:
+                return (), "sql"
+            if self._index is None or search.size(connection) <= self._exact_limit:
+                return search.exact(connection), "sql"
+            homes, dirty = search.homes(connection), search.dirty(connection)
+        try:
+            hits = self._by_index(self._index, search, homes, dirty)
+            self.failure = None
+        except VectorIndexError as error:
+            _log.warning("The vector index failed, SQL is searched instead: %s", error)
+            self.failure = error
+            hits = None
+        if hits is not None:
+            return hits, "chroma"
+        with self._database.read() as connection:
+            return search.exact(connection), "sql"
+
+    def _by_index(
+        self, index: VectorIndex, search: _Search, homes: Mapping[str, Sequence[str]], dirty: set[Key]
+    ) -> list[Nearest] | None:
+        """Return the k nearest; none where there are too many candidates to name."""
+        fetch = max(_FETCH, _WIDEN * search.k)
+        while fetch <= _WIDEST and len(dirty) <= _WIDEST:
+            named: set[Key] = set()
+            exhausted = True
+            for home, names in homes.items():
+                found = index.query(home, names, search.vector, fetch)
+                named.update(key_of(name) for name, _ in found)
+                exhausted = exhausted and len(found) < fetch
+            with self._database.read() as connection:
+                # Dirty now or when we began: what changed under the index while it was asked is among them.
+                dirty |= search.dirty(connection)
+                hits = search.ranked(connection, named | dirty)
+            if exhausted or sum(key in named and key not in dirty for key, _ in hits) >= search.k:
+                return search.records(hits[: search.k])
+            fetch *= _WIDEN
+        return None
+
+    def sync(self) -> int:
+        """Apply the dirty set to the index, batch by batch; return how many records were applied.
+
+        Texts without a vector are embedded first. Without an index that is all: the marks stay for its owner.
+
+        Raises:
+            ModelUnavailableError: The embedder did not answer. All that did not need it was applied, the rest stays
+                marked.
+            DimensionError: It gave vectors of another length, or not finite ones. Likewise.
+            VectorIndexError: The index failed. The marks stay, and the next call repeats what was under way.
+            EmbedderMismatchError: The ledger has another embedder by now.
+        """
+        return self._indexer.sync(self._embedder)
+
+    def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
+        """Compare the index with the ledger; return how many vectors were compared, and all differences.
+
+        No record is dirty; every live record has a vector of its current text; each collection holds those of its
+        live records and no others; and a search for a vector finds its record.
+
+        Args:
+            sample: How many vectors are searched for at most, evenly spread; all else is compared in full.
+
+        Raises:
+            VectorIndexError: The index failed.
+            EmbedderMismatchError: The ledger has another embedder by now.
+        """
+        return differences(self._database, self._index, self._embedder, sample)
+
+    def rebuild(self, progress: Advance | None = None) -> int:
+        """Make the index anew from the ledger's vectors; return how many records were written.
+
+        Only what has no vector yet is embedded. May be stopped at any time: recall goes on, and `sync` finishes it.
+
+        Args:
+            progress: Told how many records are done, and of how many.
+
+        Raises:
+            IndexOwnedError: Another process owns the index.
+            VectorIndexError: The index failed.
+        """
+        return self._indexer.rebuild(self._embedder, progress)
+
+    def reindex(self, embedder: Embedder, progress: Advance | None = None) -> int:
+        """Embed everything with another embedder, then change over to it; return how many records were written.
+
+        Until the change the old vectors serve. May be stopped at any time: called again, it goes on where it was.
+
+        Args:
+            embedder: The new embedder.
+            progress: Told how many records are embedded, and of how many.
+
+        Raises:
+            IndexOwnedError: Another process owns the index.
+            ModelUnavailableError: The embedder did not answer; nothing has changed for recall.
+            DimensionError: It gave vectors of another length than it says, or not finite ones. Likewise.
+        """
+        written = self._indexer.reindex(embedder, progress)
+        self._embedder = embedder
+        return written
+
+    def close(self) -> None:
+        """Close the index."""
+        if self._index is not None:
+            self._index.close()

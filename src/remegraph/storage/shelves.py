@@ -1,0 +1,163 @@
+"""Which collection of the vector index holds which shelf.
+
+A shelf is what is searched together: one kind of record in one partition. One collection for all would make each
+query wait for everybody's vectors, one for each would cost megabytes per user; so shelves share collections of
+about eight thousand vectors, and a larger shelf gets its own.
+
+The names of all collections of a ledger begin alike and like no other ledger's: two may use one Chroma server.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from uuid import uuid4
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select
+
+from remegraph.storage.tables import collections, vectors
+
+__all__ = ["Shelf", "assign", "collection_names", "homes", "overfull", "owned", "release", "release_all"]
+
+CAPACITY = 8_000
+"""Vectors that a collection holds when it takes in a further shelf."""
+
+SPLIT_AT = 12_000
+"""Vectors from which on shelves that grew together are parted."""
+
+RESERVED = 100
+"""Vectors that a shelf counts as at least: most are new when they get their place, and grow."""
+
+_PREFIX = "remegraph"
+
+Shelf = tuple[int, str]
+"""Number of the partition, and kind."""
+
+
+def homes(connection: Connection, embedder_id: int, partition_ids: Iterable[int] | None = None) -> dict[Shelf, str]:
+    """Return the collections of shelves, of these partitions or all; those without a place are left out."""
+    query = select(collections.c.partition_id, collections.c.kind, collections.c.name).where(
+        collections.c.embedder_id == embedder_id
+    )
+    if partition_ids is not None:
+        query = query.where(collections.c.partition_id.in_(list(partition_ids)))
+    return {(row.partition_id, row.kind): row.name for row in connection.execute(query)}
+
+
+def collection_names(connection: Connection) -> set[str]:
+    """Return the names of all collections that are in use, of all embedders."""
+    return set(connection.execute(select(collections.c.name).distinct()).scalars())
+
+
+def owned(name: str, names: Iterable[str]) -> bool:
+    """Return whether a collection is this ledger's, given the names that it uses."""
+    return any(_namespace(name) == _namespace(other) for other in names)
+
+
+def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> None:
+    """Give shelves a place: the first collection that has room, or a new one.
+
+    Args:
+        connection: A connection that excludes others who assign.
+        embedder_id: Number of the embedder.
+        shelves: The shelves; those that have a place keep it.
+    """
+    wanted = set(shelves)
+    wanted -= homes(connection, embedder_id, {partition_id for partition_id, _ in wanted}).keys()
+    if not wanted:
+        return
+    names = collection_names(connection)
+    namespace = _namespace(min(names)) if names else f"{_PREFIX}-{uuid4().hex[:12]}"
+    number = max((_number(name) for name in names), default=0)
+    fill = _fill(connection, embedder_id)
+    sizes = _sizes(connection, embedder_id, wanted)
+    for shelf in sorted(wanted):
+        size = sizes[shelf]
+        name = next((name for name in sorted(fill, key=_number) if fill[name] + size <= CAPACITY), None)
+        if name is None:
+            number += 1
+            name = f"{namespace}-{number}"
+        fill[name] += size
+        connection.execute(
+            insert(collections).values(partition_id=shelf[0], kind=shelf[1], embedder_id=embedder_id, name=name)
+        )
+
+
+def overfull(connection: Connection, embedder_id: int, names: Iterable[str]) -> list[tuple[Shelf, str]]:
+    """Return the shelves, largest first, that have to leave collections that grew too large.
+
+    None of them would fit into the collection that it leaves again.
+    """
+    leaving: list[tuple[Shelf, str]] = []
+    for name in sorted(names):
+        query = select(collections.c.partition_id, collections.c.kind).where(
+            collections.c.embedder_id == embedder_id, collections.c.name == name
+        )
+        sizes = _sizes(connection, embedder_id, [(row.partition_id, row.kind) for row in connection.execute(query)])
+        largest = sorted(sizes, key=lambda shelf: (sizes[shelf], shelf))
+        if sum(sizes.values()) <= SPLIT_AT:
+            continue
+        while len(largest) > 1 and sum(sizes[shelf] for shelf in largest) > CAPACITY:
+            leaving.append((largest.pop(), name))
+    return leaving
+
+
+def release(connection: Connection, embedder_id: int, shelf: Shelf) -> None:
+    """Take its place from a shelf."""
+    connection.execute(
+        delete(collections).where(
+            collections.c.partition_id == shelf[0],
+            collections.c.kind == shelf[1],
+            collections.c.embedder_id == embedder_id,
+        )
+    )
+
+
+def release_all(connection: Connection) -> None:
+    """Take their places from all shelves of all embedders."""
+    connection.execute(delete(collections))
+
+
+def _sizes(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> dict[Shelf, int]:
+    """Return how many vectors each shelf counts as."""
+    sizes = dict.fromkeys(shelves, RESERVED)
+    if not sizes:
+        return sizes
+    query = (
+        select(vectors.c.partition_id, vectors.c.kind, func.count().label("size"))
+        .where(
+            vectors.c.embedder_id == embedder_id,
+            or_(*(and_(vectors.c.partition_id == number, vectors.c.kind == kind) for number, kind in sizes)),
+        )
+        .group_by(vectors.c.partition_id, vectors.c.kind)
+    )
+    for row in connection.execute(query):
+        sizes[row.partition_id, row.kind] = max(RESERVED, row.size)
+    return sizes
+
+
+def _fill(connection: Connection, embedder_id: int) -> dict[str, int]:
+    """Return how many vectors each collection counts as holding."""
+    same = and_(
+        vectors.c.partition_id == collections.c.partition_id,
+        vectors.c.kind == collections.c.kind,
+        vectors.c.embedder_id == collections.c.embedder_id,
+    )
+    query = (
+        select(collections.c.name, func.count(vectors.c.record_id).label("size"))
+        .select_from(collections.outerjoin(vectors, same))
+        .where(collections.c.embedder_id == embedder_id)
+        .group_by(collections.c.partition_id, collections.c.kind, collections.c.name)
+    )
+    fill: dict[str, int] = defaultdict(int)
+    for row in connection.execute(query):
+        fill[row.name] += max(RESERVED, row.size)
+    return fill
+
+
+def _namespace(name: str) -> str:
+    return name.rpartition("-")[0]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])

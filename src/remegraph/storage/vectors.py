@@ -1,0 +1,420 @@
+"""Vectors in SQL: what is embedded, with which embedder, what the index has not seen yet, and exact search.
+
+A vector belongs to a record (partition, kind, id) and an embedder, and names the text it was made of by digest:
+a text that stayed the same is never embedded again. All functions take a connection; whoever calls them decides
+on the transaction. Those that write need the lock of the partitions that they write.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    and_,
+    delete,
+    exists,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from remegraph.errors import DimensionError, EmbedderMismatchError
+from remegraph.models import LIVE, BlockSummary, Memory, Status
+from remegraph.storage.database import upsert
+from remegraph.storage.rows import chunks, digest
+from remegraph.storage.tables import collections, dirty, embedders, memories, summaries, vectors
+
+if TYPE_CHECKING:
+    from remegraph.ports import Embedder, Vectors
+
+__all__ = [
+    "KINDS",
+    "Key",
+    "count",
+    "count_live",
+    "current_embedder",
+    "dirty_keys",
+    "embedded_digests",
+    "forget",
+    "forget_other_embedders",
+    "keys_of",
+    "live_bodies",
+    "live_keys",
+    "make_current",
+    "mark",
+    "mark_live",
+    "marks",
+    "nearest",
+    "number_of",
+    "pending",
+    "read",
+    "require",
+    "text_of",
+    "unmark",
+    "write",
+]
+
+KINDS = ("memory", "block")
+"""The kinds of records that have vectors."""
+
+_GONE: frozenset[Status] = frozenset({"purged", "erased"})  # for good: other statuses may come back
+_AT_ONCE = 4_096  # vectors in memory during a search
+
+
+class Key(NamedTuple):
+    """Names a record that has a vector."""
+
+    partition_id: int
+    kind: str
+    record_id: str
+
+
+# ------------------------------------------------------------------------------------------- embedders
+
+
+def current_embedder(connection: Connection) -> Row[int, str, int] | None:
+    """Return the number, name and dimension of the ledger's embedder; none before the first."""
+    query = select(embedders.c.id, embedders.c.name, embedders.c.dimension).where(embedders.c.current)
+    return connection.execute(query).one_or_none()
+
+
+def require(connection: Connection, embedder: Embedder) -> int:
+    """Return the number of the ledger's embedder, which must be this one.
+
+    Raises:
+        EmbedderMismatchError: It is another one.
+    """
+    current = current_embedder(connection)
+    if current is None:
+        raise EmbedderMismatchError("The ledger has no embedder yet.", "Open its vectors by VectorProjection.open.")
+    if (current.name, current.dimension) != (embedder.name, embedder.dimension):
+        raise EmbedderMismatchError(
+            f"The ledger's vectors come from {current.name} ({current.dimension} dimensions), "
+            f"not from {embedder.name} ({embedder.dimension})."
+        )
+    return int(current.id)
+
+
+def number_of(connection: Connection, embedder: Embedder) -> int:
+    """Return the number of an embedder, recorded now where it is new; it is not made current.
+
+    Raises:
+        DimensionError: An embedder of this name is recorded with another dimension.
+    """
+    values = {"name": embedder.name, "dimension": embedder.dimension, "current": False}
+    connection.execute(upsert(connection, embedders).values(values).on_conflict_do_nothing())
+    query = select(embedders.c.id, embedders.c.dimension).where(embedders.c.name == embedder.name)
+    recorded: Row[int, int] = connection.execute(query).one()
+    if recorded.dimension != embedder.dimension:
+        raise DimensionError(
+            f"The ledger knows {embedder.name} with {recorded.dimension} dimensions, not {embedder.dimension}.",
+            "Give the embedder a name of its own for each length.",
+        )
+    return int(recorded.id)
+
+
+def make_current(connection: Connection, embedder_id: int) -> None:
+    """Make an embedder the one whose vectors are searched."""
+    connection.execute(update(embedders).values(current=embedders.c.id == embedder_id))
+
+
+# --------------------------------------------------------------------------------------------- records
+
+
+def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
+    """Return the JSON of those records that are live: memories by status, blocks once they have a summary."""
+    found: dict[Key, str] = {}
+    for kind in KINDS:
+        records = _live(kind)
+        for some in chunks([key for key in keys if key.kind == kind]):
+            query = select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records, some))
+            found |= {Key(row.partition_id, kind, row.record_id): row.body for row in connection.execute(query)}
+    return found
+
+
+def count_live(connection: Connection, kind: str) -> int:
+    """Return how many live records of a kind there are."""
+    return connection.execute(select(func.count()).select_from(_live(kind))).scalar_one()
+
+
+def live_keys(connection: Connection, kind: str, after: Key | None, limit: int) -> list[Key]:
+    """Return the next live records of a kind, in the order of their keys.
+
+    Args:
+        connection: A connection.
+        kind: memory or block.
+        after: The last one of the page before; none for the first page.
+        limit: How many.
+    """
+    records = _live(kind)
+    place = (records.c.partition_id, records.c.record_id)
+    query = select(*place).order_by(*place).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*place) > (after.partition_id, after.record_id))
+    return [Key(row.partition_id, kind, row.record_id) for row in connection.execute(query)]
+
+
+def text_of(key: Key, body: str) -> str:
+    """Return the text of a record that is embedded: of a memory its indexed text, of a block its summary."""
+    return Memory.from_json(body).indexed_text if key.kind == "memory" else BlockSummary.from_json(body).summary
+
+
+# ------------------------------------------------------------------------------------------- dirty set
+
+
+def mark(connection: Connection, keys: Iterable[Key]) -> None:
+    """Add records to the dirty set: the index has to look at them again."""
+    rows = [{**key._asdict(), "mark": uuid4().hex} for key in keys]
+    if rows:
+        statement = upsert(connection, dirty)
+        again = statement.on_conflict_do_update(index_elements=_place(dirty), set_={"mark": statement.excluded.mark})
+        connection.execute(again, rows)
+
+
+def mark_live(connection: Connection, partition_id: int) -> None:
+    """Add all live records of a partition to the dirty set."""
+    for kind in KINDS:
+        records = _live(kind)
+        query = select(records.c.partition_id, literal(kind), records.c.record_id, literal(uuid4().hex))
+        statement = upsert(connection, dirty).from_select(
+            ["partition_id", "kind", "record_id", "mark"], query.where(records.c.partition_id == partition_id)
+        )
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=_place(dirty), set_={"mark": statement.excluded.mark})
+        )
+
+
+def marks(connection: Connection, after: Key | None, limit: int) -> dict[Key, str]:
+    """Return the next marks of the dirty set, in the order of their keys.
+
+    Args:
+        connection: A connection.
+        after: The last key of the page before; none for the first page.
+        limit: How many.
+    """
+    query = select(*_place(dirty), dirty.c.mark).order_by(*_place(dirty)).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*_place(dirty)) > tuple(after))
+    return {_key(row): row.mark for row in connection.execute(query)}
+
+
+def unmark(connection: Connection, applied: Mapping[Key, str]) -> None:
+    """Remove the marks of applied records, where they are still those that were seen.
+
+    A mark that has gone meanwhile was removed by someone who applied the record at the same time: which of the two
+    wrote last is unknown, so the record is marked again.
+
+    Args:
+        connection: A connection that holds the partitions' locks.
+        applied: The marks that were seen before the records were applied.
+    """
+    now: dict[Key, str] = {}
+    for some in chunks(list(applied)):
+        query = select(*_place(dirty), dirty.c.mark).where(_among(dirty, some))
+        now |= {_key(row): row.mark for row in connection.execute(query)}
+    for some in chunks([key for key, seen in applied.items() if now.get(key) == seen]):
+        connection.execute(delete(dirty).where(_among(dirty, some)))
+    mark(connection, [key for key in applied if key not in now])
+
+
+def pending(connection: Connection) -> int:
+    """Return the size of the dirty set."""
+    return connection.execute(select(func.count()).select_from(dirty)).scalar_one()
+
+
+def dirty_keys(connection: Connection, partition_ids: Iterable[int], kind: str) -> set[Key]:
+    """Return the dirty records of these partitions and this kind."""
+    query = select(*_place(dirty)).where(dirty.c.partition_id.in_(list(partition_ids)), dirty.c.kind == kind)
+    return {_key(row) for row in connection.execute(query)}
+
+
+# --------------------------------------------------------------------------------------------- vectors
+
+
+def write(connection: Connection, embedder_id: int, texts: Mapping[Key, str], rows: Vectors) -> None:
+    """Write the vectors of records, in place of those that they had from this embedder.
+
+    Args:
+        connection: A connection that holds the partitions' locks.
+        embedder_id: Number of the embedder.
+        texts: The embedded text of each record.
+        rows: Their vectors, shape (len(texts), dimension).
+    """
+    for some in chunks(list(texts)):
+        connection.execute(delete(vectors).where(_among(vectors, some), vectors.c.embedder_id == embedder_id))
+    values = [
+        {**key._asdict(), "embedder_id": embedder_id, "text_digest": digest(text), "vector": row.tobytes()}
+        for (key, text), row in zip(texts.items(), rows.astype("<f4"), strict=True)
+    ]
+    if values:
+        connection.execute(insert(vectors), values)
+
+
+def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
+    """Return those of the records that have a vector of this embedder, and the vectors, one row each."""
+    found: list[Key] = []
+    blobs: list[bytes] = []
+    for some in chunks(keys):
+        query = select(*_place(vectors), vectors.c.vector)
+        for row in connection.execute(query.where(_among(vectors, some), vectors.c.embedder_id == embedder_id)):
+            found.append(_key(row))
+            blobs.append(row.vector)
+    return found, _matrix(blobs)
+
+
+def keys_of(connection: Connection, embedder_id: int, shelf: tuple[int, str]) -> list[Key]:
+    """Return the records of a shelf (partition, kind) that have a vector of this embedder."""
+    query = select(*_place(vectors)).where(_shelves(embedder_id, [shelf[0]], shelf[1]))
+    return [_key(row) for row in connection.execute(query)]
+
+
+def embedded_digests(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> dict[Key, str]:
+    """Return, of those records that have a vector of this embedder, the digest of the text it was made of."""
+    found: dict[Key, str] = {}
+    for some in chunks(keys):
+        query = select(*_place(vectors), vectors.c.text_digest)
+        rows = connection.execute(query.where(_among(vectors, some), vectors.c.embedder_id == embedder_id))
+        found |= {_key(row): row.text_digest for row in rows}
+    return found
+
+
+def forget(connection: Connection, keys: Sequence[Key]) -> None:
+    """Delete the vectors of records that are gone for good, of all embedders; of those that may come back, none."""
+    may_come_back = exists().where(
+        vectors.c.kind == "memory",
+        memories.c.memory_id == vectors.c.record_id,
+        memories.c.partition_id == vectors.c.partition_id,
+        memories.c.status.not_in(_GONE),
+    )
+    for some in chunks(keys):
+        connection.execute(delete(vectors).where(_among(vectors, some), ~may_come_back))
+
+
+def forget_other_embedders(connection: Connection, embedder_id: int) -> None:
+    """Delete the vectors and the places in the index that are not of this embedder."""
+    connection.execute(delete(vectors).where(vectors.c.embedder_id != embedder_id))
+    connection.execute(delete(collections).where(collections.c.embedder_id != embedder_id))
+
+
+# ---------------------------------------------------------------------------------------------- search
+
+
+def count(connection: Connection, embedder_id: int, partition_ids: Iterable[int], kind: str) -> int:
+    """Return how many vectors these partitions hold of a kind, those of records that are not live included."""
+    query = select(func.count()).select_from(vectors).where(_shelves(embedder_id, partition_ids, kind))
+    return connection.execute(query).scalar_one()
+
+
+def nearest(
+    connection: Connection,
+    embedder_id: int,
+    partition_ids: Iterable[int],
+    kind: str,
+    *,
+    vector: Vectors,
+    k: int,
+    only: Iterable[str] | None = None,
+) -> list[tuple[Key, float]]:
+    """Return the k live records nearest to a vector, best first, with their cosines: exact, in bounded memory.
+
+    Args:
+        connection: A connection.
+        embedder_id: Number of the embedder.
+        partition_ids: Where to look.
+        kind: memory or block.
+        vector: Unit vector, shape (dimension,).
+        k: How many.
+        only: Ids to look at; all unless given.
+    """
+    records = _live(kind)
+    same = and_(records.c.partition_id == vectors.c.partition_id, records.c.record_id == vectors.c.record_id)
+    query = select(*_place(vectors), vectors.c.vector).join(records, same)
+    query = query.where(_shelves(embedder_id, partition_ids, kind))
+    parts = [query]
+    if only is not None:
+        parts = [query.where(vectors.c.record_id.in_(some)) for some in chunks(list(dict.fromkeys(only)))]
+    best: list[tuple[Key, float]] = []
+    for part in parts:
+        for rows in connection.execute(part, execution_options={"yield_per": _AT_ONCE}).partitions():
+            similarities = _matrix([row.vector for row in rows]) @ vector
+            best = _best(best + [(_key(rows[at]), float(similarities[at])) for at in _top(similarities, k)], k)
+    return best
+
+
+def _top(similarities: Vectors, k: int) -> list[int]:
+    """Return the places of the k greatest, and of all that equal the least of them."""
+    if len(similarities) <= k:
+        return list(range(len(similarities)))
+    least = np.partition(similarities, -k)[-k]
+    return [int(at) for at in np.flatnonzero(similarities >= least - 1e-6)]
+
+
+def _best(hits: list[tuple[Key, float]], k: int) -> list[tuple[Key, float]]:
+    # Rounded, so that equal vectors come in the order of their keys, whatever else was multiplied beside them.
+    return sorted(hits, key=lambda hit: (-round(hit[1], 6), hit[0]))[:k]
+
+
+def _matrix(blobs: Sequence[bytes]) -> Vectors:
+    if not blobs:
+        return np.empty((0, 0), np.float32)
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float32, copy=False)
+
+
+# --------------------------------------------------------------------------------------------- helpers
+
+
+def _live(kind: str) -> FromClause:
+    """Return the live records of a kind as (partition_id, record_id, body)."""
+    if kind == "block":
+        return select(summaries.c.partition_id, summaries.c.block_id.label("record_id"), summaries.c.body).subquery()
+    query = select(memories.c.partition_id, memories.c.memory_id.label("record_id"), memories.c.body)
+    return query.where(memories.c.status.in_(LIVE)).subquery()
+
+
+def _shelves(embedder_id: int, partition_ids: Iterable[int], kind: str) -> ColumnElement[bool]:
+    return and_(
+        vectors.c.partition_id.in_(list(partition_ids)), vectors.c.kind == kind, vectors.c.embedder_id == embedder_id
+    )
+
+
+def _place(table: FromClause) -> tuple[ColumnElement[int], ColumnElement[str], ColumnElement[str]]:
+    return table.c.partition_id, table.c.kind, table.c.record_id
+
+
+def _key(row: Row[*tuple[Any, ...]]) -> Key:
+    return Key(row.partition_id, row.kind, row.record_id)
+
+
+def _among(table: FromClause, keys: Iterable[Key]) -> ColumnElement[bool]:
+    """Return the condition that a row is of one of these records.
+
+    By partition and kind: SQLite reads a whole table for `(a, b, c) IN (...)`.
+    """
+    by_shelf: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for partition_id, kind, record_id in keys:
+        by_shelf[partition_id, kind].append(record_id)
+    has_kind = "kind" in table.c
+    return or_(
+        false(),
+        *(
+            and_(
+                table.c.partition_id == partition_id,
+                *([table.c.kind == kind] if has_kind else []),
+                table.c.record_id.in_(record_ids),
+            )
+            for (partition_id, kind), record_ids in by_shelf.items()
+        ),
+    )

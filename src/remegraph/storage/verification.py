@@ -1,0 +1,102 @@
+"""Compares the vector index with the ledger, by ids and by hits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from remegraph.models import Mismatch
+from remegraph.ports import Embedder, VectorIndex
+from remegraph.storage import shelves, vectors
+from remegraph.storage.database import Database
+from remegraph.storage.indexer import index_id, shelf_name
+from remegraph.storage.rows import digest
+from remegraph.storage.vectors import KINDS, Key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["differences"]
+
+_PAGE = 500
+_HITS = 10
+_TOLERANCE = 1e-3  # of a cosine that went through the index
+
+
+def differences(
+    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int
+) -> tuple[int, tuple[Mismatch, ...]]:
+    """Compare; see `VectorProjection.verify`."""
+    with database.read() as connection:
+        embedder_id = vectors.require(connection, embedder)
+        found = [Mismatch(where="dirty set", record_id=key.record_id, problem="pending") for key in _dirty(connection)]
+        embedded: list[Key] = []
+        for key, problem in _records(connection, embedder_id):
+            if problem:
+                found.append(Mismatch(where="vectors", record_id=key.record_id, problem=problem))
+            else:
+                embedded.append(key)
+        homes = shelves.homes(connection, embedder_id)
+    if index is None:
+        return len(embedded), tuple(found)
+    expected: dict[str, set[str]] = {home: set() for home in homes.values()}
+    for key in embedded:
+        if home := homes.get(key[:2]):
+            expected[home].add(index_id(key))
+        else:
+            found.append(Mismatch(where="collections", record_id=key.record_id, problem="missing"))
+    for home, names in sorted(expected.items()):
+        held = index.ids(home)
+        found += [Mismatch(where=home, record_id=name, problem="missing") for name in sorted(names - held)]
+        found += [Mismatch(where=home, record_id=name, problem="extra") for name in sorted(held - names)]
+    used = set(expected)
+    found += [
+        Mismatch(where=name, record_id="", problem="extra")
+        for name in sorted(index.collections() - used)
+        if shelves.owned(name, used)
+    ]
+    step = max(1, -(-len(embedded) // max(1, sample)))
+    placed = [key for key in embedded[::step] if key[:2] in homes]
+    found += _lost(database, index, embedder_id, placed, homes)
+    return len(embedded), tuple(found)
+
+
+def _dirty(connection: Connection) -> Iterator[Key]:
+    after: Key | None = None
+    while page := vectors.marks(connection, after, _PAGE):
+        yield from page
+        after = max(page)
+
+
+def _records(connection: Connection, embedder_id: int) -> Iterator[tuple[Key, str]]:
+    """Yield each live record, and what is wrong with its vector."""
+    for kind in KINDS:
+        after: Key | None = None
+        while page := vectors.live_keys(connection, kind, after, _PAGE):
+            bodies = vectors.live_bodies(connection, page)
+            digests = vectors.embedded_digests(connection, embedder_id, page)
+            for key in page:
+                made_of = digests.get(key)
+                current = digest(vectors.text_of(key, bodies[key]))
+                yield key, "missing" if made_of is None else "" if made_of == current else "stale"
+            after = page[-1]
+
+
+def _lost(
+    database: Database, index: VectorIndex, embedder_id: int, keys: Sequence[Key], homes: dict[shelves.Shelf, str]
+) -> list[Mismatch]:
+    """Return the records that a search for their own vector does not find, or finds with another vector.
+
+    Records with the same vector as many others need not come first: then the hits must be as near.
+    """
+    found: list[Mismatch] = []
+    with database.read() as connection:
+        read, rows = vectors.read(connection, embedder_id, keys)
+    for key, vector in zip(read, rows, strict=True):
+        home = homes[key[:2]]
+        hits = index.query(home, [shelf_name(*key[:2])], vector, _HITS)
+        own = next((similarity for name, similarity in hits if name == index_id(key)), None)
+        nearest = own if own is not None else hits[-1][1] if len(hits) == _HITS else 0.0
+        if nearest < 1 - _TOLERANCE and vector.any():
+            found.append(Mismatch(where=home, record_id=key.record_id, problem="not found by its own vector"))
+    return found
