@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from remegraph.cli import demo, reading, upkeep, writing
-from remegraph.cli.options import Home
+from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
 
@@ -42,9 +40,7 @@ app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
 def remegraph(
     context: typer.Context,
     home: Home = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Memory for agents: every memory can be traced to the words that it came from.
 

@@ -84,8 +84,7 @@ def memories(
         str | None, typer.Option("--topic", help="Only this topic, as type:name.", show_default=False)
     ] = None,
     status: Annotated[
-        list[Status] | None,
-        typer.Option("--status", help="Only this status. May be repeated.", show_default="live ones"),
+        Status | None, typer.Option("--status", help="Only this status; live ones unless given.", show_default=False)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Of every status, superseded ones too.")] = False,
     user: User = ME,
@@ -98,7 +97,7 @@ def memories(
     """List the memories, topic by topic."""
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
-        statuses = ALL if everything else status or None
+        statuses = ALL if everything else (status,) if status else None
         with open_kit(home) as kit:
             found = kit.memories(scope=scope, topic=topic, statuses=statuses)
         out.show(found, *views.memories(found))

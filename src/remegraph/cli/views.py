@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import Literal
 
 from rich import box
 from rich.console import RenderableType
@@ -346,9 +347,8 @@ def _table(*headers: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for header in headers:
         fixed = header.startswith(("!", ">"))
-        table.add_column(
-            header.lstrip("!>"), justify="right" if header.startswith(">") else "left", no_wrap=fixed, overflow="fold"
-        )
+        justify: Literal["left", "right"] = "right" if header.startswith(">") else "left"
+        table.add_column(header.lstrip("!>"), justify=justify, no_wrap=fixed, overflow="fold")
     return table
 
 

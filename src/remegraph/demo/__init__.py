@@ -53,8 +53,7 @@ def play(kit: MemoryKit, progress: Callable[[Progress], None] | None = None) -> 
         kit: The memory.
         progress: Told how far it is.
     """
-    if SELF not in {memory.content for memory in kit.memories(scope=ANN.scope)}:
-        kit.remember_self(SELF, scope=ANN.scope)
+    kit.remember_self(SELF, scope=ANN.scope)
     played = []
     for person in PEOPLE:
         added = known = 0

@@ -18,6 +18,7 @@ from remegraph.engine.proposals import Writer
 from remegraph.engine.routing import called_tools, person
 from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
 from remegraph.language.entities import entities
+from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
@@ -137,13 +138,17 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
 
 
 def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:
-    """Yield what persons said that is worth remembering: what the reviser would miss if nothing were remembered."""
-    speakers = {message.message_id: name for message in messages if (name := person(message, scope))}
-    by_id = {message.message_id: message for message in messages}
-    spoken = [message.evolve(role="user") for message in messages if message.message_id in speakers]
-    for omission in uncovered(spoken, ()):
-        message = by_id[omission.message_id]
-        yield _Statement(message, speakers[omission.message_id], omission.statement.strip(), message.task)
+    """Yield what persons said that is worth remembering: what fills a slot, and what the reviser would miss."""
+    for message in messages:
+        speaker = person(message, scope)
+        if speaker is None:
+            continue
+        missed = [omission.statement.strip() for omission in uncovered([message.evolve(role="user")], ())]
+        for span in sentences(message.text):
+            words = span.text.strip()
+            part = words if read_claims(words, speaker, language_of(words)) else next(filter(words.__contains__, missed), "")
+            if part:
+                yield _Statement(message, speaker, part, message.task)
 
 
 def _belongs(shelf: Shelf, statements: Sequence[_Statement], messages: Sequence[StoredMessage]) -> bool:

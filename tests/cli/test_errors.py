@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import Result
+
+from remegraph.cli.app import app
+from remegraph.cli.session import guarded
+
+Run = Callable[..., Result]
+COMMANDS = sorted(command.name for command in app.registered_commands if command.name)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(run: Run, command: str) -> None:
+    """The help is the manual: it says what the command does and what each option means."""
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "--json" in result.output
+    assert "--home" in result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_help_text(command: str) -> None:
+    """The manual page is generated from these texts."""
+    group = typer.main.get_command(app)
+    [found] = [each for name, each in getattr(group, "commands").items() if name == command]  # noqa: B009 - untyped
+    assert found.help
+    assert [parameter.name for parameter in found.params if not getattr(parameter, "help", "")] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("recall",),
+        ("recall", "x", "--depth", "abyss"),
+        ("recall", "x", "-k", "0"),
+        ("ingest", "a.json", "--timezone", "Mars/Olympus"),
+        ("messages", "--since", "yesterday"),
+        ("messages", "--since", "2026-03-01"),
+        ("memories", "--status", "blue"),
+    ],
+)
+def test_wrong_use_ends_with_code_2(run: Run, arguments: tuple[str, ...]) -> None:
+    """Scripts tell a typing error from a failure."""
+    assert run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["topics", "memories", "blocks", "messages", "tools", "work", "summarize", "stats"])
+def test_reading_a_home_that_does_not_exist_is_refused_and_makes_none(run: Run, tmp_path: Path, command: str) -> None:
+    """A typing error in --home must not look like an empty memory."""
+    result = run(command, "--home", str(tmp_path / "typo"))
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "There is no memory in" in result.stderr
+    assert "ingest" in result.stderr
+    assert result.stdout == ""
+    assert not (tmp_path / "typo").exists()
+
+
+def test_an_error_is_one_json_document_where_json_is_asked_for(run: Run) -> None:
+    """A program that reads stdout always gets JSON."""
+    result = run("topics", "--json")
+    assert result.exit_code == 1
+    error = json.loads(result.stdout)["error"]
+    assert error["type"] == "SetupError"
+    assert error["cure"]
+    assert run("--json", "topics").stdout == result.stdout
+
+
+def test_a_file_without_zones_is_refused_with_the_option_that_helps(run: Run, tmp_path: Path) -> None:
+    """The cure is written in terms of the command line."""
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role": "user", "content": "x", "time": "2026-03-02T09:05:00"}]', encoding="utf-8")
+    result = run("ingest", str(path))
+    assert result.exit_code == 1
+    assert "--timezone Asia/Shanghai" in result.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_bad_line_is_found_before_anything_is_recorded(run: Run, tmp_path: Path) -> None:
+    """Half an import is worse than none."""
+    path = tmp_path / "chat.jsonl"
+    path.write_text('{"messages": [{"role": "user", "content": "x"}]}\n{"messages": [{]}\n', encoding="utf-8")
+    result = run("ingest", str(path))
+    assert result.exit_code == 1
+    assert "chat.jsonl, line 2" in result.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_ctrl_c_says_that_the_same_command_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody should fear to stop a long import."""
+    with pytest.raises(typer.Exit) as caught, guarded(as_json=False):
+        raise KeyboardInterrupt
+    assert caught.value.exit_code == 130
+    assert "goes on from there" in capsys.readouterr().err
+
+
+def test_without_typer_one_line_says_what_to_install() -> None:
+    """The core package does not need typer and rich; the command line does."""
+    code = "import sys; sys.modules['typer'] = None; from remegraph.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "The command line needs typer. Install it: pip install 'remegraph[cli]'\n"
