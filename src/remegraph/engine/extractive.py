@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 
-import networkx as nx
+import numpy as np
 
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
@@ -24,6 +25,7 @@ from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
 from remegraph.models import BlockSummary, Claim, Evidence, Memory, Scope, Shelf, StoredMessage
 from remegraph.prompts import Language
+from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import contradicts, read_claims, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
@@ -121,18 +123,15 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
         for span in sentences(message.text)
         if span.text.strip()
     ][:_MOST_SENTENCES]
-    words = [set(query_tokens(text)) for _, text in said]
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(len(said)))
-    for one in range(len(said)):
-        for other in range(one):
-            shared = len(words[one] & words[other])
-            if shared:
-                graph.add_edge(one, other, weight=shared / (1 + min(len(words[one]), len(words[other]))))
     if not said:
         return ""
-    rank = nx.pagerank(graph, weight="weight")
-    telling = sorted(rank, key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
+    words = [set(query_tokens(text)) for _, text in said]
+    likeness = np.zeros((len(said), len(said)))
+    for one, other in combinations(range(len(said)), 2):
+        shared = len(words[one] & words[other]) / (1 + min(len(words[one]), len(words[other])))
+        likeness[one, other] = likeness[other, one] = shared
+    rank = pagerank(likeness)
+    telling = sorted(range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
     chosen = sorted(telling[:_SUMMARY_SENTENCES])
     return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
 
