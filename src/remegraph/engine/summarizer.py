@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -223,6 +223,25 @@ class _Steps:
     def commit(self, state: _State) -> Update:
         """Write what was accepted in one change set; where memories changed meanwhile, name their topics."""
         newest = _newest(state["proposals"])
+        try:
+            return {"receipt": self._write(state, newest), "again": {}}
+        except ConflictError as conflict:
+            if self._done_elsewhere(state):
+                return {"again": {}}
+            touched = self._touched(state, newest, conflict)
+            again = {key: (str(conflict),) for key in touched if newest[key].attempt < self._policy.max_attempts}
+            if again:
+                return {"again": again}
+            if not touched:
+                raise
+            failed = {key: replace(newest[key], changes=(), links=(), failure=str(conflict)) for key in touched}
+        return {"receipt": self._write(state, newest | failed), "again": {}}
+
+    def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
+        """End, or run the touched topics again."""
+        return self._resend(state) or "__end__"
+
+    def _write(self, state: _State, newest: Mapping[str, Proposal]) -> Receipt:
         changes = change_set(
             scope=state["scope"],
             block=_block(state),
@@ -237,21 +256,23 @@ class _Steps:
             actor=self._thinker.name,
             now=self._clock(),
         )
-        try:
-            return {"receipt": self._archive.commit(changes), "again": {}}
-        except ConflictError as conflict:
-            touched = {
-                key: (str(conflict),)
-                for key, proposal in newest.items()
-                if proposal.attempt < self._policy.max_attempts and _touches(proposal, conflict)
-            }
-            if not touched:
-                raise
-            return {"again": touched}
+        return self._archive.commit(changes)
 
-    def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
-        """End, or run the touched topics again."""
-        return self._resend(state) or "__end__"
+    def _done_elsewhere(self, state: _State) -> bool:
+        """Whether another worker did this block meanwhile."""
+        block = _block(state)
+        done = self._archive.work([block.partition], states=["done"], recipe=self._policy.recipe)
+        return state["redo"] is None and any(each.block_id == block.block_id and not each.topic for each in done)
+
+    def _touched(self, state: _State, newest: Mapping[str, Proposal], conflict: ConflictError) -> list[str]:
+        """Return the topics whose memories changed, or got a twin, since their Sub Agent looked."""
+        memories = self._archive.memories(self._archive.visible(state["scope"]), ids=conflict.records)
+        changed = {memory.topic.key for memory in memories}
+        return [
+            key
+            for key, proposal in newest.items()
+            if key in changed or any(change.memory.memory_id in conflict.records for change in proposal.changes)
+        ]
 
     def _rejected(
         self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]
@@ -301,6 +322,3 @@ def _newest(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
     """Return the last attempt of each topic, by topic key."""
     return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
 
-
-def _touches(proposal: Proposal, conflict: ConflictError) -> bool:
-    return any(change.memory.memory_id in conflict.records for change in proposal.changes)

@@ -193,6 +193,7 @@ class _Commit:
             operation_id=self.changes.operation_id,
             replayed=False,
             memory_ids=tuple(memory.memory_id for memory in written),
+            created=sum(memory.version == 1 for memory in written),
         )
         if self.touched:
             self.connection.execute(
