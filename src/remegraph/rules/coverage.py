@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -16,8 +17,6 @@ from remegraph.language.times import resolve
 from remegraph.rules.wording import weight, wording
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from remegraph.models import Message
 
 __all__ = ["Omission", "uncovered"]
@@ -32,7 +31,7 @@ _LEAST_WORDS_OF_PART = 3
 _SIGNS = {
     "name": 1.5,
     "number": 1.0,
-    "day": 3.0,
+    "day": 4.0,
     "attitude": 1.0,
     "first_person": 1.0,
     "third_person": 1.0,
@@ -40,6 +39,8 @@ _SIGNS = {
     "passing": -1.0,
 }
 """What each sign adds: a name, a number or a day that no memory holds, an attitude, who speaks, for how long."""
+
+_MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
     r"(?<=[，；,;：])|(?=\s(?:but|and|so|because|since|though)\s+(?:i|we|he|she|my|it|they|i'm|i've|we've|that's)\b)"
@@ -175,8 +176,12 @@ def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[st
 
 
 def _same_time(begins: datetime, ends: datetime, known_begins: datetime, known_ends: datetime) -> bool:
-    """Return whether two times overlap, or are the same day of another year: a day without a year is a guess."""
-    overlap = known_begins < ends and begins < known_ends
+    """Return whether a known time holds another one, and is about as exact.
+
+    The same day of another year does too: the year of a day without one is a guess.
+    """
+    exact = known_ends - known_begins <= max(_MONTH, ends - begins)
+    overlap = exact and known_begins < ends and begins < known_ends
     return overlap or (begins.month, begins.day) == (known_begins.month, known_begins.day)
 
 
