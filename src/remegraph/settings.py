@@ -41,10 +41,13 @@ class SummaryPolicy(_Policy):
         default="auto", description="auto: the model reviews where rules flag; rules: rules only; always: both."
     )
     max_attempts: int = Field(default=2, ge=1, description="How often one topic is tried before a person looks.")
+    attention: float = Field(default=0.1, ge=0, le=1, description="A block under this score is indexed without a model.")
     similar: int = Field(default=8, ge=1, description="Similar memories shown to a Sub Agent.")
     max_concurrency: int = Field(default=8, ge=1, description="Sub Agents at work at once.")
     timeout: float = Field(default=60.0, gt=0, description="Seconds that a model call may take.")
+    repairs: int = Field(default=1, ge=0, description="How often an invalid answer is sent back with the error.")
     retries: int = Field(default=2, ge=0, description="Retries of a failed transport.")
+    backoff: float = Field(default=0.5, ge=0, description="First wait before such a retry, in seconds; doubles.")
     recipe: str = Field(default="1", min_length=1, description="Name of this way; another name summarises anew.")
 
 

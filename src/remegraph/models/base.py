@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
@@ -13,7 +13,7 @@ __all__ = ["AwareTime", "Json", "Record", "Text", "Token"]
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("must be text")  # noqa: TRY004 - pydantic turns ValueError into its own error
+        raise ValueError("must be text")
     return value
 
 
@@ -32,9 +32,11 @@ def _token(value: str) -> str:
 
 
 def _aware(value: datetime) -> datetime:
-    if value.tzinfo is None or value.utcoffset() is None:
+    offset = value.utcoffset()
+    if offset is None:
         raise ValueError("must say its time zone")
-    return value
+    whole_minutes = offset % timedelta(minutes=1) == timedelta(0)
+    return value if whole_minutes else value.astimezone(UTC)  # ISO 8601 has no offsets with seconds
 
 
 Text = Annotated[str, PlainValidator(_text, json_schema_input_type=str)]

@@ -1,1 +1,77 @@
-"""Every prompt is a file here; this is the strict loader."""
+"""Every prompt is a file here, in English and Chinese; this is their strict loader.
+
+A file holds a front matter line `variables: a, b`, the system part, a line `=====`, and the user part; a
+file without the divider has a user part only. A variable stands in the text as `{{name}}`. Files whose variables differ from the declared ones, unknown
+variables and missing ones are errors.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+__all__ = ["LANGUAGES", "Language", "Prompt", "load", "names"]
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+_VARIABLE = re.compile(r"\{\{(\w+)\}\}")
+_DIVIDER = "\n=====\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt of two parts: instructions and data."""
+
+    name: str
+    variables: frozenset[str]
+    system: str
+    user: str
+
+    def render(self, **values: str) -> tuple[str, str]:
+        """Return the system and the user part with the variables filled in.
+
+        Args:
+            values: One text per declared variable.
+
+        Raises:
+            ValueError: A variable is missing or unknown.
+        """
+        if set(values) != self.variables:
+            raise ValueError(f"Prompt {self.name} takes {sorted(self.variables)}, not {sorted(values)}.")
+        return _fill(self.system, values), _fill(self.user, values)
+
+
+def _fill(text: str, values: dict[str, str]) -> str:
+    return _VARIABLE.sub(lambda match: values[match[1]], text)
+
+
+@cache
+def load(name: str, language: Language) -> Prompt:
+    """Return a prompt.
+
+    Args:
+        name: File name without language and ending.
+        language: `en` or `zh`.
+
+    Raises:
+        ValueError: The file does not keep to the form.
+    """
+    text = resources.files(__name__).joinpath(f"{name}.{language}.md").read_text(encoding="utf-8")
+    head, _, body = text.partition("\n")
+    if not head.startswith("variables:"):
+        raise ValueError(f"Prompt {name}.{language} lacks its variables line.")
+    declared = frozenset(part.strip() for part in head.removeprefix("variables:").split(",") if part.strip())
+    if declared != frozenset(_VARIABLE.findall(body)):
+        raise ValueError(f"Prompt {name}.{language} declares other variables than it uses.")
+    system, _, user = body.rpartition(_DIVIDER)
+    return Prompt(name=name, variables=declared, system=system.strip(), user=user.strip())
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all prompts, sorted."""
+    files = resources.files(__name__).iterdir()
+    return tuple(sorted({file.name.split(".", 1)[0] for file in files if file.name.endswith(".md")}))

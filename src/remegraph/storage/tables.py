@@ -70,6 +70,24 @@ messages = Table(
     Index(None, "partition_id", "time"),
 )
 
+# Where each thread stands: what no block holds yet is found without reading the history.
+threads = Table(
+    "threads",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("thread", Text, nullable=False),
+    Column("last_seq", _Big, nullable=False),  # seq of its newest message
+    Column("block_seq", _Big, nullable=False, server_default="0"),  # last seq of its newest block
+    UniqueConstraint("partition_id", "thread"),
+)
+Index(
+    "ix_threads_open",
+    threads.c.partition_id,
+    sqlite_where=threads.c.last_seq > threads.c.block_seq,
+    postgresql_where=threads.c.last_seq > threads.c.block_seq,
+)
+
 # Token counts of every record that full text can find; the FTS5 table (SQLite) or the tsvector
 # column (PostgreSQL) beside it finds the rows, these counts rank them.
 texts = Table(
@@ -84,6 +102,16 @@ texts = Table(
     Column("counts", Text, nullable=False),
     UniqueConstraint("partition_id", "kind", "record_id"),
     Index(None, "partition_id", "kind", "seq"),
+)
+
+# How many texts each shelf (partition, kind) holds, and how long they are in all: BM25 needs both.
+totals = Table(
+    "totals",
+    metadata,
+    _partition(primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("records", _Big, nullable=False),
+    Column("tokens", _Big, nullable=False),
 )
 
 blocks = Table(
@@ -167,7 +195,7 @@ memory_sources = Table(
     Column("memory", _Big, ForeignKey("memories.id"), primary_key=True),
     Column("block_id", Text, primary_key=True),
     Column("message_id", Text, primary_key=True),  # empty: the block as a whole
-    _partition(),  # of the block and its messages
+    _partition(primary_key=True),  # of the block and its messages
     Index(None, "partition_id", "block_id"),
     Index(None, "partition_id", "message_id"),
 )
@@ -204,6 +232,7 @@ events = Table(
 operations = Table(
     "operations",
     metadata,
+    _partition(primary_key=True),  # the first that it touches: the same id elsewhere is another operation
     Column("operation_id", Text, primary_key=True),
     Column("recorded_at", _Big, nullable=False),
     Column("receipt", Text, nullable=False),
@@ -278,6 +307,7 @@ collections = Table(
     Index(None, "name"),
 )
 
+# One row per kind and partition, used again and again: the table does not grow with the work done.
 jobs = Table(
     "jobs",
     metadata,
@@ -285,12 +315,13 @@ jobs = Table(
     _partition(),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),  # waiting, running, done, dead
+    Column("again", Boolean, nullable=False),  # asked for once more while it was running
     Column("attempts", Integer, nullable=False),
     Column("due_at", _Big, nullable=False),
     Column("owner", Text, nullable=False),
     Column("lease_until", _Big, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("reason", Text, nullable=False),
+    UniqueConstraint("partition_id", "kind"),
     Index(None, "kind", "state", "due_at"),
-    Index(None, "partition_id", "kind"),
 )

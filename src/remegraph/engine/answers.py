@@ -1,0 +1,62 @@
+"""What a chat model is asked to fill in. Short, so that the instructions stay cheap; checked by code."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["DigestAnswer", "ObjectionAnswer", "OperationAnswer", "ProposalAnswer", "QuoteAnswer", "VerdictAnswer"]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class DigestAnswer(_Answer):
+    """Summary and routing of a block."""
+
+    summary: str = Field(min_length=1, max_length=2000, description="What happened, 1-2 sentences.")
+    entities: list[str] = Field(default_factory=list, max_length=50)
+    topics: list[str] = Field(default_factory=list, max_length=50, description="Keys type:name; empty: nothing to remember.")
+
+
+class QuoteAnswer(_Answer):
+    """Words of one message."""
+
+    n: int = Field(description="Message number.")
+    quote: str = Field(min_length=1, description="Its exact words.")
+
+
+class OperationAnswer(_Answer):
+    """One change to the memories of a topic."""
+
+    action: Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "DELETE"]
+    id: str = Field(default="", description="Memory id; none for CREATE.")
+    content: str = Field(default="", max_length=2000)
+    when_to_use: str = Field(default="", max_length=500)
+    category: Literal["preference", "fact", "decision", "emotion", "episode"] = "fact"
+    slot: str = Field(default="", max_length=80, description="Attribute with one current value, e.g. lives_in.")
+    importance: float = Field(default=0.5, ge=0, le=1)
+    valid_from: str = Field(default="", max_length=40, description="ISO date since when it is true.")
+    evidence: list[QuoteAnswer] = Field(default_factory=list, max_length=20)
+
+
+class ProposalAnswer(_Answer):
+    """Changes to the memories of a topic."""
+
+    operations: list[OperationAnswer] = Field(max_length=40)
+
+
+class ObjectionAnswer(_Answer):
+    """One thing wrong with the memories."""
+
+    topic: str = Field(description="Topic key.")
+    kind: Literal["omission", "duplicate", "conflict"]
+    reason: str = Field(min_length=1, max_length=500)
+
+
+class VerdictAnswer(_Answer):
+    """What is wrong with the memories; empty: nothing."""
+
+    objections: list[ObjectionAnswer] = Field(max_length=40)

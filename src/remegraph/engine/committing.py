@@ -1,0 +1,123 @@
+"""From what was accepted to the one change set of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from remegraph.engine.proposals import operation_id
+from remegraph.engine.reviser import Settled, settle
+from remegraph.engine.tasks import Proposal
+from remegraph.models import (
+    Block,
+    BlockSummary,
+    ChangeSet,
+    Scope,
+    StoredMessage,
+    ToolRecord,
+    Work,
+)
+from remegraph.rules.review import Objection
+from remegraph.settings import SummaryPolicy
+
+__all__ = ["change_set", "tool_records"]
+
+_ERROR_LIMIT = 200
+
+
+def change_set(
+    *,
+    scope: Scope,
+    block: Block,
+    messages: Sequence[StoredMessage],
+    summary: BlockSummary,
+    proposals: Mapping[str, Proposal],
+    objections: Sequence[Objection],
+    refused: Sequence[str],
+    policy: SummaryPolicy,
+    actor: str,
+    now: datetime,
+    redo: bool,
+) -> ChangeSet:
+    """Return everything that a block teaches, as one change.
+
+    Args:
+        scope: Who called.
+        block: The block.
+        messages: Its messages.
+        summary: Its index entry.
+        proposals: The newest proposal of each topic, by topic key.
+        objections: What the reviser still says of them.
+        refused: Topic keys that a model named and may not use.
+        policy: Names the recipe.
+        actor: Who thought.
+        now: The time of the commit.
+        redo: Whether only failed topics were tried again: the digest is recorded already.
+    """
+    settled = {
+        key: settle(proposal, [item for item in objections if item.topic == key]) for key, proposal in proposals.items()
+    }
+    work = [_work(block, key, policy.recipe, settled[key], proposal.attempt) for key, proposal in proposals.items()]
+    orphans: dict[str, list[str]] = {}
+    for item in objections:
+        if item.topic not in proposals:
+            orphans.setdefault(item.topic, []).append(f"{item.kind}: {item.reason}")
+    for key, reasons in orphans.items():
+        work.append(_work(block, key, policy.recipe, Settled((), (), "review", "; ".join(reasons)), 0))
+    if not redo:
+        reason = f"topics refused: {', '.join(refused)}" if refused else ""
+        work.insert(0, _work(block, "", policy.recipe, Settled((), (), "done", reason), 1))
+    attempts = [(key, proposal.attempt) for key, proposal in proposals.items()]
+    return ChangeSet(
+        operation_id=operation_id(block.partition.to_json(), block.block_id, policy.recipe, redo, attempts, now if redo else ""),
+        actor=f"{scope.agent or 'summarizer'}/{actor}",
+        recorded_at=now,
+        shelves=tuple(proposal.shelf for key, proposal in proposals.items() if settled[key].changes),
+        changes=tuple(change for item in settled.values() for change in item.changes),
+        links=tuple(link for item in settled.values() for link in item.links),
+        summaries=() if redo else (summary,),
+        tools=() if redo else tool_records(block, messages),
+        work=tuple(work),
+    )
+
+
+def _work(block: Block, topic: str, recipe: str, settled: Settled, attempts: int) -> Work:
+    return Work(
+        partition=block.partition,
+        block_id=block.block_id,
+        topic=topic,
+        recipe=recipe,
+        state=settled.state,
+        reason=settled.reason,
+        attempts=attempts,
+    )
+
+
+def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolRecord, ...]:
+    """Read the tool calls of a block and how they went off its messages (R12).
+
+    Args:
+        block: The block.
+        messages: Its messages; results are joined to calls by `tool_call_id`.
+    """
+    results = {message.tool_call_id: message for message in messages if message.role == "tool"}
+    records: list[ToolRecord] = []
+    for message in messages:
+        for call in message.tool_calls:
+            result = results.get(call.call_id)
+            ok = result.ok if result else None
+            seconds = (result.time - message.time).total_seconds() if result else None
+            records.append(
+                ToolRecord(
+                    partition=block.partition,
+                    block_id=block.block_id,
+                    message_id=message.message_id,
+                    call_id=call.call_id,
+                    tool=call.name,
+                    ok=ok,
+                    error=result.text.partition("\n")[0][:_ERROR_LIMIT] if result and ok is False else "",
+                    seconds=seconds if seconds is not None and seconds >= 0 else None,
+                    time=message.time,
+                )
+            )
+    return tuple(records)

@@ -1,0 +1,229 @@
+"""The thinker that asks a chat model: one call to digest a block, one per touched topic, one to review."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from remegraph.engine.answers import DigestAnswer, OperationAnswer, ProposalAnswer, QuoteAnswer, VerdictAnswer
+from remegraph.engine.asking import Asker, Question
+from remegraph.engine.metering import Meter
+from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
+from remegraph.engine.rendering import block_lines, memory_lines, objection_lines, topic_lines
+from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
+from remegraph.errors import InvalidAnswerError
+from remegraph.models import BlockSummary, Evidence, Memory, StoredMessage
+from remegraph.prompts import load
+from remegraph.rules.claims import read_claims
+from remegraph.rules.duplicates import content_digest
+from remegraph.rules.quotes import find_quote
+from remegraph.rules.review import Objection
+
+__all__ = ["ModelThinker"]
+
+
+class ModelThinker:
+    """Thinks with a chat model; what it answers is checked before it counts.
+
+    Args:
+        asker: Asks the model.
+        similar_limit: How many similar memories are shown to it.
+    """
+
+    learns = True
+
+    def __init__(self, asker: Asker, *, similar_limit: int) -> None:
+        self._asker = asker
+        self.name = asker.name
+        self.similar_limit = similar_limit
+
+    def digest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise and route a block in one call."""
+        return self._asker.ask(self._digest(task), meter)
+
+    async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise and route a block in one call."""
+        return await self._asker.aask(self._digest(task), meter)
+
+    def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare a block with one topic's memories in one call."""
+        return self._asker.ask(self._propose(task), meter)
+
+    async def apropose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare a block with one topic's memories in one call."""
+        return await self._asker.aask(self._propose(task), meter)
+
+    def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Confirm, drop or add objections in one call."""
+        return self._asker.ask(self._review(task), meter)
+
+    async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Confirm, drop or add objections in one call."""
+        return await self._asker.aask(self._review(task), meter)
+
+    def _digest(self, task: DigestTask) -> Question[DigestAnswer, Digest]:
+        def accept(answer: DigestAnswer) -> Digest:
+            summary = BlockSummary(
+                block_id=task.block.block_id,
+                partition=task.block.partition,
+                start_time=task.block.start_time,
+                end_time=task.block.end_time,
+                summary=answer.summary,
+                entities=tuple(answer.entities),
+                language=task.language,
+                extractor=self.name,
+            )
+            return Digest(summary=summary, topics=tuple(answer.topics))
+
+        prompt = load("digest", task.language).render(
+            topics=topic_lines(task.shelves), block=block_lines(task.messages)
+        )
+        return Question("digest", prompt, task.language, DigestAnswer, accept)
+
+    def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
+        names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
+        objections = ""
+        if task.reasons:
+            reasons = "\n".join(f"- {reason}" for reason in task.reasons)
+            objections = "\n" + load("objections", task.language).render(reasons=reasons)[1] + "\n"
+        prompt = load("propose", task.language).render(
+            topic=topic_lines([task.shelf]),
+            memories=memory_lines(names.items()),
+            objections=objections,
+            block=block_lines(task.messages),
+        )
+        reader = _Reader(task, names, self.name)
+        return Question("propose", prompt, task.language, ProposalAnswer, reader.read)
+
+    def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
+        keys = {topic.key.casefold(): topic.key for topic in task.topics}
+
+        def accept(answer: VerdictAnswer) -> tuple[Objection, ...]:
+            unknown = [item.topic for item in answer.objections if item.topic.strip().casefold() not in keys]
+            if unknown:
+                raise InvalidAnswerError(f"unknown topics {unknown}; the topics are {sorted(keys.values())}.")
+            return tuple(
+                Objection(kind=item.kind, topic=keys[item.topic.strip().casefold()], reason=item.reason)
+                for item in answer.objections
+            )
+
+        prompt = load("review", task.language).render(
+            flags=objection_lines(task.flags),
+            before=memory_lines((memory.topic.key, memory) for memory in task.before),
+            after=memory_lines((memory.topic.key, memory) for memory in task.after),
+            block=block_lines(task.messages),
+        )
+        return Question("review", prompt, task.language, VerdictAnswer, accept)
+
+
+class _Reader:
+    """Reads a proposal: every id must be one of those shown, every quote must stand in its message."""
+
+    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str) -> None:
+        self._task = task
+        self._names = names
+        self._extractor = extractor
+
+    def read(self, answer: ProposalAnswer) -> Proposal:
+        """Return the proposal.
+
+        Raises:
+            InvalidAnswerError: An id is unknown or used twice, a quote is not found, a text is missing.
+        """
+        targets = [operation.id for operation in answer.operations if operation.action != "CREATE"]
+        if twice := sorted({target for target in targets if targets.count(target) > 1}):
+            raise InvalidAnswerError(f"several operations on {', '.join(twice)}; give one for each memory.")
+        writer = Writer(self._task, self._extractor)
+        written: set[str] = set()
+        for operation in answer.operations:
+            self._apply(operation, writer, written)
+        return Proposal(
+            shelf=self._task.shelf,
+            attempt=self._task.attempt,
+            similar=self._task.similar,
+            changes=tuple(writer.changes),
+            links=tuple(writer.links),
+        )
+
+    def _apply(self, operation: OperationAnswer, writer: Writer, written: set[str]) -> None:
+        evidence = [self._evidence(quote) for quote in operation.evidence]
+        if not evidence:
+            raise InvalidAnswerError(f"{operation.action} {operation.id} has no evidence.")
+        if operation.action == "CREATE":
+            self._create(operation, evidence, writer, written)
+            return
+        old = self._names.get(operation.id)
+        if old is None:
+            raise InvalidAnswerError(f"unknown memory id {operation.id!r}; the ids are {', '.join(self._names) or 'none'}.")
+        if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
+            raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
+        match operation.action:
+            case "CORROBORATE":
+                writer.corroborate(old, evidence)
+            case "REFINE":
+                writer.refine(old, _text(operation), evidence, when_to_use=operation.when_to_use)
+            case "SUPERSEDE":
+                writer.supersede(old, self._create(operation, evidence, writer, written, old))
+            case "DELETE":
+                writer.delete(old, evidence)
+
+    def _create(
+        self,
+        operation: OperationAnswer,
+        evidence: Sequence[Evidence],
+        writer: Writer,
+        written: set[str],
+        old: Memory | None = None,
+    ) -> Memory:
+        content = _text(operation)
+        digest = content_digest(content)
+        if digest in written:
+            raise InvalidAnswerError(f"the same text twice: {content!r}.")
+        written.add(digest)
+        target = self._task.shelf.topic
+        slot = operation.slot.strip().casefold()
+        return writer.create(
+            content,
+            evidence,
+            when_to_use=operation.when_to_use,
+            category=operation.category,
+            canonical_topic=f"{target.target}:{slot}" if slot else old.canonical_topic if old else "",
+            claims=read_claims(content, target.target_name, self._task.language),
+            importance=operation.importance,
+            valid_from=self._valid_from(operation, evidence),
+            supersedes=(old.memory_id,) if old else (),
+        )
+
+    def _evidence(self, quote: QuoteAnswer) -> Evidence:
+        message = self._message(quote)
+        span = find_quote(quote.quote, message.text)
+        if span is None:
+            raise InvalidAnswerError(f"the words {quote.quote!r} do not stand in message {quote.n}; copy them exactly.")
+        start, end = span
+        return Evidence(
+            message_id=message.message_id, quote=message.text[start:end], block_id=self._task.block.block_id
+        )
+
+    def _message(self, quote: QuoteAnswer) -> StoredMessage:
+        if not 1 <= quote.n <= len(self._task.messages):
+            raise InvalidAnswerError(f"there is no message {quote.n}; they are 1 to {len(self._task.messages)}.")
+        return self._task.messages[quote.n - 1]
+
+    def _valid_from(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> datetime | None:
+        if not operation.valid_from.strip():
+            return None
+        try:
+            time = datetime.fromisoformat(operation.valid_from.strip())
+        except ValueError:
+            raise InvalidAnswerError(f"valid_from {operation.valid_from!r} is no ISO date.") from None
+        if time.tzinfo is not None:
+            return time
+        said = next(message.time for message in self._task.messages if message.message_id == evidence[0].message_id)
+        return time.replace(tzinfo=said.tzinfo)
+
+
+def _text(operation: OperationAnswer) -> str:
+    content = operation.content.strip()
+    if not content:
+        raise InvalidAnswerError(f"{operation.action} {operation.id} has no content.")
+    return content

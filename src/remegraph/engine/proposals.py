@@ -1,0 +1,163 @@
+"""From a decision to the next versions of memories: evidence, trust, layer and links follow from code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from remegraph.engine.tasks import ProposeTask
+from remegraph.models import Category, Claim, Evidence, Link, Memory, MemoryChange, Source, Status
+from remegraph.rules.duplicates import content_digest
+
+__all__ = ["QUARANTINE_BELOW", "Writer", "operation_id"]
+
+QUARANTINE_BELOW = 0.5
+"""Trust under which a memory waits for approval instead of being recalled."""
+
+_IMPORTANCE_LIMIT = 0.89
+"""Only a person or an explicit call sets .9 or more (core rules)."""
+
+_NAMESPACE = UUID("6f0d9a52-5f0c-4a43-9d53-7f2f6f3b6a11")
+
+
+def operation_id(*parts: object) -> str:
+    """Return the stable id of an operation on these things (uuid5 of their JSON)."""
+    return str(uuid5(_NAMESPACE, json.dumps([str(part) for part in parts])))
+
+
+class Writer:
+    """Writes the changes of one Sub Agent on one block.
+
+    Args:
+        task: What the Sub Agent was asked.
+        extractor: Who decides: the model's name, or `extractive`.
+        source: How it is written.
+    """
+
+    def __init__(self, task: ProposeTask, extractor: str, source: Source = "factual") -> None:
+        self._task = task
+        self._extractor = extractor
+        self._source = source
+        self._by_id = {message.message_id: message for message in task.messages}
+        self.changes: list[MemoryChange] = []
+        self.links: list[Link] = []
+
+    def create(
+        self,
+        content: str,
+        evidence: Sequence[Evidence],
+        *,
+        when_to_use: str = "",
+        category: Category = "fact",
+        canonical_topic: str = "",
+        claims: Sequence[Claim] = (),
+        importance: float = 0.5,
+        valid_from: datetime | None = None,
+        trust: float | None = None,
+        supersedes: Sequence[str] = (),
+    ) -> Memory:
+        """Add a new memory; under the trust limit it is quarantined.
+
+        Args:
+            content: The statement.
+            evidence: The words it came from, all in this block.
+            when_to_use: The situation to recall it in (tasks, tools).
+            category: Sort of statement.
+            canonical_topic: Slot with one current value, or empty.
+            claims: The statement in slots.
+            importance: 0 to 1; capped under .9.
+            valid_from: Since when it is true.
+            trust: Instead of the least trust of the evidence, for what code itself counted.
+            supersedes: Memories that it replaces.
+        """
+        task = self._task
+        trust = self._trust(evidence) if trust is None else trust
+        memory = Memory(
+            memory_id=operation_id(
+                task.shelf.to_json(), task.block.partition.to_json(), task.block.block_id, task.recipe, content_digest(content)
+            ),
+            partition=task.shelf.partition,
+            topic=task.shelf.topic,
+            content=content,
+            when_to_use=when_to_use,
+            kind={"self": "profile", "personal": "profile", "task": "workflow", "tool": "workflow"}[task.shelf.topic.type],
+            category=category,
+            claims=tuple(claims),
+            canonical_topic=canonical_topic,
+            evidence=tuple(evidence),
+            block_ids=(task.block.block_id,),
+            importance=min(importance, _IMPORTANCE_LIMIT),
+            language=task.language,
+            trust=trust,
+            status="active" if trust >= QUARANTINE_BELOW else "quarantined",
+            source=self._source,
+            extractor=self._extractor,
+            supersedes=tuple(supersedes),
+            valid_from=valid_from,
+            said_at=self._said_at(evidence),
+            recorded_at=task.now,
+        )
+        self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
+        return memory
+
+    def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
+        """Book that a memory was said again; a second block makes it long-term.
+
+        Only a person's words corroborate: an assistant may be repeating what it recalled.
+        """
+        spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
+        if not spoken:
+            return
+        layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
+        self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
+
+    def refine(self, old: Memory, content: str, evidence: Sequence[Evidence], *, when_to_use: str = "") -> None:
+        """Give a memory a fuller text; its trust falls to that of the new words."""
+        self._revise(
+            old,
+            evidence,
+            "refine",
+            content=content,
+            when_to_use=when_to_use or old.when_to_use,
+            trust=min(old.trust, self._trust(evidence)),
+            extractor=self._extractor,
+        )
+
+    def supersede(self, old: Memory, new: Memory) -> None:
+        """Retire a memory in favour of a new one, which names it."""
+        self._move(old, "superseded", "supersede", valid_to=old.valid_to or new.valid_from or new.said_at)
+        self.links.append(Link(source_id=new.memory_id, type="supersedes", target_id=old.memory_id))
+
+    def delete(self, old: Memory, evidence: Sequence[Evidence]) -> None:
+        """Retire a memory that is not wanted or was never true; its versions stay."""
+        self._revise(old, evidence, "delete", status="deleted")
+
+    def link(self, new: Memory, kind: str, old: Memory, reason: str = "") -> None:
+        """Join a memory to another."""
+        self.links.append(
+            Link.model_validate({"source_id": new.memory_id, "type": kind, "target_id": old.memory_id, "reason": reason})
+        )
+
+    def _move(self, old: Memory, status: Status, action: str, *, valid_to: datetime | None) -> None:
+        memory = old.evolve(version=old.version + 1, status=status, valid_to=valid_to, recorded_at=self._task.now)
+        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
+
+    def _revise(self, old: Memory, evidence: Sequence[Evidence], action: str, **changes: object) -> None:
+        memory = old.evolve(
+            **changes,
+            version=old.version + 1,
+            evidence=tuple(dict.fromkeys((*old.evidence, *evidence))),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, self._task.block.block_id))),
+            said_at=max(old.said_at, self._said_at(evidence)),
+            recorded_at=self._task.now,
+        )
+        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
+
+    def _trust(self, evidence: Sequence[Evidence]) -> float:
+        return min(self._by_id[item.message_id].trust for item in evidence)
+
+    def _said_at(self, evidence: Sequence[Evidence]) -> datetime:
+        times = [self._by_id[item.message_id].time for item in evidence]
+        return max(times) if times else self._task.block.end_time

@@ -1,0 +1,52 @@
+"""Records as data for a prompt: one line each, text as JSON strings, so that none can pose as another line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from remegraph.language.times import describe
+from remegraph.models import Memory, Message, Shelf
+from remegraph.rules.review import Objection
+
+__all__ = ["block_lines", "memory_lines", "objection_lines", "topic_lines"]
+
+_TOOL_TEXT_LIMIT = 2000
+"""Characters of a tool's output that a prompt shows; the ledger holds it whole."""
+
+
+def block_lines(messages: Sequence[Message]) -> str:
+    """Return a block as numbered lines, the day and zone on top; tool output is cut to a limit."""
+    lines = [f"({describe(messages[0].time)})"]
+    day = messages[0].time.date()
+    for number, message in enumerate(messages, start=1):
+        if message.time.date() != day:
+            day = message.time.date()
+            lines.append(f"({describe(message.time)})")
+        text = message.text[:_TOOL_TEXT_LIMIT] if message.role == "tool" else message.text
+        who = message.role if message.name in {"", message.role} else f"{message.name} ({message.role})"
+        calls = "".join(f" -> {call.name}({_quoted(call.args)})" for call in message.tool_calls)
+        failed = " failed" if message.ok is False else ""
+        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}")
+    return "\n".join(lines)
+
+
+def topic_lines(shelves: Iterable[Shelf]) -> str:
+    """Return a topic index, one key and description per line."""
+    return "\n".join(f"{_quoted(shelf.topic.key)[1:-1]} - {_quoted(shelf.topic.description)[1:-1]}" for shelf in shelves)
+
+
+def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
+    """Return memories, one per line, each under the short name given."""
+    lines = (f"{name} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories)
+    return "\n".join(lines) or "-"
+
+
+def objection_lines(objections: Iterable[Objection]) -> str:
+    """Return objections, one per line."""
+    return "\n".join(f"- {item.topic}: {item.kind}: {_quoted(item.reason)[1:-1]}" for item in objections) or "-"
+
+
+def _quoted(value: object) -> str:
+    """JSON keeps a text on one line; lone surrogates, which no model takes, become a replacement mark."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,358 @@
+"""The Meta Agent's read path, as a graph (design document, "Retriever"):
+
+    START -> route -> (Send) sub_agent, one per topic, in parallel -> fuse -> trace_back -> assemble -> END
+    route -> fuse      where no topic is touched
+
+No model is called and nothing is written. What was learned a moment ago is found: dirty rows are searched too.
+"""  # noqa: D400, D415 - the first line introduces the picture
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal, Protocol, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Send
+
+from remegraph.engine.nodes import Update
+from remegraph.engine.search import Candidates, Scored, Searcher
+from remegraph.language.tokens import query_tokens
+from remegraph.models import (
+    LIVE,
+    BlockSummary,
+    Depth,
+    Hit,
+    IndexState,
+    Memory,
+    Partition,
+    Scope,
+    Shelf,
+    StoredMessage,
+)
+from remegraph.ports import Archive
+from remegraph.rules.context import assemble
+from remegraph.rules.ranking import Ranked, rank_messages
+from remegraph.settings import RecallPolicy
+
+__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "build_retriever", "memory_hit"]
+
+_OVERFETCH = 5
+"""Vectors looked at for each hit wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a Sub Agent is asked to retrieve."""
+
+    query: str
+    shelf: Shelf
+    candidates: tuple[Scored, ...]
+    """What the Meta Agent's own search found on this shelf, best first."""
+    k: int
+    time_start: datetime | None
+    time_end: datetime | None
+
+
+class RetrievalAgent(Protocol):
+    """A custom Sub Agent (R9): retrieves from one topic in its own way, over the archive's reads."""
+
+    def __call__(self, search: Search, archive: Archive) -> Sequence[Hit]:
+        """Return hits, best first; scores 0 to 1."""
+        ...
+
+
+class RecallInput(TypedDict):
+    """A query and how far to expand."""
+
+    scope: Scope
+    query: str
+    k: int
+    depth: Depth
+    topics: tuple[str, ...] | None
+    time_start: datetime | None
+    time_end: datetime | None
+
+
+class Found(TypedDict):
+    """Everything that a recall returns, before it becomes a record."""
+
+    self_memories: tuple[Memory, ...]
+    routed: tuple[str, ...]
+    memories: tuple[Hit, ...]
+    blocks: tuple[Hit, ...]
+    messages: tuple[Hit, ...]
+    index: IndexState
+    degraded: tuple[str, ...]
+    context: str
+    left_out: tuple[str, ...]
+
+
+class _AgentInput(TypedDict):
+    search: Search
+
+
+class _State(RecallInput, Found):
+    partitions: tuple[Partition, ...]
+    searches: tuple[Search, ...]
+    hits: Annotated[tuple[Hit, ...], operator.add]
+
+
+Retriever = CompiledStateGraph[_State, None, RecallInput, Found]
+
+
+def build_retriever(
+    archive: Archive, searcher: Searcher, policy: RecallPolicy, agents: Mapping[str, RetrievalAgent]
+) -> Retriever:
+    """Return the retriever's graph.
+
+    Args:
+        archive: The ledger.
+        searcher: Searches memories and index entries.
+        policy: How wide the search is.
+        agents: Custom Sub Agents by topic key or topic type; the mapping may grow later.
+    """
+    steps = _Steps(archive, searcher, policy, agents)
+    graph = StateGraph(_State, input_schema=RecallInput, output_schema=Found)
+    graph.add_node("route", steps.route)
+    graph.add_node("sub_agent", steps.sub_agent, input_schema=_AgentInput)
+    graph.add_node("fuse", steps.fuse)
+    graph.add_node("trace_back", steps.trace_back)
+    graph.add_node("assemble", steps.assemble)
+    graph.add_edge(START, "route")
+    graph.add_conditional_edges("route", steps.after_route, ["sub_agent", "fuse"])
+    graph.add_edge("sub_agent", "fuse")
+    graph.add_edge("fuse", "trace_back")
+    graph.add_edge("trace_back", "assemble")
+    graph.add_edge("assemble", END)
+    return graph.compile(checkpointer=False, name="retriever")
+
+
+class _Steps:
+    """The nodes and the router of the retriever."""
+
+    def __init__(
+        self, archive: Archive, searcher: Searcher, policy: RecallPolicy, agents: Mapping[str, RetrievalAgent]
+    ) -> None:
+        self._archive = archive
+        self._searcher = searcher
+        self._policy = policy
+        self._agents = agents
+
+    def route(self, state: _State) -> Update:
+        """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
+        partitions = self._archive.visible(state["scope"])
+        shelves = self._archive.topics(partitions)
+        own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
+        self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
+        found = self._searcher.search(partitions, "memory", state["query"], state["k"] * _OVERFETCH)
+        by_shelf = self._by_shelf(partitions, found, shelves)
+        chosen = _choose(state["query"], state["topics"], shelves, by_shelf, self._policy.max_topics)
+        searches = tuple(
+            Search(
+                query=state["query"],
+                shelf=shelf,
+                candidates=tuple(by_shelf.get(shelf, ())),
+                k=state["k"],
+                time_start=state["time_start"],
+                time_end=state["time_end"],
+            )
+            for shelf in chosen
+        )
+        return {
+            "partitions": partitions,
+            "self_memories": self_memories,
+            "routed": tuple(shelf.topic.key for shelf in chosen),
+            "searches": searches,
+            "index": found.index,
+            "degraded": found.degraded,
+        }
+
+    def after_route(self, state: _State) -> list[Send] | Literal["fuse"]:
+        """Send the query to each chosen topic."""
+        sends = [Send("sub_agent", {"search": search}) for search in state["searches"]]
+        return sends or "fuse"
+
+    def sub_agent(self, state: _AgentInput) -> Update:
+        """Retrieve from one topic: by the agent registered for it, else by the candidates' own scores."""
+        search = state["search"]
+        topic = search.shelf.topic
+        agent = self._agents.get(topic.key) or self._agents.get(topic.type)
+        return {"hits": tuple(agent(search, self._archive) if agent else self._retrieve(search))}
+
+    def fuse(self, state: _State) -> Update:
+        """Merge what the topics found: best first, over the threshold, k of them."""
+        hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
+        hits.sort(key=lambda hit: (-hit.score, hit.record_id))
+        return {"memories": tuple(hits[: state["k"]])}
+
+    def trace_back(self, state: _State) -> Update:
+        """Expand as far as asked: index entries, then raw messages (R10)."""
+        update: Update = {"blocks": (), "messages": ()}
+        if state["depth"] in {"blocks", "messages"}:
+            update["blocks"] = self._blocks(state)
+        if state["depth"] == "messages":
+            update["messages"] = self._messages(state)
+        return update
+
+    def assemble(self, state: _State) -> Update:
+        """Write the context, within the token budget."""
+        hits = (*state["memories"], *state["blocks"], *state["messages"])
+        context = assemble(state["self_memories"], hits, self._policy.context_tokens)
+        return {"context": context.text, "left_out": context.left_out}
+
+    def _by_shelf(
+        self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf]
+    ) -> dict[Shelf, list[Scored]]:
+        ids = [scored.record_id for scored in found.found[: self._policy.k * 20]]
+        memories = {memory.memory_id: memory for memory in self._archive.memories(partitions, ids=ids)} if ids else {}
+        places = {(shelf.partition, shelf.topic.type, shelf.topic.target): shelf for shelf in shelves}
+        grouped: dict[Shelf, list[Scored]] = {}
+        for scored in found.found:
+            memory = memories.get(scored.record_id)
+            if memory is not None:
+                shelf = places[memory.partition, memory.topic.type, memory.topic.target]
+                grouped.setdefault(shelf, []).append(scored)
+        return grouped
+
+    def _retrieve(self, search: Search) -> list[Hit]:
+        scores = {scored.record_id: scored for scored in search.candidates}
+        if not scores:
+            return []
+        memories = self._archive.memories(
+            [search.shelf.partition], ids=list(scores), topics=[search.shelf.topic], statuses=sorted(LIVE)
+        )
+        return [
+            memory_hit(memory, scores[memory.memory_id].contributions)
+            for memory in memories
+            if _within(memory.said_at, search.time_start, search.time_end)
+        ]
+
+    def _blocks(self, state: _State) -> tuple[Hit, ...]:
+        found = self._searcher.search(state["partitions"], "block", state["query"], state["k"] * _OVERFETCH)
+        ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * _OVERFETCH]))
+        entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
+        by_place = {(entry.partition, entry.block_id): entry for entry in entries}
+        hits = [
+            _block_hit(entry, scored.contributions)
+            for scored in found.found
+            if (entry := by_place.get((scored.partition, scored.record_id))) is not None
+            and _within(entry.end_time, state["time_start"], None)
+            and _within(entry.start_time, None, state["time_end"])
+        ]
+        return tuple(hits[: state["k"]])
+
+    def _messages(self, state: _State) -> tuple[Hit, ...]:
+        tokens = query_tokens(state["query"])
+        ranked: list[tuple[Partition, Ranked]] = []
+        for matches in self._archive.match(state["partitions"], "message", tokens) if tokens else ():
+            layout = self._archive.layout(matches.partition)
+            ranked.extend((matches.partition, item) for item in rank_messages(matches, layout, tokens))
+        ranked.sort(key=lambda pair: (-pair[1].score, pair[1].record_id))
+        hits: list[Hit] = []
+        timed = state["time_start"] is not None or state["time_end"] is not None
+        for start in range(0, len(ranked), max(state["k"], 50)):
+            part = ranked[start : start + max(state["k"], 50)]
+            hits.extend(self._load(part, state["time_start"], state["time_end"]))
+            if len(hits) >= state["k"] or not timed:
+                break
+        return tuple(hits[: state["k"]])
+
+    def _load(
+        self, ranked: Sequence[tuple[Partition, Ranked]], time_start: datetime | None, time_end: datetime | None
+    ) -> list[Hit]:
+        partitions = list(dict.fromkeys(partition for partition, _ in ranked))
+        rows = self._archive.messages(partitions, ids=[item.record_id for _, item in ranked])
+        by_place = {(row.partition, row.message_id): row for row in rows}
+        return [
+            _message_hit(row, item)
+            for partition, item in ranked
+            if (row := by_place.get((partition, item.record_id))) is not None and _within(row.time, time_start, time_end)
+        ]
+
+
+def _choose(
+    query: str,
+    asked: Sequence[str] | None,
+    shelves: Sequence[Shelf],
+    found: Mapping[Shelf, Sequence[Scored]],
+    limit: int,
+) -> list[Shelf]:
+    """Choose topics without a model: those asked for; else those named in the query, then those where the search hit."""
+    if asked is not None:
+        keys = {key.casefold() for key in asked}
+        return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
+    words = set(query_tokens(query))
+
+    def rank(shelf: Shelf) -> tuple[bool, float]:
+        named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
+        return named, max((scored.score for scored in found.get(shelf, ())), default=0.0)
+
+    ranked = sorted(((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True)
+    return [shelf for (named, score), shelf in ranked if named or score > 0][:limit]
+
+
+def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
+    """Return a memory as a hit.
+
+    Args:
+        memory: The memory.
+        contributions: What its score is the sum of.
+    """
+    return Hit(
+        kind="memory",
+        record_id=memory.memory_id,
+        partition=memory.partition,
+        text=memory.content,
+        score=sum(contributions.values()),
+        contributions=dict(contributions),
+        why=_why(contributions),
+        topic=memory.topic.key,
+        time=memory.said_at,
+        block_ids=memory.block_ids,
+        evidence=memory.evidence,
+        status=memory.status,
+        layer=memory.layer,
+        trust=memory.trust,
+    )
+
+
+def _block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
+    return Hit(
+        kind="block",
+        record_id=entry.block_id,
+        partition=entry.partition,
+        text=entry.summary,
+        score=sum(contributions.values()),
+        contributions=dict(contributions),
+        why=_why(contributions),
+        time=entry.start_time,
+        block_ids=(entry.block_id,),
+    )
+
+
+def _message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
+    contributions = {f"window of {width}" if width > 1 else "message": part for width, part in ranked.contributions.items()}
+    return Hit(
+        kind="message",
+        record_id=message.message_id,
+        partition=message.partition,
+        text=f"{message.speaker}: {message.text}",
+        score=ranked.score,
+        contributions=contributions,
+        why=_why(contributions),
+        time=message.time,
+        trust=message.trust,
+    )
+
+
+def _why(contributions: Mapping[str, float]) -> str:
+    parts = sorted(contributions.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)
+
+
+def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:
+    return (start is None or time >= start) and (end is None or time <= end)

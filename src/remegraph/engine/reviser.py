@@ -1,0 +1,100 @@
+"""The reviser (R11): rules first, a model where they flag; what still fails is settled, not dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from remegraph.engine.tasks import Proposal, ReviewTask
+from remegraph.models import Link, Memory, MemoryChange, StoredMessage, WorkState
+from remegraph.prompts import Language
+from remegraph.rules.review import Objection, review
+
+__all__ = ["Settled", "inspect", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A proposal as far as it is sound, and why a person should look, if so."""
+
+    changes: tuple[MemoryChange, ...]
+    links: tuple[Link, ...]
+    state: WorkState
+    reason: str
+
+
+def inspect(messages: Sequence[StoredMessage], proposals: Iterable[Proposal], language: Language) -> ReviewTask:
+    """Return what there is to review, with what the rules flag.
+
+    Args:
+        messages: The block.
+        proposals: The newest proposal of each topic.
+        language: Of the block.
+    """
+    proposals = tuple(proposals)
+    before = {memory.memory_id: memory for proposal in proposals for memory in proposal.similar}
+    after = before | {change.memory.memory_id: change.memory for item in proposals for change in item.changes}
+    live = tuple(memory for memory in after.values() if memory.live or memory.status == "quarantined")
+    return ReviewTask(
+        messages=tuple(messages),
+        topics=tuple(proposal.shelf.topic for proposal in proposals),
+        before=tuple(before.values()),
+        after=live,
+        flags=review(messages, tuple(before.values()), live),
+        language=language,
+    )
+
+
+def settle(proposal: Proposal, objections: Sequence[Objection]) -> Settled:
+    """Keep what is sound of a proposal that is not sent back any more (REQUIREMENTS, disagreements 5).
+
+    A new memory that repeats another, or whose words are not found, is left out. Memories in conflict are all
+    kept, flagged as disputed and linked. What is missing cannot be made up here: it waits for a person.
+
+    Args:
+        proposal: The last attempt.
+        objections: What the reviser said of it.
+    """
+    if proposal.failure:
+        return Settled((), (), "failed", proposal.failure)
+    unsound = {
+        memory_id
+        for objection in objections
+        if objection.kind in {"duplicate", "evidence"}
+        for memory_id in _newest(objection, proposal.changes)
+    }
+    kept = {change.memory.memory_id: change for change in proposal.changes if change.memory.memory_id not in unsound}
+    links = [link for link in proposal.links if link.source_id not in unsound and link.target_id not in unsound]
+    known = {memory.memory_id: memory for memory in proposal.similar}
+    for objection in objections:
+        if objection.kind == "conflict":
+            links.extend(_dispute(objection, kept, known))
+    reasons = "; ".join(f"{item.kind}: {item.reason}" for item in objections)
+    return Settled(tuple(kept.values()), tuple(links), "review" if objections else "done", reasons)
+
+
+def _newest(objection: Objection, changes: Sequence[MemoryChange]) -> Iterable[str]:
+    """Of the memories named, one that this proposal creates (of two, the later); none if it creates none."""
+    created = [change.memory.memory_id for change in changes if change.expected_version == 0]
+    named = [memory_id for memory_id in created if memory_id in objection.memory_ids]
+    return named[-1:]
+
+
+def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping[str, Memory]) -> Iterable[Link]:
+    """Flag the memories named as disputed, in place, and yield the links that join them."""
+    named = [memory_id for memory_id in objection.memory_ids if memory_id in kept or memory_id in known]
+    if len(named) < 2:  # noqa: PLR2004 - a dispute takes two
+        return
+    for memory_id in named:
+        change = kept.get(memory_id)
+        if change is None:
+            old = known[memory_id]
+            memory = old.evolve(version=old.version + 1, status="disputed")
+            kept[memory_id] = MemoryChange(memory=memory, expected_version=old.version, action="dispute")
+        elif change.memory.status == "active":
+            disputed = change.memory.evolve(status="disputed")
+            kept[memory_id] = MemoryChange(
+                memory=disputed, expected_version=change.expected_version, action=change.action
+            )
+    for other in named[1:]:
+        yield Link(source_id=named[0], type="contradicts", target_id=other, reason=objection.reason)

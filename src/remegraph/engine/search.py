@@ -1,0 +1,118 @@
+"""Text and vectors together: what the Sub Agents and the retriever search with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from remegraph.errors import ModelError, VectorIndexError
+from remegraph.language.tokens import query_tokens
+from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf
+from remegraph.ports import Archive, Embedder, Projection
+from remegraph.rules.ranking import bm25
+
+__all__ = ["Candidates", "Scored", "Searcher"]
+
+_LOOKED_AT = 1000
+"""Text matches loaded at most in search of the memories of one topic."""
+
+_CHUNK = 100
+
+_TEXT_WEIGHT = {True: 0.6, False: 0.85}
+"""Share of text in a score, where the embedder knows meaning and where it only knows shared words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A record found, with what its score is the sum of."""
+
+    partition: Partition
+    record_id: str
+    contributions: dict[str, float]
+
+    @property
+    def score(self) -> float:
+        """The sum, 0 to 1."""
+        return sum(self.contributions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a search found, best first."""
+
+    found: tuple[Scored, ...]
+    index: IndexState
+    degraded: tuple[str, ...]
+
+
+class Searcher:
+    """Searches memories and index entries.
+
+    Args:
+        archive: Finds words.
+        projection: Finds vectors.
+        embedder: Embeds queries.
+    """
+
+    def __init__(self, archive: Archive, projection: Projection, embedder: Embedder) -> None:
+        self._archive = archive
+        self._projection = projection
+        self._embedder = embedder
+
+    def search(self, partitions: Sequence[Partition], kind: HitKind, query: str, k: int) -> Candidates:
+        """Return the best memories or index entries for a query, by words and vectors.
+
+        The text part of a score is BM25 over its upper bound for this query, so that it is 0 to 1 and
+        comparable between queries; the dense part is the cosine. They are weighed, not averaged by rank.
+
+        Args:
+            partitions: Where to look.
+            kind: memory or block.
+            query: The query.
+            k: How many vectors to look at; all text matches count.
+        """
+        weight = _TEXT_WEIGHT[self._embedder.semantic]
+        found: dict[tuple[Partition, str], dict[str, float]] = {}
+        tokens = query_tokens(query)
+        for matches in self._archive.match(partitions, kind, tokens) if tokens else ():
+            for record_id, score in bm25(matches, tokens).items():
+                found.setdefault((matches.partition, record_id), {})["text"] = weight * score
+        index: IndexState = "none"
+        degraded: tuple[str, ...] = ()
+        try:
+            vector = self._embedder.embed([query])[0]
+            nearest, index = self._projection.nearest(partitions, kind, vector, k)
+        except (ModelError, VectorIndexError) as error:
+            degraded = (f"vectors: {error.what}",)
+        else:
+            for near in nearest:
+                contributions = found.setdefault((near.partition, near.record_id), {})
+                contributions["dense"] = (1 - weight) * max(0.0, near.similarity)
+        scored = [Scored(partition, record_id, parts) for (partition, record_id), parts in found.items()]
+        scored.sort(key=lambda item: (-item.score, item.record_id))
+        return Candidates(tuple(scored), index, degraded)
+
+    def similar(self, shelf: Shelf, messages: Iterable[Message], limit: int) -> tuple[Memory, ...]:
+        """Return the live memories of one topic that are most like these messages (R8, recall_similar_memory).
+
+        Args:
+            shelf: The topic.
+            messages: A block.
+            limit: How many at most.
+        """
+        tokens = list(dict.fromkeys(token for message in messages for token in query_tokens(message.text)))
+        if not tokens:
+            return ()
+        scores: dict[str, float] = {}
+        for matches in self._archive.match([shelf.partition], "memory", tokens):
+            scores.update(bm25(matches, tokens))
+        ranked = sorted(scores, key=lambda record_id: (-scores[record_id], record_id))[:_LOOKED_AT]
+        found: list[Memory] = []
+        for start in range(0, len(ranked), _CHUNK):
+            part = ranked[start : start + _CHUNK]
+            memories = self._archive.memories([shelf.partition], ids=part, topics=[shelf.topic], statuses=sorted(LIVE))
+            by_id = {memory.memory_id: memory for memory in memories}
+            found.extend(by_id[record_id] for record_id in part if record_id in by_id)
+            if len(found) >= limit:
+                break
+        return tuple(found[:limit])

@@ -1,0 +1,73 @@
+"""The Sub Agents: one compiled subgraph per topic at work, and the table of those registered for retrieval.
+
+Writing (R8):  START -> recall_similar_memory -> decide -> END
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from remegraph.engine.metering import Meter
+from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.search import Searcher
+from remegraph.engine.tasks import Proposal, ProposeTask, Thinker
+from remegraph.errors import InvalidAnswerError, ModelUnavailableError
+from remegraph.models import Memory
+
+__all__ = ["ProposalKey", "SubAgentInput", "SubAgentOutput", "build_subagent"]
+
+ProposalKey = tuple[str, int]
+"""Topic key and attempt: a rejected proposal never stands for its successor."""
+
+
+class SubAgentInput(TypedDict):
+    """What the Meta Agent sends to a Sub Agent."""
+
+    task: ProposeTask
+    meter: Meter
+
+
+class SubAgentOutput(TypedDict):
+    """What a Sub Agent hands back, joined with what its siblings hand back."""
+
+    proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
+
+
+class _State(SubAgentInput, SubAgentOutput):
+    similar: tuple[Memory, ...]
+
+
+SubAgent = CompiledStateGraph[_State, None, SubAgentInput, SubAgentOutput]
+
+
+def build_subagent(searcher: Searcher, thinker: Thinker) -> SubAgent:
+    """Return the Sub Agent's graph.
+
+    Args:
+        searcher: Recalls similar memories of the topic.
+        thinker: Decides.
+    """
+
+    def recall_similar_memory(state: _State) -> Update:
+        task = state["task"]
+        return {"similar": searcher.similar(task.shelf, task.messages, thinker.similar_limit)}
+
+    def decide(state: _State) -> Body:
+        task = state["task"].with_similar(state["similar"])
+        try:
+            proposal: Proposal = yield Think(thinker, "propose", task, state["meter"])
+        except (InvalidAnswerError, ModelUnavailableError) as error:
+            proposal = Proposal(shelf=task.shelf, attempt=task.attempt, similar=task.similar, failure=str(error))
+        return {"proposals": {(task.shelf.topic.key, task.attempt): proposal}}
+
+    graph = StateGraph(_State, input_schema=SubAgentInput, output_schema=SubAgentOutput)
+    graph.add_node("recall_similar_memory", recall_similar_memory)
+    graph.add_node("decide", node(decide, "decide"))
+    graph.add_edge(START, "recall_similar_memory")
+    graph.add_edge("recall_similar_memory", "decide")
+    graph.add_edge("decide", END)
+    return graph.compile(checkpointer=False, name="sub_agent")

@@ -1,0 +1,291 @@
+"""The Meta Agent's write path, as a graph (design document, "Summarizer"):
+
+    START -> slice -> digest -> (Send) sub_agent, one per topic, in parallel -> review -> commit -> END
+    slice  -> END        where no block is pending
+    digest -> commit     where the block teaches nothing
+    review -> sub_agent  the rejected topics only, with the reasons, at most N times
+    commit -> sub_agent  the topics whose memories changed meanwhile, likewise
+
+One run does one block. Durability is the ledger's: no graph of ours has a checkpointer.
+"""  # noqa: D400, D415 - the first line introduces the picture
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Send
+
+from remegraph.engine.attention import attention
+from remegraph.engine.committing import change_set
+from remegraph.engine.metering import Meter
+from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.reviser import inspect
+from remegraph.engine.routing import home, resolve, shelves_for
+from remegraph.engine.search import Searcher
+from remegraph.engine.slicing import cut
+from remegraph.engine.subagents import ProposalKey, build_subagent
+from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, Thinker
+from remegraph.errors import ConflictError, ModelUnavailableError
+from remegraph.language.scripts import language_of
+from remegraph.models import Block, BlockSummary, Receipt, Scope, Shelf, StoredMessage
+from remegraph.ports import Archive, Clock
+from remegraph.rules.review import Objection
+from remegraph.settings import Settings
+
+__all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the summariser works with."""
+
+    archive: Archive
+    searcher: Searcher
+    clock: Clock
+    thinker: Thinker
+    plain: Thinker
+    """Thinks without a model; indexes what is not worth a call."""
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Topics of a block to try again; its digest stands. No topics: the digest itself failed."""
+
+    block_id: str
+    topics: tuple[str, ...]
+
+
+class SummarizerInput(TypedDict):
+    """One run: whose block, and whether the open tail is cut too."""
+
+    scope: Scope
+    close: bool
+    redo: Redo | None
+    meter: Meter
+
+
+class BlockOutcome(TypedDict, total=False):
+    """What came of one run; without a block there was nothing to do."""
+
+    block: Block | None
+    receipt: Receipt
+    objections: Annotated[tuple[str, ...], operator.add]
+
+
+class _State(SummarizerInput, BlockOutcome, total=False):
+    messages: tuple[StoredMessage, ...]
+    summary: BlockSummary
+    topics: tuple[Shelf, ...]
+    allowed: tuple[Shelf, ...]
+    refused: tuple[str, ...]
+    proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
+    standing: tuple[Objection, ...]
+    """What the reviser says of the newest attempts."""
+    again: dict[str, tuple[str, ...]]
+    """Topic keys to send again, each with its reasons."""
+
+
+Summarizer = CompiledStateGraph[_State, None, SummarizerInput, BlockOutcome]
+
+
+def build_summarizer(tools: Tools) -> Summarizer:
+    """Return the summariser's graph.
+
+    Args:
+        tools: What it works with.
+    """
+    steps = _Steps(tools)
+    graph = StateGraph(_State, input_schema=SummarizerInput, output_schema=BlockOutcome)
+    graph.add_node("slice", steps.slice)
+    graph.add_node("digest", node(steps.digest, "digest"))
+    graph.add_node("sub_agent", build_subagent(tools.searcher, tools.thinker))
+    graph.add_node("review", node(steps.review, "review"))
+    graph.add_node("commit", steps.commit)
+    graph.add_edge(START, "slice")
+    graph.add_conditional_edges("slice", steps.after_slice, {"digest": "digest", END: END})
+    graph.add_conditional_edges("digest", steps.after_digest, ["sub_agent", "commit"])
+    graph.add_edge("sub_agent", "review")
+    graph.add_conditional_edges("review", steps.after_review, ["sub_agent", "commit"])
+    graph.add_conditional_edges("commit", steps.after_commit, ["sub_agent", END])
+    return graph.compile(checkpointer=False, name="summarizer")
+
+
+class _Steps:
+    """The nodes and routers of the summariser."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._archive = tools.archive
+        self._clock = tools.clock
+        self._thinker = tools.thinker
+        self._plain = tools.plain
+        self._policy = tools.settings.summary
+        self._slicing = tools.settings.slicing
+        self._boundary = tools.settings.trust_boundary
+
+    def slice(self, state: _State) -> Update:
+        """Cut what is complete, and take the oldest pending block (or the one to redo)."""
+        partition = state["scope"].partition()
+        redo = state["redo"]
+        if redo is None:
+            overlap = self._slicing.overlap if self._slicing.strategy == "length" else 0
+            cuts = [
+                each
+                for tail in self._archive.tails(partition, overlap)
+                for each in cut(tail, self._slicing, close=state["close"])
+            ]
+            if cuts:
+                self._archive.add_blocks(partition, cuts, self._policy.recipe)
+            pending = self._archive.work([partition], states=["pending"], recipe=self._policy.recipe)
+            block_id = next((work.block_id for work in pending if not work.topic), None)
+        else:
+            block_id = redo.block_id
+        if block_id is None:
+            return {"block": None}
+        block = self._archive.blocks([partition], ids=[block_id])[0]
+        messages = self._archive.messages(
+            [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+        )
+        return {"block": block, "messages": messages}
+
+    def after_slice(self, state: _State) -> Literal["digest", "__end__"]:
+        """Go on where there is a block."""
+        return END if state.get("block") is None else "digest"
+
+    def digest(self, state: _State) -> Body:
+        """Summarise the block and route it; a block to redo keeps its digest and goes to the topics named."""
+        scope, messages, block = state["scope"], state["messages"], _block(state)
+        where = home(scope, self._boundary)
+        existing = self._archive.topics(self._archive.visible(scope))
+        allowed = shelves_for(scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy)
+        known = self._archive.summaries([block.partition], ids=[block.block_id])
+        redo = state["redo"]
+        if redo is not None and known:
+            topics, refused = resolve(redo.topics, allowed, where, self._policy)
+            return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
+        language = language_of("\n".join(message.text for message in messages))
+        task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
+        worth_it = attention(messages) >= self._policy.attention
+        digest: Digest = yield Think(self._thinker if worth_it else self._plain, "digest", task, state["meter"])
+        keys = digest.topics if worth_it else ()
+        topics, refused = resolve(keys, allowed, where, self._policy)
+        return {"summary": digest.summary, "topics": topics, "allowed": allowed, "refused": refused}
+
+    def after_digest(self, state: _State) -> list[Send] | Literal["commit"]:
+        """Send the block to each of its topics; to the commit where there is none."""
+        sends = [self._send(state, shelf, 1, ()) for shelf in state["topics"]]
+        return sends or "commit"
+
+    def review(self, state: _State) -> Body:
+        """Check completeness, duplicates and conflicts; say which topics go back."""
+        newest = _newest(state["proposals"])
+        if newest and all(proposal.failure for proposal in newest.values()):
+            return {"standing": (), "again": {}}
+        task = inspect(state["messages"], newest.values(), language_of(state["summary"].summary))
+        objections = task.flags
+        if self._thinker.learns and (
+            self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
+        ):
+            try:
+                objections = yield Think(self._thinker, "review", task, state["meter"])
+            except ModelUnavailableError:
+                objections = task.flags  # what the rules flagged stands where no model can weigh it
+        again = self._rejected(state, newest, objections)
+        return {
+            "standing": objections,
+            "again": again,
+            "objections": tuple(f"{item.topic}: {item.kind}: {item.reason}" for item in objections),
+        }
+
+    def after_review(self, state: _State) -> list[Send] | Literal["commit"]:
+        """Send the rejected topics back with the reasons; commit where there is none."""
+        return self._resend(state) or "commit"
+
+    def commit(self, state: _State) -> Update:
+        """Write what was accepted in one change set; where memories changed meanwhile, name their topics."""
+        newest = _newest(state["proposals"])
+        changes = change_set(
+            scope=state["scope"],
+            block=_block(state),
+            messages=state["messages"],
+            summary=state["summary"],
+            proposals=newest,
+            objections=state.get("standing", ()),
+            refused=state.get("refused", ()),
+            policy=self._policy,
+            actor=self._thinker.name,
+            now=self._clock(),
+            redo=state["redo"] is not None,
+        )
+        try:
+            return {"receipt": self._archive.commit(changes), "again": {}}
+        except ConflictError as conflict:
+            touched = {
+                key: (str(conflict),)
+                for key, proposal in newest.items()
+                if proposal.attempt < self._policy.max_attempts and _touches(proposal, conflict)
+            }
+            if not touched:
+                raise
+            return {"again": touched}
+
+    def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
+        """End, or run the touched topics again."""
+        return self._resend(state) or END
+
+    def _rejected(
+        self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the topics to send again: those objected to that may be tried once more."""
+        if not self._thinker.learns:
+            return {}
+        allowed = {shelf.topic.key for shelf in state["allowed"]} | set(newest)
+        rejected: dict[str, tuple[str, ...]] = {}
+        for objection in objections:
+            tried = newest[objection.topic].attempt if objection.topic in newest else 0
+            if objection.topic in allowed and tried < self._policy.max_attempts:
+                reason = f"{objection.kind}: {objection.reason}"
+                rejected[objection.topic] = (*rejected.get(objection.topic, ()), reason)
+        return rejected
+
+    def _resend(self, state: _State) -> list[Send]:
+        newest = _newest(state["proposals"])
+        shelves = {shelf.topic.key: shelf for shelf in (*state["allowed"], *state["topics"])}
+        return [
+            self._send(state, shelves[key], newest[key].attempt + 1 if key in newest else 1, reasons)
+            for key, reasons in state.get("again", {}).items()
+        ]
+
+    def _send(self, state: _State, shelf: Shelf, attempt: int, reasons: tuple[str, ...]) -> Send:
+        task = ProposeTask(
+            scope=state["scope"],
+            shelf=shelf,
+            attempt=attempt,
+            block=_block(state),
+            messages=state["messages"],
+            reasons=reasons,
+            language=language_of("\n".join(message.text for message in state["messages"])),
+            now=self._clock(),
+            recipe=self._policy.recipe,
+        )
+        return Send("sub_agent", {"task": task, "meter": state["meter"]})
+
+
+def _block(state: _State) -> Block:
+    block = state["block"]
+    assert block is not None
+    return block
+
+
+def _newest(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
+    """Return the last attempt of each topic, by topic key."""
+    return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
+
+
+def _touches(proposal: Proposal, conflict: ConflictError) -> bool:
+    return any(change.memory.memory_id in conflict.records for change in proposal.changes)

@@ -1,0 +1,134 @@
+"""What the steps of the summariser hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from remegraph.engine.metering import Meter
+from remegraph.models import (
+    Block,
+    BlockSummary,
+    Link,
+    Memory,
+    MemoryChange,
+    Scope,
+    Shelf,
+    StoredMessage,
+    Topic,
+)
+from remegraph.prompts import Language
+from remegraph.rules.review import Objection
+
+__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker"]
+
+
+@dataclass(frozen=True, slots=True)
+class DigestTask:
+    """Summarise a block and route it."""
+
+    scope: Scope
+    block: Block
+    messages: tuple[StoredMessage, ...]
+    shelves: tuple[Shelf, ...]
+    """The topic index: shelves that exist, and those that may always be made for this block."""
+    language: Language
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The index entry of a block and the keys of the topics that it belongs to."""
+
+    summary: BlockSummary
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeTask:
+    """Compare a block with the memories of one topic."""
+
+    scope: Scope
+    shelf: Shelf
+    attempt: int
+    block: Block
+    messages: tuple[StoredMessage, ...]
+    reasons: tuple[str, ...]
+    """What the reviser objected to in the last attempt."""
+    language: Language
+    now: datetime
+    recipe: str
+    similar: tuple[Memory, ...] = ()
+    """The topic's memories most like the block."""
+
+    def with_similar(self, similar: tuple[Memory, ...]) -> ProposeTask:
+        """Return this task with the memories that were recalled for it."""
+        return replace(self, similar=similar)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a Sub Agent wants, or why it has nothing to say."""
+
+    shelf: Shelf
+    attempt: int
+    similar: tuple[Memory, ...] = ()
+    """The memories that it was compared with."""
+    changes: tuple[MemoryChange, ...] = ()
+    links: tuple[Link, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTask:
+    """Judge what the memories would be after the proposals."""
+
+    messages: tuple[StoredMessage, ...]
+    topics: tuple[Topic, ...]
+    before: tuple[Memory, ...]
+    after: tuple[Memory, ...]
+    flags: tuple[Objection, ...]
+    language: Language
+
+
+class Thinker(Protocol):
+    """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
+
+    @property
+    def name(self) -> str:
+        """Recorded as the extractor of every memory."""
+        ...
+
+    @property
+    def learns(self) -> bool:
+        """Whether a second attempt, told what was wrong, can come out otherwise."""
+        ...
+
+    @property
+    def similar_limit(self) -> int:
+        """How many similar memories it can look at."""
+        ...
+
+    def digest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise and route a block."""
+        ...
+
+    async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
+        """Summarise and route a block."""
+        ...
+
+    def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare a block with one topic's memories."""
+        ...
+
+    async def apropose(self, task: ProposeTask, meter: Meter) -> Proposal:
+        """Compare a block with one topic's memories."""
+        ...
+
+    def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Confirm, drop or add objections to what the rules flagged."""
+        ...
+
+    async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
+        """Confirm, drop or add objections to what the rules flagged."""
+        ...

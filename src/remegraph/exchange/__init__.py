@@ -1,0 +1,1 @@
+"""What comes in from elsewhere: chat messages of other libraries, and files of conversations."""

@@ -1,0 +1,257 @@
+"""Chroma as a vector index: embedded in this process, or a server that processes share.
+
+Vectors are always passed in (no embedding function, which would fetch a model), the space is cosine, and a
+record carries one metadata key, its shelf: filters cost time linear in the rows they match. Nothing is read
+from the environment or a `.env`, and nothing is sent home.
+
+Chroma reports its failures in many ways (its own errors, ValueError, those of its HTTP client), and a call
+that failed may have been applied. Here every failure is a `VectorIndexError`: the outcome is unknown, and
+the caller repeats, since writing and removing by id can be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from remegraph.errors import SetupError, VectorIndexError
+from remegraph.storage.owner import IndexOwner
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+    from chromadb.base_types import InclusionExclusionOperator, LiteralValue, Where
+    from chromadb.config import Settings
+    from pydantic_settings import BaseSettings
+    from pydantic_settings import PydanticBaseSettingsSource as Source
+
+    from remegraph.ports import Vectors
+
+__all__ = ["ChromaIndex"]
+
+_FOLDER = "chroma"
+_SHELF = "shelf"
+_PAGE = 5_000
+# The HNSW files are written, and the queue before them purged, every so many records. Small collections never
+# reach Chroma's own 1,000: their queue would be scanned at every write.
+_SYNC_THRESHOLD = 100
+
+
+class ChromaIndex:
+    """Chroma as a `VectorIndex`. It is opened at first use: importing Chroma takes about a second."""
+
+    def __init__(self, connect: Callable[[], ClientAPI], owner: IndexOwner | None = None) -> None:
+        self._connect = connect
+        self._owner = owner
+        self._process = os.getpid()
+        self._client: ClientAPI | None = None
+        self._opening = Lock()
+        self._closed = False
+        self._handles: dict[str, Collection] = {}
+
+    @classmethod
+    def embedded(cls, owner: IndexOwner) -> Self:
+        """Open the index in a directory that this process owns; `close` gives the ownership back too.
+
+        Args:
+            owner: The right to the directory; the files are in its subfolder `chroma`.
+        """
+
+        def connect() -> ClientAPI:
+            import chromadb
+
+            return chromadb.PersistentClient(owner.directory / _FOLDER, settings=_settings())
+
+        return cls(connect, owner)
+
+    @classmethod
+    def server(cls, url: str) -> Self:
+        """Use a Chroma server (`chroma run`).
+
+        Args:
+            url: `http://host:port` or `https://host:port`.
+
+        Raises:
+            SetupError: Not such an address.
+        """
+        address = urlsplit(url)
+        host = address.hostname
+        if address.scheme not in {"http", "https"} or not host:
+            raise SetupError("This is not the address of a Chroma server.", "Give it as http://host:port.")
+        secure = address.scheme == "https"
+        port = address.port or (443 if secure else 8000)
+
+        def connect() -> ClientAPI:
+            import chromadb
+
+            return chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
+
+        return cls(connect)
+
+    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write records, in batches; the collection is made where it is missing.
+
+        Args:
+            collection: Name of the collection.
+            ids: Ids, each once.
+            shelves: The shelf of each.
+            vectors: float32, shape (len(ids), dimension).
+        """
+        with self._outcome_unknown(collection) as client:
+            handle = self._handles.get(collection) or client.get_or_create_collection(
+                collection,
+                configuration={"hnsw": {"space": "cosine", "sync_threshold": _SYNC_THRESHOLD}},
+                embedding_function=None,
+            )
+            self._handles[collection] = handle
+            size = client.get_max_batch_size()
+            for start in range(0, len(ids), size):
+                part = slice(start, start + size)
+                handle.upsert(
+                    ids=list(ids[part]),
+                    embeddings=vectors[part],
+                    metadatas=[{_SHELF: shelf} for shelf in shelves[part]],
+                )
+
+    def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove records, in batches; unknown ids and collections are no error.
+
+        Args:
+            collection: Name of the collection.
+            ids: Ids, each once.
+        """
+        with self._outcome_unknown(collection) as client, _missing_is_fine():
+            handle = self._handle(client, collection)
+            size = client.get_max_batch_size()
+            for start in range(0, len(ids), size):
+                handle.delete(ids=list(ids[start : start + size]))
+
+    def query(self, collection: str, shelves: Sequence[str], vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Return the k nearest on these shelves, best first.
+
+        Args:
+            collection: Name of the collection, which must exist.
+            shelves: Where to look.
+            vector: float32, shape (dimension,).
+            k: How many.
+
+        Returns:
+            Ids with cosine similarities; fewer than k where the shelves hold fewer.
+        """
+        if not shelves or k < 1:
+            return []
+        among: dict[InclusionExclusionOperator, list[LiteralValue]] = {"$in": [*shelves]}
+        where: Where = {_SHELF: among}
+        with self._outcome_unknown(collection) as client:
+            found = self._handle(client, collection).query(
+                query_embeddings=vector, n_results=k, where=where, include=["distances"]
+            )
+            distances = found["distances"] or [[]]
+            return [(name, 1.0 - distance) for name, distance in zip(found["ids"][0], distances[0], strict=True)]
+
+    def ids(self, collection: str) -> set[str]:
+        """Return all ids of a collection; empty where it does not exist."""
+        found: set[str] = set()
+        with self._outcome_unknown(collection) as client, _missing_is_fine():
+            handle = self._handle(client, collection)
+            while page := handle.get(limit=_PAGE, offset=len(found), include=[])["ids"]:
+                found.update(page)
+        return found
+
+    def collections(self) -> set[str]:
+        """Return the names of all collections, those of others on the same server too."""
+        found: set[str] = set()
+        with self._outcome_unknown("the list of collections") as client:
+            while page := client.list_collections(limit=_PAGE, offset=len(found)):
+                found.update(collection.name for collection in page)
+        return found
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection; an unknown one is no error."""
+        with self._outcome_unknown(collection) as client, _missing_is_fine():
+            self._handles.pop(collection, None)
+            client.delete_collection(collection)
+
+    def close(self) -> None:
+        """Close the client and give the directory back; using the index afterwards is an error."""
+        self._closed = True
+        self._handles.clear()
+        with self._opening:
+            client, self._client = self._client, None
+        if client is not None and self._process == os.getpid():
+            _close(client)
+        if self._owner is not None:
+            self._owner.close()
+
+    def _handle(self, client: ClientAPI, collection: str) -> Collection:
+        handle = self._handles.get(collection) or client.get_collection(collection, embedding_function=None)
+        self._handles[collection] = handle
+        return handle
+
+    def _open(self) -> ClientAPI:
+        if self._closed:
+            raise VectorIndexError("The vector index was closed.", "Open it again.")
+        if self._process != os.getpid():  # a client that came through a fork hangs at its first call
+            raise VectorIndexError(
+                "The vector index was opened by the process that this one was forked from.",
+                "Open it after the fork, or start processes by spawn.",
+            )
+        with self._opening:
+            if self._client is None:
+                self._client = self._connect()
+            return self._client
+
+    @contextmanager
+    def _outcome_unknown(self, collection: str) -> Iterator[ClientAPI]:
+        """The boundary to Chroma: whatever it raises becomes a `VectorIndexError`."""
+        try:
+            yield self._open()
+        except VectorIndexError:
+            raise
+        except Exception as error:
+            self._handles.pop(collection, None)  # another process may have dropped it and made it anew
+            raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
+
+
+def _close(client: ClientAPI) -> None:
+    from chromadb.api.client import AdminClient, Client
+    from chromadb.api.fastapi import FastAPI
+
+    assert isinstance(client, Client)  # the interface lacks `close`
+    admin = client._admin_client  # noqa: SLF001
+    assert isinstance(admin, AdminClient)
+    client.close()
+    for server in (client._server, admin._server):  # noqa: SLF001
+        if isinstance(server, FastAPI):  # Chroma leaves its connections to a server open
+            server._session.close()  # noqa: SLF001
+
+
+def _settings() -> Settings:
+    """Return settings that come from here alone: no environment, no `.env`, no telemetry."""
+    from chromadb.config import Settings
+
+    class OwnSettings(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],  # noqa: ARG003
+            init_settings: Source,
+            env_settings: Source,  # noqa: ARG003
+            dotenv_settings: Source,  # noqa: ARG003
+            file_secret_settings: Source,  # noqa: ARG003
+        ) -> tuple[Source, ...]:
+            return (init_settings,)
+
+    return OwnSettings(anonymized_telemetry=False)
+
+
+@contextmanager
+def _missing_is_fine() -> Iterator[None]:
+    from chromadb.errors import NotFoundError
+
+    with suppress(NotFoundError):
+        yield

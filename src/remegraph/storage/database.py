@@ -1,0 +1,222 @@
+"""One door to the database, SQLite or PostgreSQL: opening, transactions, locks, and errors in our own words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    exc,
+    make_url,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from remegraph.errors import MissingExtraError, SetupError
+from remegraph.storage import migrations
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+__all__ = ["Database", "upsert"]
+
+_LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
+_BUSY_MILLISECONDS = 30_000
+
+_SQLITE_SETTINGS = (
+    f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}",  # first: the next one may have to wait
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",  # WAL's default may lose the last commits when the power fails
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA secure_delete=ON",  # deleted text is overwritten with zeros
+)
+
+# What an operational error of either engine tells, and what to do about it.
+_CURES = (
+    ("not a database", "Another file lies there: open another home, or move that file away."),
+    ("malformed", "The file is damaged: restore a backup, or salvage it with `sqlite3 FILE .recover`."),
+    ("disk is full", "Free some space and repeat: nothing of this operation was written."),
+    ("no space left", "Free some space and repeat: nothing of this operation was written."),
+    ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
+    ("is locked", "Another process holds the ledger: repeat, or close that process."),
+    ("readonly", "Make the file and its folder writable."),
+    ("read-only", "Make the file and its folder writable."),
+    ("unable to open", "Make sure that the folder exists and is writable."),
+)
+_UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
+
+
+def upsert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT of the connection's dialect that can say ON CONFLICT."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+
+
+class Database:
+    """A pool of connections with two kinds of transaction: `read` is a snapshot, `write` excludes other writers.
+
+    Safe to share between threads. Transactions do not nest: finish one before the next in the same thread.
+
+    Args:
+        engine: A set-up engine; see `open`.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        # Waiting in line here is fair and cheap; SQLite's own busy handler is neither. A ledger in memory is one
+        # connection, so there reads wait in the same line.
+        self._writers = threading.Lock() if self.is_sqlite else None
+        self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open a ledger, and bring its schema up to date.
+
+        Args:
+            url: SQLAlchemy URL: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+
+        Raises:
+            SetupError: The URL, the file or the server cannot be used.
+            SchemaTooNewError: A newer remegraph wrote it.
+            MissingExtraError: The driver is not installed.
+        """
+        database = cls(_engine(url))
+        try:
+            database._migrate()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite (else PostgreSQL)."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection whose queries all see the same snapshot.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        with self._translated(), self._readers or nullcontext(), self.engine.connect() as connection:
+            if self.is_sqlite:
+                connection.execution_options(sqlite_begin="BEGIN")
+            else:
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self, partition_ids: Iterable[int] = ()) -> Iterator[Connection]:
+        """Give a connection that may write; commit at the end, roll back on any error.
+
+        On SQLite no other writer runs meanwhile, on PostgreSQL no other writer of these partitions.
+
+        Args:
+            partition_ids: The partitions to lock; more of them with `lock`, before anything is read.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
+            if self.is_sqlite:
+                connection.execution_options(sqlite_begin="BEGIN IMMEDIATE")
+            with connection.begin():
+                self.lock(connection, partition_ids)
+                yield connection
+
+    def lock(self, connection: Connection, partition_ids: Iterable[int]) -> None:
+        """Lock partitions until the transaction ends, always in the same order, so that two writers cannot embrace.
+
+        Args:
+            connection: From `write`.
+            partition_ids: All partitions that the transaction writes.
+        """
+        if self.is_sqlite:  # BEGIN IMMEDIATE has locked them all
+            return
+        for partition_id in sorted(set(partition_ids)):
+            connection.execute(
+                text("SELECT pg_advisory_xact_lock(:namespace, :partition)"),
+                {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
+            )
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            if migrations.is_current(connection):
+                return
+        with self.write([0]) as connection:  # no partition has number 0: the lock of the schema
+            migrations.upgrade(connection)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        try:
+            yield
+        except (exc.DBAPIError, exc.TimeoutError) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) else error
+            told = str(cause).strip()
+            cure = next((cure for sign, cure in _CURES if sign in told.lower()), None)
+            if cure is None and isinstance(error, exc.DBAPIError) and not isinstance(error, _OUTAGES):
+                raise  # a defect of ours, not of the database
+            where = self.engine.url.render_as_string(hide_password=True)
+            raise SetupError(f"The ledger {where} cannot be used: {told}.", cure or _UNKNOWN_CURE) from error
+
+
+_OUTAGES = (exc.OperationalError, exc.InterfaceError)
+
+
+def _engine(url: str) -> Engine:
+    parsed = _parsed(url)
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            in_memory = parsed.database in (None, "", ":memory:")
+            pool = StaticPool if in_memory else QueuePool
+            engine = create_engine(parsed, poolclass=pool, connect_args={"check_same_thread": False})
+            event.listen(engine, "connect", _set_up_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+        else:
+            engine = create_engine(parsed, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
+        ) from error
+    return engine
+
+
+def _parsed(url: str) -> URL:
+    cure = "Use sqlite:///path/to/file, or postgresql://user:password@host/database."
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError as error:
+        raise SetupError("The ledger's URL cannot be read.", cure) from error
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return parsed
+    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise SetupError(f"The ledger cannot be kept in {parsed.drivername}.", cure)
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    """Set a new connection up; `isolation_level = None` leaves every BEGIN to us (SQLAlchemy's recipe for pysqlite)."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for setting in _SQLITE_SETTINGS:
+        cursor.execute(setting)
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))

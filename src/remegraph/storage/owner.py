@@ -1,0 +1,87 @@
+"""Who owns the embedded vector index: one process at a time, by a lock that the operating system holds.
+
+Chroma's embedded client is made for one process: a second writer silently loses vectors. A lock file would
+outlive a crash; a lock on an open file goes with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Self
+
+from remegraph.errors import IndexOwnedError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["IndexOwner"]
+
+_LOCK_FILE = "owner.lock"
+
+
+class IndexOwner:
+    """The exclusive right to the index in a directory, from `acquire` to `close` or the end of the process.
+
+    A forked child inherits the open file, but not the right: `check` refuses there.
+    """
+
+    def __init__(self, directory: Path, descriptor: int) -> None:
+        self._directory = directory
+        self._descriptor: int | None = descriptor
+        self._process = os.getpid()
+
+    @classmethod
+    def acquire(cls, directory: Path) -> Self | None:
+        """Take the lock of a directory, which is made where it is missing.
+
+        Args:
+            directory: The folder of the index.
+
+        Returns:
+            The owner, or none where someone else holds the lock. It never waits.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(descriptor)
+        except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
+            os.close(descriptor)
+            return None
+        return cls(directory, descriptor)
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the index."""
+        return self._directory
+
+    def check(self) -> None:
+        """Refuse where this process does not hold the lock: after `close`, or in a forked child.
+
+        Raises:
+            IndexOwnedError: The index is not ours.
+        """
+        if self._descriptor is None:
+            raise IndexOwnedError("The vector index was closed.", "Open it again.")
+        if self._process != os.getpid():
+            raise IndexOwnedError(
+                "The vector index was opened by the process that this one was forked from.",
+                "Open it after the fork, or start processes by spawn.",
+            )
+
+    def close(self) -> None:
+        """Release the lock; in a forked child only the copy of the file is closed and the parent keeps it."""
+        if self._descriptor is None:
+            return
+        os.close(self._descriptor)  # the lock goes with the last copy of the open file
+        self._descriptor = None
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

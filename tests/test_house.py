@@ -1,0 +1,91 @@
+"""The test bench itself: what every other test relies on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+_ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "example.org"])
+def test_no_test_reaches_the_network(host: str) -> None:
+    """A test that calls out would be slow, flaky, and might cost somebody money."""
+    with pytest.raises(RuntimeError, match="Tests have no network"):
+        socket.create_connection((host, 80), timeout=0.01)
+
+
+def test_servers_on_this_machine_can_be_reached() -> None:
+    """Chroma is tested against a real server."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        assert client.getpeername() == server.getsockname()
+
+
+def test_keys_and_homes_of_the_developer_are_out_of_reach() -> None:
+    """A test must neither spend the developer's money nor write into their memory."""
+    assert not [name for name in os.environ if name.startswith(("OPENAI_", "REMEGRAPH_"))]
+    assert "remegraph-home-" in str(Path.home())
+
+
+async def test_async_tests_run() -> None:
+    """A coroutine that nobody awaits would pass."""
+    await asyncio.sleep(0)
+    assert asyncio.get_running_loop().is_running()
+
+
+@pytest.mark.parametrize("run", [1, 2])
+def test_every_test_gets_an_empty_ledger_of_its_own(ledger_url: str, run: int) -> None:
+    """Tests that share rows depend on their order."""
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE one_run (run INTEGER)"))  # fails where another run made it
+        connection.execute(text("INSERT INTO one_run VALUES (:run)"), {"run": run})
+        found = connection.execute(text("SELECT run FROM one_run")).scalars().all()
+    engine.dispose()
+    assert found == [run]
+
+
+def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Path) -> None:
+    """CI may stop early; it may not turn green by it."""
+    tests = {
+        "test_a.py": "import pytest\n@pytest.mark.slow\ndef test_late() -> None: ...\n",
+        "test_b.py": "def test_red() -> None:\n    assert False\n",
+    }
+    for name, source in tests.items():
+        (tmp_path / name).write_text(source, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text((_ROOT / "tests/conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "--slow-seconds", "0", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "--slow-seconds 0: 1 slow tests were left out." in run.stdout
+    assert "1 failed, 1 skipped" in run.stdout
+
+
+def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+    """Prompts, word lists and migrations are data: a wheel without them fails at the user's, not here."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("remegraph/")}
+    source = _ROOT / "src"
+    files = (path for path in (source / "remegraph").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    assert packed == {path.relative_to(source).as_posix() for path in files}

@@ -1,0 +1,69 @@
+"""What users see of the package."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import remegraph
+
+_PACKAGE = Path(remegraph.__file__).parent
+_MODULES = [path for path in sorted(_PACKAGE.rglob("*.py")) if "migrations" not in path.parts]
+
+
+def _exported(path: Path) -> list[str] | None:
+    """Return `__all__` of a module without running it."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name("__all__")], value=value)
+                | ast.AnnAssign(target=ast.Name("__all__"), value=ast.expr() as value)
+            ):
+                names: list[str] = ast.literal_eval(value)
+                return names
+    return None
+
+
+def _as_isort(name: str) -> tuple[int, str]:
+    """Sort key: CONSTANTS, then Classes, then functions; what `ruff --fix` writes."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def test_the_package_exports_exactly_what_it_shows() -> None:
+    """A name that is seen is used, and must then be kept."""
+    shown = {
+        name
+        for name, value in vars(remegraph).items()
+        if not name.startswith("_") and name != "annotations" and not isinstance(value, ModuleType)
+    }
+    assert shown == set(remegraph.__all__)
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=lambda path: path.relative_to(_PACKAGE).as_posix())
+def test_every_module_sorts_what_it_exports(path: Path) -> None:
+    """The list is where readers look first."""
+    exported = _exported(path)
+    defined = [
+        node.name
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+    ]
+    if exported is None:
+        assert defined == [], "public names, and no __all__"
+    else:
+        assert exported == sorted(set(exported), key=_as_isort)
+
+
+def test_import_is_light() -> None:
+    """Who imports remegraph pays for the heavy parts when they open a kit, not before."""
+    script = "import json, sys, remegraph; print(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(run.stdout)}
+    assert "remegraph" in loaded
+    assert loaded.isdisjoint({"chromadb", "langchain_core", "langgraph", "sqlalchemy"})
