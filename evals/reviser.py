@@ -82,10 +82,16 @@ def judge(case: Case) -> set[str]:
         )
         for number, text in enumerate(dict.fromkeys([*case["before"], *case["after"]]))
     }
-    objections = review(messages, [memories[text] for text in case["before"]], [memories[text] for text in case["after"]])
-    missing = wording(case["missing"]).words - {word for turn in case["messages"] for word in wording(turn["name"]).words}
+    objections = review(
+        messages, [memories[text] for text in case["before"]], [memories[text] for text in case["after"]]
+    )
+    missing = wording(case["missing"]).words - {
+        word for turn in case["messages"] for word in wording(turn["name"]).words
+    }
     return {
-        "stray" if objection.kind == "omission" and missing and not missing & wording(objection.statement).words else objection.kind
+        "stray"
+        if objection.kind == "omission" and missing and not missing & wording(objection.statement).words
+        else objection.kind
         for objection in objections
     }
 
@@ -137,7 +143,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for rate, source, language in sorted(table):
         hits = table[rate, source, language]
         low, high = wilson(sum(hits), len(hits))
-        print(f"{rate:42s} {source:10s} {language:4s} {sum(hits):3d}/{len(hits):<3d} {sum(hits) / len(hits):.2f} [{low:.2f}, {high:.2f}]")
+        print(
+            f"{rate:42s} {source:10s} {language:4s} {sum(hits):3d}/{len(hits):<3d} {sum(hits) / len(hits):.2f} [{low:.2f}, {high:.2f}]"
+        )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ def test_a_quote_is_found_despite_what_models_change(quote: str, words: str) -> 
 
 
 @pytest.mark.requirement("X6")
-@pytest.mark.parametrize("quote", ["likes Python", "she likes", "let's leave", "since 201", "hon 3", "", "  ", "...", "喜欢Java"])
+@pytest.mark.parametrize(
+    "quote", ["likes Python", "she likes", "let's leave", "since 201", "hon 3", "", "  ", "...", "喜欢Java"]
+)
 def test_changed_words_are_never_found(quote: str) -> None:
     """A memory must not rest on words that nobody said."""
     assert find_quote(quote, TEXT) is None

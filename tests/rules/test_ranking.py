@@ -16,7 +16,9 @@ from remegraph.ports import Layout, TextMatch, TextMatches
 from remegraph.rules.ranking import bm25, rank_messages
 
 
-def _store(texts: Sequence[str], tokens: Sequence[str], threads: Sequence[int] | None = None) -> tuple[TextMatches, Layout]:
+def _store(
+    texts: Sequence[str], tokens: Sequence[str], threads: Sequence[int] | None = None
+) -> tuple[TextMatches, Layout]:
     counts = [Counter(text.split()) for text in texts]
     lengths = [sum(each.values()) for each in counts]
     matches = tuple(
@@ -73,7 +75,9 @@ def test_a_message_newer_than_the_layout_does_no_harm() -> None:
     assert [each.record_id for each in rank_messages(matches, layout, ["kayak"])] == ["m0"]
 
 
-_TEXTS = st.lists(st.tuples(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), st.integers(0, 2)), min_size=1, max_size=30)
+_TEXTS = st.lists(
+    st.tuples(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), st.integers(0, 2)), min_size=1, max_size=30
+)
 
 
 @given(_TEXTS)

@@ -16,7 +16,9 @@ ANN = Topic(type="personal", target_name="Ann")
 
 
 def _said(*texts: str, role: Role = "user", name: str = "Ann") -> list[Message]:
-    return [Message(message_id=f"m{at}", role=role, name=name, content=text, time=TIME) for at, text in enumerate(texts)]
+    return [
+        Message(message_id=f"m{at}", role=role, name=name, content=text, time=TIME) for at, text in enumerate(texts)
+    ]
 
 
 def _memory(content: str, memory_id: str = "", quote: str = "") -> Memory:
@@ -41,7 +43,10 @@ def _memory(content: str, memory_id: str = "", quote: str = "") -> Memory:
         ("By the way, I hate mushrooms, always have.", "Ann dislikes mushrooms and always has."),
         ("I have my driving test on 28 March.", "Ann takes her driving test on 28 March 2024."),
         ("My cousin Felix works at the harbour in Porto.", "Ann's cousin Felix works at the harbour in Porto."),
-        ("I never drink coffee after lunch, it keeps me awake.", "Ann never drinks coffee after lunch, as it keeps her awake."),
+        (
+            "I never drink coffee after lunch, it keeps me awake.",
+            "Ann never drinks coffee after lunch, as it keeps her awake.",
+        ),
         ("我从小就讨厌香菜的味道。", "Ann从小讨厌香菜的味道。"),
         ("我对花生过敏，一点都不能吃。", "Ann对花生过敏，一点都不能吃。"),
     ],

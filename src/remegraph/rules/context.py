@@ -39,8 +39,22 @@ def assemble(self_memories: Iterable[Memory], hits: Iterable[Hit], budget: int) 
     left_out: list[str] = []
     spent = estimate_tokens(_HEAD) + estimate_tokens(_FOOT)
     candidates = [
-        *((memory.memory_id, _line(memory.memory_id, memory.topic.key, memory.said_at.date().isoformat(), memory.trust, memory.content)) for memory in self_memories),
-        *((hit.record_id, _line(hit.record_id, hit.topic or hit.kind, hit.time.date().isoformat(), hit.trust, hit.text)) for hit in hits),
+        *(
+            (
+                memory.memory_id,
+                _line(
+                    memory.memory_id, memory.topic.key, memory.said_at.date().isoformat(), memory.trust, memory.content
+                ),
+            )
+            for memory in self_memories
+        ),
+        *(
+            (
+                hit.record_id,
+                _line(hit.record_id, hit.topic or hit.kind, hit.time.date().isoformat(), hit.trust, hit.text),
+            )
+            for hit in hits
+        ),
     ]
     for record_id, line in candidates:
         cost = estimate_tokens(line) + 1

@@ -48,9 +48,7 @@ _PARTS = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
-_ATTITUDES = frozenset(
-    "=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split()
-)
+_ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
 """Synonym groups that are worth remembering by themselves: what somebody cannot or will not have."""
 
 
@@ -97,9 +95,7 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
         if message.role != "user":
             continue
         days = [mention for text in memories for mention in resolve(text, message.time)]
-        known = _Known(
-            frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days)
-        )
+        known = _Known(frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days))
         for sentence in sentences(message.text):
             found = [_omission(message, part, known) for part in _parts(sentence.text)]
             best = max((each for each in found if each is not None), key=lambda each: each[0], default=None)
@@ -151,7 +147,9 @@ def _omission(message: Message, statement: str, known: _Known) -> tuple[float, O
     }
     if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
         return None
-    score = min(amount + len(attitudes - known.words), _MOST_FOR_WORDS) + sum(_SIGNS[sign] for sign, met in signs.items() if met)
+    score = min(amount + len(attitudes - known.words), _MOST_FOR_WORDS) + sum(
+        _SIGNS[sign] for sign, met in signs.items() if met
+    )
     if score < _THRESHOLD[language]:
         return None
     lacking = ", ".join([*names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing))

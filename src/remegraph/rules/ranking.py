@@ -129,7 +129,8 @@ def _scores(
     frequency = np.count_nonzero(counts, axis=0)
     idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
     saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
-    return (counts / (counts + saturation[:, None])) @ idf / max(float(idf.sum()), 1e-9)
+    scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
+    return scores / max(float(idf.sum()), 1e-9)
 
 
 def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:
