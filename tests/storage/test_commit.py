@@ -28,7 +28,7 @@ from remegraph.storage.tables import dirty, memory_sources
 from tests.storage.conftest import ANN, NOON, TOPIC, Ledger, create, following
 
 
-def refused(ledger: Ledger, changes: ChangeSet, error: type[Exception], match: str = "") -> None:
+def refused(ledger: Ledger, changes: ChangeSet, error: type[Exception], match: str | None = None) -> None:
     """Check that a change set is refused and leaves nothing behind."""
     before = ledger.archive.counts()
     heads = ledger.archive.memories(ledger.archive.partitions())
