@@ -363,7 +363,8 @@ class _Commit:
             statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )
-            if self.connection.execute(statement.on_conflict_do_nothing()).rowcount:
+            new = statement.on_conflict_do_nothing().returning(links.c.source_id)
+            if self.connection.execute(new).first():
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
 
     def _summarise(self) -> None:
