@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
@@ -35,6 +36,10 @@ _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
 _MOST_SENTENCES = 60
 """Sentences ranked at most: the graph of their likeness grows with the square."""
+
+_DAMPING = 0.85
+_ITERATIONS = 50
+"""Of PageRank: the customary damping, and as many steps as bring the error under 0.85^50 = 0.0003."""
 
 _COUNTED_TRUST = 0.8
 """Trust of what code itself counted over tool calls; the words of a tool are believed less."""
@@ -122,19 +127,34 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
         if span.text.strip()
     ][:_MOST_SENTENCES]
     words = [set(query_tokens(text)) for _, text in said]
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(len(said)))
+    if not said:
+        return ""
+    likeness = np.zeros((len(said), len(said)))
     for one in range(len(said)):
         for other in range(one):
             shared = len(words[one] & words[other])
-            if shared:
-                graph.add_edge(one, other, weight=shared / (1 + min(len(words[one]), len(words[other]))))
-    if not said:
-        return ""
-    rank = nx.pagerank(graph, weight="weight")
-    telling = sorted(rank, key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
+            likeness[one, other] = likeness[other, one] = shared / (1 + min(len(words[one]), len(words[other])))
+    rank = _pagerank(likeness)
+    telling = sorted(
+        range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at)
+    )
     chosen = sorted(telling[:_SUMMARY_SENTENCES])
     return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
+
+
+def _pagerank(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the PageRank of each node, by power iteration (networkx computes it with scipy only).
+
+    Args:
+        weights: Symmetric weights of the edges, 0 for none, shape (nodes, nodes).
+    """
+    nodes = len(weights)
+    degree = weights.sum(axis=0)
+    moves = np.divide(weights, degree, out=np.full_like(weights, 1 / nodes), where=degree > 0)
+    rank = np.full(nodes, 1 / nodes)
+    for _ in range(_ITERATIONS):
+        rank = (1 - _DAMPING) / nodes + _DAMPING * (moves @ rank)
+    return rank
 
 
 def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:
@@ -146,7 +166,11 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         missed = [omission.statement.strip() for omission in uncovered([message.evolve(role="user")], ())]
         for span in sentences(message.text):
             words = span.text.strip()
-            part = words if read_claims(words, speaker, language_of(words)) else next(filter(words.__contains__, missed), "")
+            part = (
+                words
+                if read_claims(words, speaker, language_of(words))
+                else next(filter(words.__contains__, missed), "")
+            )
             if part:
                 yield _Statement(message, speaker, part, message.task)
 
