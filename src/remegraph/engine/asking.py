@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
 
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
@@ -68,7 +68,7 @@ class Asker:
         self._model = model
         self._repairs = repairs
         stop = stop_after_attempt(retries + 1)
-        wait = wait_exponential_jitter(initial=backoff, max=30, jitter=backoff)
+        wait = wait_exponential(multiplier=backoff, max=30) + wait_random(0, backoff)
         transport = retry_if_exception_type(ModelUnavailableError)
         self._retrying = Retrying(stop=stop, wait=wait, retry=transport, reraise=True)
         self._aretrying = AsyncRetrying(stop=stop, wait=wait, retry=transport, reraise=True)

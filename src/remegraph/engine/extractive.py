@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
@@ -25,6 +25,7 @@ from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
 from remegraph.models import BlockSummary, Claim, Evidence, Memory, Scope, Shelf, StoredMessage
 from remegraph.prompts import Language
+from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import contradicts, read_claims, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
@@ -36,10 +37,6 @@ _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
 _MOST_SENTENCES = 60
 """Sentences ranked at most: the graph of their likeness grows with the square."""
-
-_DAMPING = 0.85
-_ITERATIONS = 50
-"""Of PageRank: the customary damping, and as many steps as bring the error under 0.85^50 = 0.0003."""
 
 _COUNTED_TRUST = 0.8
 """Trust of what code itself counted over tool calls; the words of a tool are believed less."""
@@ -126,35 +123,17 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
         for span in sentences(message.text)
         if span.text.strip()
     ][:_MOST_SENTENCES]
-    words = [set(query_tokens(text)) for _, text in said]
     if not said:
         return ""
+    words = [set(query_tokens(text)) for _, text in said]
     likeness = np.zeros((len(said), len(said)))
-    for one in range(len(said)):
-        for other in range(one):
-            shared = len(words[one] & words[other])
-            likeness[one, other] = likeness[other, one] = shared / (1 + min(len(words[one]), len(words[other])))
-    rank = _pagerank(likeness)
-    telling = sorted(
-        range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at)
-    )
+    for one, other in combinations(range(len(said)), 2):
+        shared = len(words[one] & words[other]) / (1 + min(len(words[one]), len(words[other])))
+        likeness[one, other] = likeness[other, one] = shared
+    rank = pagerank(likeness)
+    telling = sorted(range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
     chosen = sorted(telling[:_SUMMARY_SENTENCES])
     return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
-
-
-def _pagerank(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the PageRank of each node, by power iteration (networkx computes it with scipy only).
-
-    Args:
-        weights: Symmetric weights of the edges, 0 for none, shape (nodes, nodes).
-    """
-    nodes = len(weights)
-    degree = weights.sum(axis=0)
-    moves = np.divide(weights, degree, out=np.full_like(weights, 1 / nodes), where=degree > 0)
-    rank = np.full(nodes, 1 / nodes)
-    for _ in range(_ITERATIONS):
-        rank = (1 - _DAMPING) / nodes + _DAMPING * (moves @ rank)
-    return rank
 
 
 def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:
@@ -166,11 +145,7 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         missed = [omission.statement.strip() for omission in uncovered([message.evolve(role="user")], ())]
         for span in sentences(message.text):
             words = span.text.strip()
-            part = (
-                words
-                if read_claims(words, speaker, language_of(words))
-                else next(filter(words.__contains__, missed), "")
-            )
+            part = words if read_claims(words, speaker, language_of(words)) else next(filter(words.__contains__, missed), "")
             if part:
                 yield _Statement(message, speaker, part, message.task)
 

@@ -60,7 +60,8 @@ class Admin:
         Args:
             progress: Told after each batch.
         """
-        return self._parts().projection.reindex(progress=_steps("reindex", progress))
+        parts = self._parts()
+        return parts.projection.reindex(parts.embedder, progress=_steps("reindex", progress))
 
     def stats(self) -> Mapping[str, int | str]:
         """Return row counts by table, and what the kit works with."""
@@ -68,8 +69,8 @@ class Admin:
         return {
             **parts.archive.counts(),
             "model": parts.thinker.name,
-            "embedder": parts.projection.embedder.name,
-            "index": "chroma" if parts.projection.owns_index else "sql",
+            "embedder": parts.embedder.name,
+            "index": "chroma" if parts.has_index else "sql",
             "home": str(self._settings.home.expanduser()),
         }
 

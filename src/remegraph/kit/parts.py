@@ -40,6 +40,9 @@ class Parts:
     summarizer: Summarizer
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
+    embedder: Embedder
+    has_index: bool
+    """False where another process owns the embedded index."""
     closing: ExitStack
 
 
@@ -94,6 +97,8 @@ def open_parts(
             summarizer=build_summarizer(Tools(archive, searcher, clock, thinker, plain, settings)),
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,
+            embedder=embedder,
+            has_index=index is not None,
             closing=opened.pop_all(),
         )
 

@@ -1,0 +1,185 @@
+"""Questions to a chat model, and everything that real models do instead of answering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import BaseModel, Field
+
+from remegraph import Budget, BudgetExceededError, InvalidAnswerError, ModelUnavailableError
+from remegraph.engine.asking import Asker, Question
+from remegraph.engine.metering import Meter
+from remegraph.testing import ScriptedChatModel, refusal, spoken, truncated
+
+
+class Sum(BaseModel):
+    """A sum."""
+
+    total: int = Field(ge=0)
+    parts: list[int] = Field(max_length=5)
+
+
+RIGHT = {"total": 3, "parts": [1, 2]}
+
+
+def accept(answer: Sum) -> int:
+    if answer.total != sum(answer.parts):
+        raise InvalidAnswerError(f"the parts make {sum(answer.parts)}, not {answer.total}.")
+    return answer.total
+
+
+QUESTION = Question("add", ("Add up.", "1 and 2"), "en", Sum, accept)
+
+
+def asker(*steps: object, repairs: int = 1, retries: int = 1) -> tuple[Asker, ScriptedChatModel]:
+    model = ScriptedChatModel(script={"Sum": list(steps)})
+    return Asker(model, repairs=repairs, retries=retries, backoff=0), model
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RIGHT,
+        spoken(RIGHT),
+        AIMessage('{"total": 3, "parts": [1, 2]}'),
+        AIMessage('The parts are {1} and {2}, so: {"total": 3, "parts": [1, 2]} as asked.'),
+        RIGHT | {"remark": "an extra field"},
+        AIMessage(
+            "", invalid_tool_calls=[{"name": "Sum", "args": '```json\n{"total": 3, "parts": [1, 2]}\n```', "id": "1", "error": None}]
+        ),
+    ],
+    ids=["tool call", "fenced amid prose", "bare JSON", "JSON after braces", "extra field", "fenced tool arguments"],
+)
+@pytest.mark.requirement("C9")
+def test_an_answer_counts_in_whatever_wrapping_it_comes(answer: object) -> None:
+    """Users lose memories when a model chats around its JSON; here it costs not even a second call."""
+    asking, model = asker(answer)
+
+    assert asking.ask(QUESTION, Meter()) == 3
+    assert len(model.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        truncated(RIGHT),
+        refusal(),
+        AIMessage(""),
+        {},
+        {"total": "three", "parts": [1, 2]},
+        {"total": 4, "parts": [1, 2]},
+        {"total": -3, "parts": [1, 2]},
+        {"total": 10_000, "parts": [1] * 10_000},
+        AIMessage('{"total": 3, "parts": [1, 2'),
+    ],
+    ids=["truncated", "refusal", "empty", "no field", "wrong type", "wrong sum", "out of range", "huge list", "cut"],
+)
+@pytest.mark.requirement("C9", "X8")
+def test_an_unusable_answer_goes_back_once_with_the_error(fault: object) -> None:
+    """A model that is told what was wrong usually mends it; nothing is lost, and the second call is bounded."""
+    asking, model = asker(fault, RIGHT)
+
+    assert asking.ask(QUESTION, Meter()) == 3
+    assert len(model.calls) == 2
+    assert "could not be used" in model.calls[1].text
+
+
+def test_an_answer_that_stays_unusable_is_an_error_that_says_why() -> None:
+    """The caller must see what the model did wrong, not an empty result."""
+    asking, model = asker({"total": 4, "parts": [1, 2]}, repairs=2)
+
+    with pytest.raises(InvalidAnswerError, match="the parts make 3, not 4"):
+        asking.ask(QUESTION, Meter())
+    assert len(model.calls) == 3
+
+
+def test_an_inner_object_of_a_cut_answer_never_passes_for_the_whole() -> None:
+    """A truncated list of changes must not be read as 'no change'."""
+    asking, _ = asker(AIMessage('{"total": 3, "deep": {"total": 5, "parts": []}, "parts": [1'), repairs=0)
+
+    with pytest.raises(InvalidAnswerError):
+        asking.ask(QUESTION, Meter())
+
+
+@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionError("gone"), RuntimeError("429: too many requests")])
+def test_a_failed_transport_is_tried_again_and_then_named(error: Exception) -> None:
+    """A hiccup costs a retry, a dead provider a typed error; both calls stand in the ledger of calls."""
+    asking, _ = asker(error, RIGHT)
+    assert asking.ask(QUESTION, Meter()) == 3
+
+    asking, model = asker(error)
+    meter = Meter()
+    with pytest.raises(ModelUnavailableError, match="scripted did not answer"):
+        asking.ask(QUESTION, meter)
+    assert len(model.calls) == 2
+    assert [bool(call.error) for call in meter.usage().calls] == [True, True]
+
+
+@pytest.mark.requirement("X8")
+def test_every_call_is_booked_with_its_tokens() -> None:
+    """Users pay for failed calls too, so the ledger of calls holds them all."""
+    told = AIMessage("no", usage_metadata={"input_tokens": 7, "output_tokens": 2, "total_tokens": 9})
+    asking, _ = asker(told, RIGHT)
+    meter = Meter()
+
+    asking.ask(QUESTION, meter)
+
+    first, second = meter.usage().calls
+    assert (first.input_tokens, first.output_tokens, first.estimated) == (7, 2, False)
+    assert second.estimated
+    assert second.input_tokens > 0
+    assert second.output_tokens > 0
+
+
+@pytest.mark.requirement("X8")
+@pytest.mark.parametrize("budget", [Budget(max_calls=1), Budget(max_tokens=200)])
+def test_a_budget_is_never_overdrawn(budget: Budget) -> None:
+    """A budget that only warns is no budget: the call that would go over it is not made."""
+    asking, model = asker(AIMessage("no " * 100), RIGHT)
+
+    with pytest.raises(BudgetExceededError):
+        asking.ask(QUESTION, Meter(budget))
+    assert len(model.calls) == 1
+
+
+class Plain(BaseChatModel):
+    """A model without tools."""
+
+    heard: list[str] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "plain"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002 - the base class names it
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **_: Any,
+    ) -> ChatResult:
+        self.heard.extend(message.text for message in messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage('Here: {"total": 3, "parts": [1, 2]}'))])
+
+
+def test_a_model_without_tools_is_told_the_form_in_words() -> None:
+    """Small local models take no tools; they can remember all the same."""
+    model = Plain()
+
+    assert Asker(model, repairs=0, retries=0, backoff=0).ask(QUESTION, Meter()) == 3
+    assert any('"parts"' in text for text in model.heard)
+
+
+async def test_asking_asynchronously_is_the_same() -> None:
+    """Async agents get the same repairs and the same booking."""
+    asking, model = asker(TimeoutError("slow"), refusal(), RIGHT)
+    meter = Meter()
+
+    assert await asking.aask(QUESTION, meter) == 3
+    assert len(model.calls) == 3
+    assert len(meter.usage().calls) == 3

@@ -1,0 +1,92 @@
+"""Conversations and scripted answers that several tests share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
+from remegraph.testing import Answer, FrozenClock, ModelCall, ScriptedChatModel, SequentialIds, Step
+
+NOON = datetime(2025, 3, 4, 12, tzinfo=UTC)
+ANN = Scope(user="ann", agent="remy")
+
+
+def said(text: str, *, name: str = "Ann", minutes: int = 0, thread: str = "main", **fields: Any) -> Message:
+    """A message of a user."""
+    time = NOON + timedelta(minutes=minutes)
+    return Message(role="user", name=name, content=text, time=time, thread=thread, **fields)
+
+
+def replied(text: str, *, minutes: int = 0, **fields: Any) -> Message:
+    """A message of the agent."""
+    return Message(role="assistant", name="remy", content=text, time=NOON + timedelta(minutes=minutes), **fields)
+
+
+def called(tool: str, call_id: str, *, minutes: int = 0, **args: Any) -> Message:
+    """A tool call of the agent."""
+    call = ToolCall(name=tool, args=args, call_id=call_id)
+    return replied("", minutes=minutes, tool_calls=(call,))
+
+
+def returned(call_id: str, text: str, *, ok: bool = True, minutes: int = 0) -> Message:
+    """The result of a tool call."""
+    time = NOON + timedelta(minutes=minutes)
+    return Message(role="tool", content=text, time=time, tool_call_id=call_id, ok=ok)
+
+
+def open_kit(home: Path, script: Mapping[str, Any] | None = None, *, latency: float = 0, **policy: Any) -> MemoryKit:
+    """A kit with a scripted model (or none), a standing clock and ids in order."""
+    model = None if script is None else ScriptedChatModel(script=dict(script), latency=latency)
+    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy))
+    return MemoryKit.open(
+        settings=settings, model=model, embedder=None, clock=FrozenClock(NOON), new_id=SequentialIds()
+    )
+
+
+def model_of(kit: MemoryKit) -> ScriptedChatModel:
+    """The scripted model of a kit that `open_kit` opened."""
+    model = kit._open_parts().thinker._asker._model  # type: ignore[attr-defined]
+    assert isinstance(model, ScriptedChatModel)
+    return model
+
+
+def digest(*topics: str, summary: str = "Ann tells about herself.") -> dict[str, Any]:
+    """An answer to a digest."""
+    return {"summary": summary, "entities": [], "topics": list(topics)}
+
+
+def create(content: str, n: int, quote: str, **fields: Any) -> dict[str, Any]:
+    """An operation that makes a memory."""
+    return {"action": "CREATE", "content": content, "evidence": [{"n": n, "quote": quote}], **fields}
+
+
+def change(action: str, memory: str, n: int, quote: str, **fields: Any) -> dict[str, Any]:
+    """An operation on a known memory."""
+    return {"action": action, "id": memory, "evidence": [{"n": n, "quote": quote}], **fields}
+
+
+def proposal(*operations: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer to a Sub Agent's question."""
+    return {"operations": [dict(operation) for operation in operations]}
+
+
+def by_topic(answers: Mapping[str, Answer | Sequence[Answer]]) -> Step:
+    """A step that answers by the topic asked about: branches run in parallel, so order tells nothing."""
+    taken: dict[str, int] = {}
+
+    def step(call: ModelCall) -> Answer:
+        match = re.search(r"(?:one topic|一个主题的记忆)[:：]\s*(\S+)", call.text)
+        assert match is not None, call.text
+        key = match[1].rstrip("。.")
+        answer = answers[key]
+        if isinstance(answer, Sequence):
+            at = taken.get(key, 0)
+            taken[key] = at + 1
+            return answer[min(at, len(answer) - 1)]
+        return answer
+
+    return step
