@@ -20,11 +20,11 @@ from remegraph.cli.options import AsJson
 from remegraph.cli.session import guarded, open_kit
 from remegraph.demo import PEOPLE, Person, Played, play
 from remegraph.kit import MemoryKit
-from remegraph.models import MOVES, Memory, Recall
+from remegraph.models import MOVES, Memory
 
 __all__ = ["demo"]
 
-HITS = 4
+HITS = 3
 """Hits shown of each recall."""
 
 
@@ -67,75 +67,92 @@ class _Show:
     def __init__(self, kit: MemoryKit, played: Sequence[Played]) -> None:
         self.kit = kit
         self.played = played
-        statuses = tuple(MOVES)
-        self.memories = {person: kit.memories(scope=person.scope, statuses=statuses) for person in PEOPLE}
-        self.recalls = {
-            person: kit.recall(person.question, scope=person.scope, k=HITS, depth="memories") for person in PEOPLE
+        self.memories = {person: kit.memories(scope=person.scope, statuses=tuple(MOVES)) for person in PEOPLE}
+        self.blocks = {
+            person: [block for block in kit.blocks(scope=person.scope) if block.partition.user == person.scope.user]
+            for person in PEOPLE
         }
+        self.recalls = {person: kit.recall(person.question, scope=person.scope, k=HITS) for person in PEOPLE}
 
     def data(self, seconds: float) -> dict[str, object]:
         """Return everything as one document."""
-        return {
-            "seconds": round(seconds, 3),
-            "people": [
-                {
-                    "user": entry.person.scope.user,
-                    "messages": entry.added + entry.known,
-                    "blocks": self.kit.blocks(scope=entry.person.scope),
-                    "topics": self.kit.topics(scope=entry.person.scope),
-                    "memories": self.memories[entry.person],
-                    "objections": entry.report.objections,
-                    "tools": self.kit.tool_stats(scope=entry.person.scope),
-                    "recall": self.recalls[entry.person],
-                    "trace": self.kit.trace(memory.memory_id, scope=entry.person.scope)
-                    if (memory := self.traced(entry.person))
-                    else None,
-                }
-                for entry in self.played
-            ],
-        }
+        people = [
+            {
+                "user": entry.person.scope.user,
+                "messages": entry.added + entry.known,
+                "blocks": self.blocks[entry.person],
+                "topics": self.kit.topics(scope=entry.person.scope),
+                "memories": self.memories[entry.person],
+                "objections": entry.report.objections,
+                "tools": self.kit.tool_stats(scope=entry.person.scope),
+                "recall": self.recalls[entry.person],
+            }
+            for entry in self.played
+        ]
+        return {"seconds": round(seconds, 3), "seen_of_others": self.seen_of_others(), "people": people}
 
-    def traced(self, person: Person) -> Memory | None:
-        """Return the memory to trace: the newest one that replaced another, else the best hit of the recall."""
-        replacing = [memory for memory in self.memories[person] if memory.supersedes and memory.live]
-        if replacing:
-            return max(replacing, key=lambda memory: memory.said_at)
-        found = {memory.memory_id: memory for memory in self.memories[person]}
-        return next((found[hit.record_id] for hit in self.recalls[person].memories if hit.record_id in found), None)
+    def seen_of_others(self) -> int:
+        """Ask everybody's question for everybody else, and count the hits that are not their own: none, or all is lost."""
+        return sum(
+            hit.partition.user not in {None, person.scope.user}
+            for person in PEOPLE
+            for other in PEOPLE
+            for hit in self.kit.recall(other.question, scope=person.scope, depth="messages").memories
+        )
+
+    def traced(self) -> tuple[Person, Memory]:
+        """Return the memory to trace: the newest of a person that replaced another."""
+        return max(
+            ((person, memory) for person in PEOPLE for memory in self.memories[person] if _changed_mind(memory)),
+            key=lambda found: found[1].said_at,
+        )
 
     def views(self, seconds: float, width: int, home: Path | None) -> Iterator[RenderableType]:
         """Yield the show, part by part."""
-        ann = PEOPLE[0]
         count = sum(entry.added + entry.known for entry in self.played)
+        facts = f"{count} messages of two people with their agent Remy, summarised in {seconds:.1f} s. No model, no network."
         yield Text.assemble(
-            ("remegraph", "bold"), "  every memory can be traced to the words that it came from\n",
-            (f"{count} messages of two people with their agent Remy, summarised in {seconds:.1f} s. ", "dim"),
-            ("No model, no network.", "dim"),
-        )  # fmt: skip
+            ("remegraph", "bold"), "  every memory can be traced to the words that it came from\n", (facts, "dim")
+        )
         yield _head("1", "What was said, cut into blocks: the block index")
         for person in PEOPLE:
-            yield from _indented(_name(person), *views.blocks(self.kit.blocks(scope=person.scope)))
-        last = self.kit.blocks(scope=ann.scope)[-1]
-        yield _head("2", f"One block, to the letter: {last.block_id}")
-        yield from _indented(*views.messages(self.kit.retrieve_block(last.block_id, scope=ann.scope)))
-        yield _head("3", "What is remembered, topic by topic; what was replaced is kept")
-        for person in PEOPLE:
-            yield from _indented(_name(person), *views.memories(self.memories[person]))
-        yield _head("4", "What the reviser objected to")
+            yield from _indented(_name(person), *views.blocks(self.blocks[person]))
+        yield from self._block()
+        yield from self._topics()
+        yield _head("4", "What the reviser objected to: nothing fails silently")
         for entry in self.played:
             yield from _indented(_name(entry.person), *(views.objections(entry.report) or (Text("Nothing."),)))
-        yield _head("5", "How reliable the tools are, for Ann")
-        yield from _indented(*views.tools(self.kit.tool_stats(scope=ann.scope)))
-        yield _head("6", "Recall: each sees their own memories only")
+        yield _head("5", f"How reliable the tools are, for {PEOPLE[0].scope.user}")
+        yield from _indented(*views.tools(self.kit.tool_stats(scope=PEOPLE[0].scope)))
+        yield _head("6", "Recall: each question finds its own user's memories, with scores and reasons")
         for person in PEOPLE:
             asked = Text(f"“{person.question}”", style="italic")
             yield from _indented(_name(person), asked, *views.recall(self.recalls[person], width=width))
-        yield Text(_apart(self.recalls), style="dim")
-        if memory := self.traced(ann):
-            yield _head("7", "Trace: from a memory down to the exact words")
-            yield from _indented(views.trace(self.kit.trace(memory.memory_id, scope=ann.scope)))
+        yield from _indented(Text(f"Memories of the other that either finds: {self.seen_of_others()}.", style="dim"))
+        person, memory = self.traced()
+        yield _head("7", "Trace: from a memory down to the exact words")
+        yield from _indented(views.trace(self.kit.trace(memory.memory_id, scope=person.scope)))
         yield _head("", "Next")
-        yield from _indented(_next(home))
+        yield from _indented(_next(home, person, memory))
+
+    def _block(self) -> Iterator[RenderableType]:
+        """Show the block in which somebody changed their mind, to the letter."""
+        person, memory = self.traced()
+        block_id = memory.block_ids[-1]
+        yield _head("2", f"One block, to the letter: {block_id}")
+        yield from _indented(*views.messages(self.kit.retrieve_block(block_id, scope=person.scope)))
+
+    def _topics(self) -> Iterator[RenderableType]:
+        yield _head("3", "What is remembered, topic by topic; what was replaced is kept")
+        shared = [memory for memory in self.memories[PEOPLE[0]] if memory.partition.user is None]
+        yield from _indented(Text("Remy, for all its users", style="bold cyan"), *views.memories(shared))
+        for person in PEOPLE:
+            own = [memory for memory in self.memories[person] if memory.partition.user is not None]
+            yield from _indented(_name(person), *views.memories(own))
+
+
+def _changed_mind(memory: Memory) -> bool:
+    return bool(memory.supersedes) and memory.live and memory.topic.type == "personal"
 
 
 def _head(number: str, title: str) -> RenderableType:
@@ -151,19 +168,14 @@ def _indented(*parts: RenderableType) -> Iterator[RenderableType]:
         yield Padding(part, (0, 0, 0, 2))
 
 
-def _apart(recalls: dict[Person, Recall]) -> str:
-    """Say how many hits the two recalls share: none, or isolation is broken."""
-    ann, xiaolin = ({hit.record_id for hit in found.memories} for found in recalls.values())
-    return f"Hits that both see: {len(ann & xiaolin)}."
-
-
-def _next(home: Path | None) -> Text:
-    keep = f"remegraph --home {home}" if home else "remegraph demo --home ./remy   # keep this memory, then:"
-    user = " --user Ann --agent remy"
+def _next(home: Path | None, person: Person, memory: Memory) -> Text:
+    folder = home or Path("remy")
+    who = f"--user {person.scope.user} --agent {person.scope.agent}"
     lines = [
-        *([] if home else [keep]),
-        f'remegraph --home {home or "./remy"} recall "What may Ann not eat?"{user}',
-        f"remegraph --home {home or './remy'} trace ID{user}",
-        "remegraph ingest chat.json   # your own conversation",
+        *([] if home else [f"remegraph demo --home {folder}"]),
+        f'remegraph --home {folder} recall "What may Ann not eat?" {who}',
+        f"remegraph --home {folder} trace {memory.memory_id[: views.SHORT_ID]} {who}",
+        f"remegraph --home {folder} verify",
+        "remegraph ingest chat.json    # your own: OpenAI or LangChain messages",
     ]
     return Text("\n".join(lines))

@@ -25,7 +25,7 @@ from remegraph.cli.options import (
 from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.models import MOVES, Depth, Scope, Status
+from remegraph.models import LIVE, MOVES, Depth, Scope, Status
 
 __all__ = ["blocks", "memories", "messages", "recall", "tools", "topics", "trace"]
 
@@ -97,7 +97,7 @@ def memories(
     """List the memories, topic by topic."""
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
-        statuses = ALL if everything else (status,) if status else None
+        statuses = ALL if everything else (status,) if status else LIVE_ONES
         with open_kit(home) as kit:
             found = kit.memories(scope=scope, topic=topic, statuses=statuses)
         out.show(found, *views.memories(found))
@@ -192,6 +192,9 @@ def trace(
 
 ALL: tuple[Status, ...] = tuple(MOVES)
 """Every status there is."""
+
+LIVE_ONES = tuple(status for status in ALL if status in LIVE)
+"""The statuses that recall returns."""
 
 
 def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:

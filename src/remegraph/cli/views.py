@@ -231,14 +231,17 @@ def blocks(found: Sequence[BlockSummary]) -> Views:
 
 
 def messages(found: Sequence[StoredMessage]) -> Views:
-    """Show raw messages as a transcript."""
+    """Show raw messages as a transcript, day by day."""
     if not found:
         return _none("No messages.")
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for message in found:
-        head = Text(plain(message.speaker), style="bold").append(f"\n{_when(message.time)}", style="not bold dim")
-        grid.add_row(head, _said(message))
-    return (grid,)
+    lines: list[RenderableType] = []
+    for day, group in groupby(found, key=lambda message: f"{message.time:%Y-%m-%d}"):
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for message in group:
+            time = Text(f"{message.time:%H:%M}", style="dim", no_wrap=True)
+            grid.add_row(time, Text(plain(message.speaker), style="bold"), _said(message))
+        lines += [Text(day, style="dim"), grid]
+    return tuple(lines)
 
 
 def _said(message: StoredMessage) -> Text:
@@ -361,7 +364,7 @@ def _state(state: str) -> Text:
 
 
 def _day(memory: Memory) -> Text:
-    return Text(f"{memory.said_at:%m-%d}", style="dim", no_wrap=True)
+    return Text(f"{memory.said_at:%Y-%m-%d}", style="dim", no_wrap=True)
 
 
 def _when(time: datetime) -> str:

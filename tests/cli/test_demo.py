@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from remegraph.demo import PEOPLE, play
+from remegraph.kit import MemoryKit
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that holds the demo's memory."""
+    home = tmp_path_factory.mktemp("demo") / "remy"
+    with MemoryKit.open(home, model=None, embedder=None) as kit:
+        play(kit)
+    return home
+
+
+def told(run: Run, home: Path, *arguments: str) -> Any:
+    """What a command tells as JSON."""
+    result = run(*arguments, "--home", str(home), "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.requirement("R4", "R11", "R12")
+def test_the_demo_shows_the_whole_path(run: Run, tmp_path: Path) -> None:
+    """It is the first thing that anybody runs: each of its promises is on the screen, and nothing is left behind."""
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    shown = result.stdout
+    for words in (
+        "20260309_01",
+        "superseded",
+        "disputed",
+        "Contradict each other",
+        "25%",
+        "Memories of the other that either finds: 0.",
+        "[I don't like coffee anymore.]",
+        "我打算下周三去成都旅行",
+        "(2026-03-11)",
+    ):
+        assert words in shown
+    assert result.stderr == ""
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_demo_tells_the_same_as_json(run: Run) -> None:
+    """Its figures can be checked by a program."""
+    data = json.loads(run("demo", "--json").stdout)
+    assert [person["user"] for person in data["people"]] == ["Ann", "小林"]
+    assert data["seen_of_others"] == 0
+
+
+def test_playing_the_demo_twice_changes_nothing(kept: Path) -> None:
+    """Whoever runs `demo --home` again finds the same memory."""
+    with MemoryKit.open(kept, model=None, embedder=None) as kit:
+        before = [kit.memories(scope=person.scope) for person in PEOPLE]
+        again = play(kit)
+        assert [kit.memories(scope=person.scope) for person in PEOPLE] == before
+    assert [(entry.added, entry.report.created, entry.report.updated) for entry in again] == [(0, 0, 0), (0, 0, 0)]
+
+
+WHO = ("--user", "Ann", "--agent", "remy")
+
+
+def test_recall_finds_what_is_true_now(run: Run, kept: Path) -> None:
+    """Ann moved: the old town is kept, but not returned."""
+    found = told(run, kept, "recall", "Where does Ann live?", *WHO)
+    assert "Porto" in found["memories"][0]["text"]
+    assert not any("Lisbon" in hit["text"] for hit in found["memories"])
+
+
+def test_recall_prints_a_context_for_a_prompt(run: Run, kept: Path) -> None:
+    """What an agent would be given can be looked at."""
+    assert "Porto" in run("recall", "Where does Ann live?", "--context", "--home", str(kept), *WHO).stdout
+
+
+def test_recall_goes_down_to_the_raw_messages_where_asked(run: Run, kept: Path) -> None:
+    """Topic memories, blocks, messages: as far down as asked."""
+    found = told(run, kept, "recall", "lunch with allergens listed", "--depth", "messages", *WHO)
+    assert found["blocks"]
+    assert any("Mesa Azul" in hit["text"] for hit in found["messages"])
+
+
+@pytest.mark.requirement("R10")
+def test_a_memory_is_traced_by_the_beginning_of_its_id(run: Run, kept: Path) -> None:
+    """Tables show eight characters of an id; these are enough."""
+    [memory] = [each for each in told(run, kept, "memories", *WHO) if "allergic" in each["content"]]
+    found = told(run, kept, "trace", memory["memory_id"][:8], *WHO)
+    [quote] = found["quotes"]
+    text = quote["message"]["content"]
+    assert text[quote["start"] : quote["end"]] == "I am allergic to peanuts."
+
+
+def test_ids_of_other_users_are_not_found(run: Run, kept: Path) -> None:
+    """Not even by their whole id."""
+    [memory] = [each for each in told(run, kept, "memories", *WHO) if "allergic" in each["content"]]
+    result = run("trace", memory["memory_id"], "--user", "小林", "--agent", "remy", "--home", str(kept))
+    assert result.exit_code == 1
+    assert "Check the id and the scope" in result.stderr
+
+
+def test_an_id_that_several_share_the_beginning_of_is_refused(run: Run, kept: Path) -> None:
+    """Guessing would show the wrong memory."""
+    firsts = [each["memory_id"][0] for each in told(run, kept, "memories", "--all", *WHO)]
+    shared = next(first for first in firsts if firsts.count(first) > 1)
+    result = run("trace", shared, "--home", str(kept), *WHO)
+    assert result.exit_code == 1
+    assert "Give more of the id" in result.stderr
+
+
+def test_replaced_memories_are_listed_on_request(run: Run, kept: Path) -> None:
+    """Nothing is overwritten, and one can see it."""
+    old = [each["content"] for each in told(run, kept, "memories", "--status", "superseded", *WHO)]
+    assert "Ann: I live in Lisbon." in old
+    assert not set(old) & {each["content"] for each in told(run, kept, "memories", *WHO)}
+
+
+def test_the_tables_show_what_json_tells(run: Run, kept: Path) -> None:
+    """Every command works for people too."""
+    for arguments, words in (
+        (("topics",), "finance"),
+        (("memories", "--topic", "task:finance"), "forward P/E"),
+        (("blocks",), "20260302_01"),
+        (("messages", "20260302_01"), "TimeoutError"),
+        (("messages", "--key-word", "Biscuit"), "dog named Biscuit"),
+        (("messages", "--since", "2026-03-11T00:00Z"), "Borealis"),
+        (("tools",), "web_search"),
+        (("work",), "Contradict"),
+        (("recall", "coffee"), "Topics:"),
+    ):
+        result = run(*arguments, "--home", str(kept), *WHO)
+        assert result.exit_code == 0, result.output
+        assert words in result.stdout
+        assert told(run, kept, *arguments, *WHO)
+    for command in ("stats", "verify"):
+        assert run(command, "--home", str(kept)).exit_code == 0
+
+
+def test_a_home_is_verified_and_rebuilt(run: Run, kept: Path) -> None:
+    """The ledger is the truth; the index is made from it."""
+    assert told(run, kept, "verify")["healthy"] is True
+    assert told(run, kept, "rebuild")["vectors"] > 0
+    assert told(run, kept, "verify")["differences"] == []
