@@ -223,7 +223,9 @@ _ABSOLUTE: tuple[Rule, ...] = (
     (re.compile(f"{_MONTH}{_DAY}"), _day_of_any_year),
     (re.compile(f"(?:{_YEAR})?{_MONTH}(?P<day>{_N})[日号]?\\s*[到至~—–-]\\s*(?P<last>{_N})[日号]"), _date_range),
     (
-        re.compile(rf"(?<![\d个第〇零一二三四五六七八九十年])(?P<month>{_SMALL})月份?(?P<day>)(?![\d球亮饼子])"),
+        re.compile(
+            rf"(?<![\d个第〇零一二三四五六七八九十年])(?P<month>{_SMALL})月份?(?P<day>)(?![\d球亮饼子]|{_N}[日号])"
+        ),
         _day_of_any_year,
     ),
     (re.compile(f"(?<![\\d第月])(?P<month>)(?=\\d\\d?号){_DAY}"), _day_of_any_year),
