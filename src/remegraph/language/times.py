@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remegraph.language import times_en, times_zh
 from remegraph.language.periods import Period, PeriodKind, at, day, hours, third
 from remegraph.language.scripts import has_cjk
 from remegraph.language.timewords import Clock, Meaning, Word
 
-__all__ = ["TimeMention", "describe", "parse_range", "resolve"]
+__all__ = ["TimeMention", "datetime_tool", "describe", "parse_range", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +154,23 @@ def _spans(text: str, first: TimeMention, last: TimeMention) -> bool:
     if not _BETWEEN.fullmatch(between):
         return False
     return between.strip().lower() != "and" or bool(_FROM.search(text[max(0, first.start - _PREFIX) : first.start]))
+
+
+def datetime_tool(text: str, said_at: datetime) -> str:
+    """Say which days the times in `text` mean, for a prompt: `yesterday = 2023-05-07; next week = 2023-05-15 to 2023-05-21`.
+
+    Args:
+        text: Any text.
+        said_at: When it was said, aware. Never the time at which the question is asked.
+
+    Returns:
+        The times in order, or an empty text where there are none.
+    """
+    return "; ".join(f"{mention.text} = {_days(mention)}" for mention in resolve(text, said_at))
+
+
+def _days(mention: TimeMention) -> str:
+    if mention.kind == "instant":
+        return f"{mention.begins:%Y-%m-%d %H:%M}"
+    first, last = mention.begins.date(), (mention.ends - timedelta(microseconds=1)).date()
+    return f"{first}" if first == last else f"{first} to {last}"
