@@ -94,6 +94,7 @@ def test_a_query_sees_only_the_shelves_it_names(index: VectorIndex) -> None:
     assert {name for name, _ in index.query("col", ["x", "z"], A, 10)} == {"a", "c"}
     assert index.query("col", ["w"], A, 10) == []
     assert index.query("col", [], A, 10) == []
+    assert {name for name, _ in index.query("col", None, A, 10)} == {"a", "b", "c"}
 
 
 def test_writing_an_id_again_replaces_it(index: VectorIndex) -> None:

@@ -130,22 +130,22 @@ class ChromaIndex:
             for start in range(0, len(ids), size):
                 handle.delete(ids=list(ids[start : start + size]))
 
-    def query(self, collection: str, shelves: Sequence[str], vector: Vectors, k: int) -> list[tuple[str, float]]:
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
         """Return the k nearest on these shelves, best first.
 
         Args:
             collection: Name of the collection, which must exist.
-            shelves: Where to look.
+            shelves: Where to look; the whole collection where none: a filter costs time linear in what it lets pass.
             vector: float32, shape (dimension,).
             k: How many.
 
         Returns:
             Ids with cosine similarities; fewer than k where the shelves hold fewer.
         """
-        if not shelves or k < 1:
+        if k < 1 or (shelves is not None and not shelves):
             return []
-        among: dict[InclusionExclusionOperator, list[LiteralValue]] = {"$in": [*shelves]}
-        where: Where = {_SHELF: among}
+        among: dict[InclusionExclusionOperator, list[LiteralValue]] = {"$in": [*(shelves or ())]}
+        where: Where | None = None if shelves is None else {_SHELF: among}
         with self._outcome_unknown(collection) as client:
             found = self._handle(client, collection).query(
                 query_embeddings=vector, n_results=k, where=where, include=["distances"]
