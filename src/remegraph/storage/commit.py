@@ -193,6 +193,7 @@ class _Commit:
             operation_id=self.changes.operation_id,
             replayed=False,
             memory_ids=tuple(memory.memory_id for memory in written),
+            created=sum(change.expected_version == 0 for change in self.changes.changes),
         )
         if self.touched:
             self.connection.execute(
