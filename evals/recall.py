@@ -64,7 +64,9 @@ class _Index:
         """Return the messages that hold one of the tokens."""
         wanted = set(tokens)
         matches = tuple(
-            TextMatch(self.layout.message_ids[row], row + 1, int(self.layout.lengths[row]), {t: counts[t] for t in held})
+            TextMatch(
+                self.layout.message_ids[row], row + 1, int(self.layout.lengths[row]), {t: counts[t] for t in held}
+            )
             for row, counts in enumerate(self.counts)
             if (held := wanted & counts.keys())
         )

@@ -22,6 +22,7 @@ from evals.reviser_seeded import generate
 from remegraph.models import Memory, Message, Partition, Role, Topic
 from remegraph.rules.claims import read_claims
 from remegraph.rules.review import review
+from remegraph.rules.wording import wording
 
 __all__ = ["Case", "judge", "main", "wilson"]
 
@@ -53,7 +54,10 @@ class Case(TypedDict):
 
 
 def judge(case: Case) -> set[str]:
-    """Return the kinds of objections that the rules raise."""
+    """Return the kinds of objections that the rules raise.
+
+    An omission counts where the statement shares a word with what is missing, names aside; else it is "stray".
+    """
     messages = [
         Message(
             message_id=f"m{number}",
@@ -78,8 +82,18 @@ def judge(case: Case) -> set[str]:
         )
         for number, text in enumerate(dict.fromkeys([*case["before"], *case["after"]]))
     }
-    objections = review(messages, [memories[text] for text in case["before"]], [memories[text] for text in case["after"]])
-    return {objection.kind for objection in objections}
+    objections = review(
+        messages, [memories[text] for text in case["before"]], [memories[text] for text in case["after"]]
+    )
+    missing = wording(case["missing"]).words - {
+        word for turn in case["messages"] for word in wording(turn["name"]).words
+    }
+    return {
+        "stray"
+        if objection.kind == "omission" and missing and not missing & wording(objection.statement).words
+        else objection.kind
+        for objection in objections
+    }
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:
@@ -129,7 +143,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for rate, source, language in sorted(table):
         hits = table[rate, source, language]
         low, high = wilson(sum(hits), len(hits))
-        print(f"{rate:42s} {source:10s} {language:4s} {sum(hits):3d}/{len(hits):<3d} {sum(hits) / len(hits):.2f} [{low:.2f}, {high:.2f}]")
+        print(
+            f"{rate:42s} {source:10s} {language:4s} {sum(hits):3d}/{len(hits):<3d} {sum(hits) / len(hits):.2f} [{low:.2f}, {high:.2f}]"
+        )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
-from remegraph.testing import Answer, FrozenClock, ModelCall, ScriptedChatModel, SequentialIds, Step
+from remegraph.testing import Answer, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds, Step
 
 NOON = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ANN = Scope(user="ann", agent="remy")
@@ -43,7 +43,12 @@ def open_kit(home: Path, script: Mapping[str, Any] | None = None, *, latency: fl
     model = None if script is None else ScriptedChatModel(script=dict(script), latency=latency)
     settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy))
     return MemoryKit.open(
-        settings=settings, model=model, embedder=None, clock=FrozenClock(NOON), new_id=SequentialIds()
+        settings=settings,
+        model=model,
+        embedder=None,
+        index=InMemoryVectorIndex(),
+        clock=FrozenClock(NOON),
+        new_id=SequentialIds(),
     )
 
 

@@ -42,9 +42,9 @@ def test_the_migrated_schema_is_the_declared_one(ledger_url: str) -> None:
 
 
 def test_processes_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:
-    """Four workers start after a deployment: all must come up, none with half a schema."""
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        assert pool.map(open_and_close, [ledger_url] * 4, chunksize=1) == ["opened"] * 4
+    """Three workers start after a deployment: all must come up, none with half a schema."""
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        assert pool.map(open_and_close, [ledger_url] * 3, chunksize=1) == ["opened"] * 3
 
 
 def test_threads_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:

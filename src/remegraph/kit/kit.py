@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from remegraph.kit.admin import Admin
     from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import Cancel, Loop, OnProgress
-    from remegraph.ports import Clock, Embedder, NewId
+    from remegraph.ports import Clock, Embedder, NewId, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
 
@@ -65,6 +65,7 @@ class MemoryKit(Reading):
         chroma_url: str | None = None,
         model: BaseChatModel | str | _FromSettings | None = FROM_SETTINGS,
         embedder: Embedder | Embeddings | str | _FromSettings | None = FROM_SETTINGS,
+        index: VectorIndex | None = None,
         clock: Clock | None = None,
         new_id: NewId | None = None,
         require_index: bool = False,
@@ -79,6 +80,7 @@ class MemoryKit(Reading):
             chroma_url: `http://host:port` of a Chroma server instead of the embedded index.
             model: A chat model or `provider:model`; None: extractive mode, without a model.
             embedder: An embedder, LangChain `Embeddings` or `provider:model`; None: hashed n-grams, offline.
+            index: A vector index instead of Chroma; closed with the kit.
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
             require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
@@ -101,6 +103,7 @@ class MemoryKit(Reading):
             settings,
             model=as_chat_model(chosen_model, settings.summary.timeout),
             embedder=as_embedder(chosen_embedder),
+            index=index,
             clock=clock,
             new_id=new_id,
             require_index=require_index,

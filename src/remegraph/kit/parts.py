@@ -51,6 +51,7 @@ def open_parts(
     *,
     model: BaseChatModel | None,
     embedder: Embedder,
+    index: VectorIndex | None,
     clock: Clock,
     new_id: NewId,
     require_index: bool,
@@ -62,6 +63,7 @@ def open_parts(
         settings: What and where.
         model: The chat model; none: extractive mode.
         embedder: Makes vectors.
+        index: A vector index instead of Chroma.
         clock: Tells the time.
         new_id: Makes ids.
         require_index: Refuse where another process owns the embedded index.
@@ -75,7 +77,7 @@ def open_parts(
         url = settings.ledger_url or _sqlite_url(home)
         archive = SqlArchive.open(url, clock=clock, new_id=new_id)
         opened.callback(archive.close)
-        index = _index(settings, home, require_index=require_index)
+        index = index or _index(settings, home, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
         projection = VectorProjection.open(

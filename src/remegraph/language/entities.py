@@ -38,8 +38,10 @@ def entities(text: str, known: Collection[str] = ()) -> list[Entity]:
         known: Names known from elsewhere, such as the speakers; found in any place, whole words only.
     """
     kept: list[Entity] = []
+    taken = bytearray(len(text))
     for start, end, _, kind in sorted(_candidates(text, known), key=lambda found: (found[2], found[0], -found[1])):
-        if start < end and all(end <= other.start or start >= other.end for other in kept):
+        if start < end and taken.find(1, start, end) < 0:
+            taken[start:end] = b"\1" * (end - start)
             kept.append(Entity(text[start:end], start, end, kind))
     return sorted(kept, key=lambda entity: entity.start)
 
@@ -49,7 +51,7 @@ _Found = tuple[int, int, int, EntityKind]
 
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # where a date stands does not depend on when it is said
 
-_EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 _URL = r"https?://[^\s<>\"'，。！？；、）」》]*[^\s<>\"'，。！？；、）」》.,!?;:)]"
 _CODE = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\(\))?|[A-Za-z_]\w*\(\)|[a-z]+[A-Z][A-Za-z0-9]*|v\d+(?:\.\d+)+"
 _TERM = re.compile(rf"{_URL}|{_EMAIL}|(?<![\w@.-])(?:{_CODE})(?![\w@-])|`(?P<inner>[^`\n]+)`", re.ASCII)
@@ -74,7 +76,7 @@ _NO_NUMBER = re.compile("一(?:个|次|天|种|份|些|件|位|条|家|名|部|�
 
 _CAPITAL = r"[A-Z][A-Za-z0-9'’&-]*[A-Za-z0-9]|[A-Z]"
 _NAME = re.compile(
-    rf"(?<![\w@'’.-])(?:{_CAPITAL})(?:(?: | of (?:the )?| de | van | von | & |\. )(?:{_CAPITAL}))*(?![\w@])"
+    rf"(?<![\w@'’.-])(?:{_CAPITAL})(?:(?: | of (?:the )?| de | van | von | & |(?<=\b[A-Z])\. )(?:{_CAPITAL}))*(?![\w@])"
 )
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…。！？：；\n\"“(]|\.\.\.)\s*\Z|^[\s\-*\"“(]*\Z")
 _POSSESSIVE = re.compile("['’]s?$")
@@ -90,9 +92,14 @@ _NOT_IN_NAMES = (
 _GIVEN = f"(?:(?![{_NOT_IN_NAMES}])[{HAN}])"
 _BEFORE_NAME = f"(?<![{HAN}])|(?<=[和跟与叫找问请约给对向是])|(?<=朋友|同事|同学|哥哥|姐姐|弟弟|妹妹|老婆|妻子|丈夫|女儿|儿子|名字)"
 _AFTER_NAME = f"(?=[的是在和跟与说去来也都了今昨明有给把被将会要想喜打]|$|[^{HAN}])"
+_NOT_IN_PLACES = (
+    "的了是我你他她它们这那有没很都也和就还说要会去来着过看想做给吃喝买跟与把被将叫又能既比一几某每各个在到从"
+)
+_IN_PLACE = f"(?:(?![{_NOT_IN_PLACES}])[{HAN}])"
 _PLACE = re.compile(
-    f"(?:(?<=[在去到从于来往])|(?<![{HAN}]))(?:(?![{_NOT_IN_NAMES}一几某每各])[{HAN}]){{2,6}}?"
-    "(?:省|市|县|镇|大学|学院|公司|医院|银行|集团|中学|小学|机场|博物馆|图书馆)"
+    f"(?<=[在去到从于来往了]){_IN_PLACE}{{2,3}}?[省市县](?![{HAN}]?[场民长])|"
+    f"(?:(?<=[在去到从于来往了])|(?<![{HAN}])){_IN_PLACE}{{2,8}}?"
+    "(?:大学|学院|公司|医院|银行|集团|中学|小学|机场|博物馆|图书馆)"
 )
 
 
@@ -157,9 +164,9 @@ def _english_names(text: str) -> Iterator[_Found]:
 
 
 def _is_common(word: str) -> bool:
-    lower = _POSSESSIVE.sub("", word.lower().replace("’", "'"))
+    lower = _POSSESSIVE.sub("", word.lower().replace("’", "'").rstrip("."))
     known = lower in stop_words() or lower in _listed("openers_en.txt") or lower in _CALENDAR
-    return known or word.lower().replace("’", "'") in stop_words() or len(lower) == 1
+    return known or word.lower().replace("’", "'") in stop_words() or len(word) == 1
 
 
 def _shows_itself(word: str) -> bool:
@@ -169,7 +176,7 @@ def _shows_itself(word: str) -> bool:
 
 def _chinese_candidates(text: str) -> Iterator[_Found]:
     for match in _CHINESE_NUMBER.finditer(text):
-        if not _NO_NUMBER.fullmatch(match.group()):
+        if not _NO_NUMBER.match(match.group()):
             yield *match.span(), 4, "number"
     for match in _chinese_names().finditer(text):
         yield *match.span(), 5, "name"

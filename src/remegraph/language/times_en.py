@@ -33,12 +33,9 @@ _FEW = (2, 5)
 
 _FLAGS = re.ASCII | re.IGNORECASE  # ASCII: a date may touch Chinese characters
 
-_WEEKDAY = r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)\.?"
+_WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)}|(?:mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\b\.?)"
 _FULL_WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?)"
 _FULL_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
@@ -154,7 +151,7 @@ def _from_now(match: re.Match[str], said: datetime) -> Period:
 
 
 def _in_amount(match: re.Match[str], said: datetime) -> Period | None:
-    """ "In three days" is three days from now, but "finished in three days" says how long it took."""
+    """Three days from now; but "finished in three days" says how long it took."""
     before = match.string[max(0, match.start() - _NEAR) : match.start()]
     return None if _PAST.search(before) else _from_now(match, said)
 

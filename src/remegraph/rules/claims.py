@@ -187,7 +187,7 @@ def _english_subject() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _data() -> _Data:
     text = (files("remegraph.rules") / "data" / "claims.toml").read_text(encoding="utf-8")
-    return cast(_Data, tomllib.loads(text))
+    return cast("_Data", tomllib.loads(text))
 
 
 @lru_cache(maxsize=2)

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -16,18 +17,30 @@ from remegraph.language.times import resolve
 from remegraph.rules.wording import weight, wording
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from remegraph.models import Message
 
 __all__ = ["Omission", "uncovered"]
 
 # A statement is reported where what is missing of it and the signs that it is worth remembering add up to this.
 # Chinese sentences break up into shorter parts. Both values were set on the cases in evals/reviser_cases.
-_THRESHOLD = {"en": 5.0, "zh": 4.0}
-_LEAST_MISSING_SHARE = 0.5
+_THRESHOLD = {"en": 5.0, "zh": 4.5}
+_LEAST_MISSING_SHARE = {"en": 0.5, "zh": 0.6}
 _MOST_FOR_WORDS = 4.0
 _LEAST_WORDS_OF_PART = 3
+
+_SIGNS = {
+    "name": 1.5,
+    "number": 1.0,
+    "day": 4.0,
+    "attitude": 1.0,
+    "first_person": 1.0,
+    "third_person": 1.0,
+    "lasting": 1.0,
+    "passing": -1.0,
+}
+"""What each sign adds: a name, a number or a day that no memory holds, an attitude, who speaks, for how long."""
+
+_MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
     r"(?<=[，；,;：])|(?=\s(?:but|and|so|because|since|though)\s+(?:i|we|he|she|my|it|they|i'm|i've|we've|that's)\b)"
@@ -35,9 +48,7 @@ _PARTS = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
-_ATTITUDES = frozenset(
-    "=dislik =fear =allergi =avoid =vegetarian =vegan =need =讨厌 =害怕 =过敏 =不要".split()
-)
+_ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
 """Synonym groups that are worth remembering by themselves: what somebody cannot or will not have."""
 
 
@@ -84,9 +95,7 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
         if message.role != "user":
             continue
         days = [mention for text in memories for mention in resolve(text, message.time)]
-        known = _Known(
-            frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days)
-        )
+        known = _Known(frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days))
         for sentence in sentences(message.text):
             found = [_omission(message, part, known) for part in _parts(sentence.text)]
             best = max((each for each in found if each is not None), key=lambda each: each[0], default=None)
@@ -113,42 +122,65 @@ def _parts(sentence: str) -> Iterator[str]:
 
 
 def _omission(message: Message, statement: str, known: _Known) -> tuple[float, Omission] | None:
-    signs = _signs()
-    if any(sign.search(statement) for sign in signs["asks"]):
+    if _has(statement, "asks"):
         return None
     plain, missing_days = _without_times(statement, message.time, known)
     said = wording(plain)
-    missing = said.words - known.words
+    words = said.words - _ATTITUDES
+    missing = words - known.words
     numbers = said.numbers - known.numbers
     names = [name for name in _NAME.findall(plain) if wording(name).words & missing]
-    attitudes = missing & _ATTITUDES
-    score = weight(missing) + len(numbers)
-    if score < _LEAST_MISSING_SHARE * max(weight(said.words) + len(said.numbers), 0.5) and not missing_days:
+    attitudes = said.words & _ATTITUDES
+    amount = weight(missing) + len(numbers)
+    language = language_of(statement)
+    if amount < _LEAST_MISSING_SHARE[language] * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
         return None
-    first = _has(statement, "first_person")
-    if not (first or names or missing_days or any(map(_telling, numbers)) or attitudes or _has(statement, "third_person")):
+    signs = {
+        "name": bool(names),
+        "number": any(map(_telling, numbers)),
+        "day": bool(missing_days),
+        "attitude": bool(attitudes and missing),
+        "first_person": _has(statement, "first_person"),
+        "third_person": _has(statement, "third_person"),
+        "lasting": _has(statement, "lasting"),
+        "passing": _has(statement, "passing"),
+    }
+    if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
         return None
-    score = min(score, _MOST_FOR_WORDS) + bool(names) + bool(missing_days or any(map(_telling, numbers))) + bool(attitudes) + first
-    score += _has(statement, "lasting") - _has(statement, "passing")
-    if score < _THRESHOLD[language_of(statement)]:
+    score = min(amount + len(attitudes - known.words), _MOST_FOR_WORDS) + sum(
+        _SIGNS[sign] for sign, met in signs.items() if met
+    )
+    if score < _THRESHOLD[language]:
         return None
     lacking = ", ".join([*names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing))
     return score, Omission(message.message_id, statement, f"No memory holds: {lacking}.")
 
 
 def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str]]:
-    """Cut the times out of a statement; return the rest, and the days that no memory names.
+    """Cut the days and longer times out of a statement; return the rest, and those that no memory names.
 
-    The day on which something was said goes without saying.
+    The day on which something was said goes without saying, and so does what is over where it has no date.
     """
     kept = statement
     missing: list[str] = []
     for mention in reversed(resolve(statement, said_at)):
+        if mention.kind == "instant":
+            continue
         kept = f"{kept[: mention.start]} {kept[mention.end :]}"
-        today = mention.begins.date() <= said_at.date() and said_at < mention.ends
-        if not today and not any(begins < mention.ends and mention.begins < ends for begins, ends in known.days):
+        dated = mention.begins > said_at or re.search(r"\d", mention.text)
+        if dated and not any(_same_time(mention.begins, mention.ends, *day) for day in known.days):
             missing.append(mention.text)
     return kept, missing
+
+
+def _same_time(begins: datetime, ends: datetime, known_begins: datetime, known_ends: datetime) -> bool:
+    """Return whether a known time holds another one, and is about as exact.
+
+    The same day of another year does too: the year of a day without one is a guess.
+    """
+    exact = known_ends - known_begins <= max(_MONTH, ends - begins)
+    overlap = exact and known_begins < ends and begins < known_ends
+    return overlap or (begins.month, begins.day) == (known_begins.month, known_begins.day)
 
 
 def _telling(number: str) -> bool:

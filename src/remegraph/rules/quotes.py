@@ -11,7 +11,9 @@ from remegraph.language.scripts import CJK
 __all__ = ["find_quote"]
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
-_QUOTATION_MARKS = frozenset("'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u2039\u203a\u00ab\u00bb\u300c\u300d\u300e\u300f\u301d\u301e")
+_QUOTATION_MARKS = frozenset(
+    "'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u2039\u203a\u00ab\u00bb\u300c\u300d\u300e\u300f\u301d\u301e"
+)
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b")
 _FULL_STOPS = frozenset("\u3002\uff61")
 
@@ -49,7 +51,9 @@ def _find_folded(quote: str, text: str) -> tuple[int, int] | None:
     at = folded.find(wanted)
     while at >= 0:
         start, end = origin[at], origin[at + len(wanted) - 1] + 1
-        whole = (at == 0 or origin[at - 1] < start) and (at + len(wanted) == len(origin) or origin[at + len(wanted)] >= end)
+        whole = (at == 0 or origin[at - 1] < start) and (
+            at + len(wanted) == len(origin) or origin[at + len(wanted)] >= end
+        )
         if whole and _between_words(text, start, end):
             return start, end
         at = folded.find(wanted, at + 1)
@@ -119,6 +123,5 @@ def _same_word(text: str, index: int) -> bool:
     before, after = text[index - 1], text[index]
     if unicodedata.category(after)[0] == "M":
         return True
-    if not (before.isalnum() and after.isalnum()) or _CJK_CHARACTER.match(before) or _CJK_CHARACTER.match(after):
-        return False
-    return True
+    spelled = before.isalnum() and after.isalnum()
+    return spelled and not (_CJK_CHARACTER.match(before) or _CJK_CHARACTER.match(after))

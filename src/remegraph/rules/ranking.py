@@ -129,7 +129,8 @@ def _scores(
     frequency = np.count_nonzero(counts, axis=0)
     idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
     saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
-    return (counts / (counts + saturation[:, None])) @ idf / max(float(idf.sum()), 1e-9)
+    scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
+    return scores / max(float(idf.sum()), 1e-9)
 
 
 def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:
@@ -148,11 +149,12 @@ def _spread(
     width: int,
     combine: np.ufunc,
 ) -> NDArray[np.float64]:
-    """Combine each row with the rows of its thread that are at most `width // 2` places away."""
+    """Combine each row with the rows of its thread that are at most `width // 2` places away; no value is negative."""
     result = values.copy()
     for shift in range(1, width // 2 + 1):
-        neighbours = (places[shift:] - places[:-shift] == shift) & (threads[shift:] == threads[:-shift])
-        left, right = np.flatnonzero(neighbours), np.flatnonzero(neighbours) + shift
-        result[right] = combine(result[right], values[left])
-        result[left] = combine(result[left], values[right])
+        apart = (places[shift:] - places[:-shift] != shift) | (threads[shift:] != threads[:-shift])
+        for lenders, takers in ((values[:-shift], result[shift:]), (values[shift:], result[:-shift])):
+            lent = lenders.copy()
+            lent[apart] = 0
+            combine(takers, lent, out=takers)
     return result

@@ -31,9 +31,7 @@ class Objection:
     statement: str = ""
 
 
-def review(
-    messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory]
-) -> tuple[Objection, ...]:
+def review(messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory]) -> tuple[Objection, ...]:
     """Check the memories of the touched topics as they would stand after a change.
 
     Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that

@@ -193,7 +193,7 @@ class _Commit:
             operation_id=self.changes.operation_id,
             replayed=False,
             memory_ids=tuple(memory.memory_id for memory in written),
-            created=sum(change.expected_version == 0 for change in self.changes.changes),
+            created=sum(memory.version == 1 for memory in written),
         )
         if self.touched:
             self.connection.execute(
@@ -363,7 +363,8 @@ class _Commit:
             statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )
-            if self.connection.execute(statement.on_conflict_do_nothing()).rowcount:
+            new = statement.on_conflict_do_nothing().returning(links.c.source_id)
+            if self.connection.execute(new).first():
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
 
     def _summarise(self) -> None:

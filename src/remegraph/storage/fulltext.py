@@ -21,11 +21,13 @@ from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import texts, totals
 
-__all__ = ["TextEntry", "TextShelf", "match", "put", "remove"]
+__all__ = ["MOST_TERMS", "TextEntry", "TextShelf", "match", "put", "remove"]
 
 _LONGEST_TOKEN = 24
 _LONGEST_HEX = 12  # in bytes of UTF-8
-_MOST_TERMS = 40_000  # a tsvector holds 1 MiB of terms, ours are 25 letters long at most
+MOST_TERMS = 40_000
+"""Terms of one text: a tsvector holds 1 MiB of them, ours are 25 letters long at most."""
+
 _OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
 
 _PG_INSERT = text(
@@ -158,8 +160,8 @@ def _place(shelf: TextShelf) -> str:
 
 def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
     terms = sorted(set(map(_term, counts)))
-    overflow = [_OVERFLOW] if len(terms) > _MOST_TERMS else []
-    return [_place(shelf), *overflow, *terms[:_MOST_TERMS]]
+    overflow = [_OVERFLOW] if len(terms) > MOST_TERMS else []
+    return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
 
 
 def _term(token: str) -> str:

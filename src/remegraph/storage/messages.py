@@ -188,5 +188,9 @@ def read(
 def _rows(connection: Connection, query: Select[Any], ids: Sequence[str] | None) -> Iterable[Row[Any]]:
     if ids is None:
         return connection.execute(query)
-    found = [row for chunk in chunks(list(dict.fromkeys(ids))) for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))]
+    found = [
+        row
+        for chunk in chunks(list(dict.fromkeys(ids)))
+        for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))
+    ]
     return sorted(found, key=lambda row: int(row.seq))
