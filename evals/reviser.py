@@ -124,6 +124,7 @@ def _written() -> Iterable[tuple[str, Case]]:
 def _rates(case: Case, kinds: set[str]) -> Iterable[tuple[str, bool]]:
     if case["label"] == "omission":
         yield "omission found", "omission" in kinds
+        yield "omission found, or another flagged", bool(kinds & {"omission", "stray"})
         yield f"omission found, {'plain' if case['plain'] else 'with name, number or date'}", "omission" in kinds
     elif case["label"] == "duplicate":
         yield "duplicate found", "duplicate" in kinds

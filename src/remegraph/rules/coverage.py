@@ -139,10 +139,10 @@ def _omission(message: Message, statement: str, known: _Known) -> tuple[float, O
         "name": bool(names),
         "number": any(map(_telling, numbers)),
         "day": bool(missing_days),
-        "attitude": bool(attitudes and missing),
+        "attitude": bool(missing and (attitudes or _has(statement, "refuses"))),
         "first_person": _has(statement, "first_person"),
         "third_person": _has(statement, "third_person"),
-        "lasting": _has(statement, "lasting"),
+        "lasting": _has(statement, "lasting") or _has(statement, "refuses"),
         "passing": _has(statement, "passing"),
     }
     if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
