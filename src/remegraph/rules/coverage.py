@@ -24,7 +24,7 @@ __all__ = ["Omission", "uncovered"]
 # A statement is reported where what is missing of it and the signs that it is worth remembering add up to this.
 # Chinese sentences break up into shorter parts. Both values were set on the cases in evals/reviser_cases.
 _THRESHOLD = {"en": 5.0, "zh": 4.5}
-_LEAST_MISSING_SHARE = {"en": 0.5, "zh": 0.6}
+_LEAST_MISSING_SHARE = 0.65
 _MOST_FOR_WORDS = 4.0
 _LEAST_WORDS_OF_PART = 3
 
@@ -133,16 +133,16 @@ def _omission(message: Message, statement: str, known: _Known) -> tuple[float, O
     attitudes = said.words & _ATTITUDES
     amount = weight(missing) + len(numbers)
     language = language_of(statement)
-    if amount < _LEAST_MISSING_SHARE[language] * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
+    if amount < _LEAST_MISSING_SHARE * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
         return None
     signs = {
         "name": bool(names),
         "number": any(map(_telling, numbers)),
         "day": bool(missing_days),
-        "attitude": bool(attitudes and missing),
+        "attitude": bool(missing and (attitudes or _has(statement, "refuses"))),
         "first_person": _has(statement, "first_person"),
         "third_person": _has(statement, "third_person"),
-        "lasting": _has(statement, "lasting"),
+        "lasting": _has(statement, "lasting") or _has(statement, "refuses"),
         "passing": _has(statement, "passing"),
     }
     if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
