@@ -68,7 +68,12 @@ class _Known:
 
     words: frozenset[str]
     numbers: frozenset[str]
-    days: tuple[tuple[datetime, datetime], ...]
+    texts: tuple[str, ...]
+
+    def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
+        """Return whether a memory names this time. Looked up only for statements that name one: it is dear."""
+        mentions = (mention for text in self.texts for mention in resolve(text, said_at))
+        return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
 
 
 def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omission]:
@@ -90,12 +95,11 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     for text in (*memories, *(message.speaker for message in messages)):
         known_words |= wording(text).words
         known_numbers |= wording(text).numbers
+    known = _Known(frozenset(known_words), frozenset(known_numbers), tuple(memories))
     omissions: list[Omission] = []
     for message in messages:
         if message.role != "user":
             continue
-        days = [mention for text in memories for mention in resolve(text, message.time)]
-        known = _Known(frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days))
         for sentence in sentences(message.text):
             found = [_omission(message, part, known) for part in _parts(sentence.text)]
             best = max((each for each in found if each is not None), key=lambda each: each[0], default=None)
@@ -168,7 +172,7 @@ def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[st
             continue
         kept = f"{kept[: mention.start]} {kept[mention.end :]}"
         dated = mention.begins > said_at or re.search(r"\d", mention.text)
-        if dated and not any(_same_time(mention.begins, mention.ends, *day) for day in known.days):
+        if dated and not known.has_time(mention.begins, mention.ends, said_at):
             missing.append(mention.text)
     return kept, missing
 
