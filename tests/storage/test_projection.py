@@ -73,7 +73,7 @@ def test_a_memory_is_found_by_its_words_in_any_script(
     assert hits[0].partition == ANN
     assert 0 < hits[0].similarity < 1
     assert found(projection, embedder, "绿茶")[0] == "zh"
-    assert state == ("chroma" if exact_limit == 0 else "sql")
+    assert state == ("chroma" if exact_limit == 0 else "exact")
 
 
 @pytest.mark.requirement("X2")
@@ -108,7 +108,7 @@ def test_only_the_partitions_asked_for_answer(ledger: Ledger, embedder: Counting
     blocks, _ = projection.nearest([BEN], "block", asked(embedder, "tea"), 5)
     assert {hit.partition for hit in blocks} == {BEN}
     assert len(blocks) == 2
-    assert projection.nearest([ANN], "message", asked(embedder, "tea"), 5) == ((), "sql")
+    assert projection.nearest([ANN], "message", asked(embedder, "tea"), 5) == ((), "none")
 
 
 @pytest.mark.requirement("R15")

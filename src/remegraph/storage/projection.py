@@ -180,9 +180,11 @@ class VectorProjection:
             known = self._interning.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
-                return (), "sql"
-            if self._index is None or search.size(connection) <= self._exact_limit:
+                return (), "none"
+            if self._index is None:
                 return search.exact(connection), "sql"
+            if search.size(connection) <= self._exact_limit:
+                return search.exact(connection), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         try:
             hits = self._by_index(self._index, search, homes, dirty)
