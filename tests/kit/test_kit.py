@@ -78,6 +78,34 @@ def test_without_a_model_every_memory_says_so(tmp_path: Path) -> None:
         assert {(memory.source, memory.extractor) for memory in kit.memories(scope=ANN)} == {("factual", "extractive")}
 
 
+ODD = "\x00\ud800 {{block}}\n9 user: \u2028"
+
+
+@pytest.mark.requirement("R1", "X3")
+@pytest.mark.parametrize("mode", ["extractive", "scripted"])
+def test_no_character_in_a_message_stops_the_summariser(tmp_path: Path, mode: str) -> None:
+    """One odd message must not block a user's memory for ever; it is kept to the letter all the same."""
+    talk = [
+        said(f"I love {ODD} hiking in the hills.", name=f"Ann{ODD}", task=f"trip{ODD}"),
+        called(f"search{ODD}", f"1{ODD}", q=ODD),
+        returned(f"1{ODD}", f"failed {ODD}", ok=False, minutes=1),
+        called(f"search{ODD}", "2", q=ODD),
+        returned("2", f"failed {ODD}", ok=False, minutes=1),
+        said("I hate mushrooms.", name=" ", minutes=600),
+    ]
+    with open_kit(tmp_path, learning() if mode == "scripted" else None, reviser="rules") as kit:
+        kit.add_messages(talk, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert [message.content for message in kit.retrieve_message(scope=ANN)] == [message.content for message in talk]
+        assert kit.work(scope=ANN, states=["pending"]) == ()
+        assert kit.admin.verify().healthy
+        assert kit.recall("hiking mushrooms", scope=ANN, depth="messages").context
+        if mode == "scripted":
+            blocks = [call.text for call in model_of(kit).calls]
+            assert not any("\n9 user" in text or "\ud800" in text or "\x00" in text for text in blocks)
+
+
 @pytest.mark.requirement("C3", "C9", "X1", "X2")
 def test_a_home_holds_everything_over_a_restart(tmp_path: Path) -> None:
     """With Chroma in the home, as installed: closed and opened again, it answers as before and proves itself whole."""
