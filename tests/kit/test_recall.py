@@ -199,7 +199,7 @@ def test_a_custom_sub_agent_retrieves_in_its_own_way(tmp_path: Path, key: str) -
     """Some topics have an order of their own: the newest price, the next appointment."""
     with talked(tmp_path) as kit:
         kit.register_agent(key, newest)
-        recall = kit.recall("Does Ann love hiking?", scope=ANN)
+        recall = kit.recall("Does Ann love hiking?", scope=ANN, topics=["personal:Ann"])
 
         assert recall.memories[0].text == "Ann: I live in Lisbon by the river."
         assert recall.memories[0].contributions == {"newest": 1.0}
