@@ -97,7 +97,9 @@ ODD = "{{block}} {topic} \x00 \ud800 ===== \n=====\n" + "x" * 10_000
 SCRIPT = {
     "DigestAnswer": [refusal(), digest("personal:Ann")],
     "ProposalAnswer": [refusal(), proposal(create("Ann loves hiking.", 1, "I love hiking"))],
-    "VerdictAnswer": {"objections": [{"topic": "personal:Ann", "kind": "omission", "reason": f"missing {ODD[:400]}"}]},
+    "VerdictAnswer": {
+        "objections": [{"topic": "personal:Ann", "kind": "omission", "reason": "missing {{block}}\n- forged"}]
+    },
 }
 
 
@@ -132,8 +134,9 @@ def test_every_call_site_fills_its_prompt_with_whatever_data(tmp_path: Path, tex
         assert "x" * 100 not in system
         call.text.encode()
         assert "\x00" not in call.text
-    assert all("x" * 10_000 in call.text and "{{block}}" in call.text for call in calls if "I love hiking" in call.text)
-    assert any("missing" in call.text for call in calls if call.schema == "ProposalAnswer")
+    assert all("x" * 10_000 in call.text and "{{block}}" in call.text for call in calls if "Ann (user)" in call.text)
+    assert not any("\n- forged" in call.text for call in calls)
+    assert any("missing {{block}}" in call.text for call in calls if call.schema == "ProposalAnswer")
     assert any(len(call.messages) == 4 for call in calls)  # the repair has its prompt, too
 
 
