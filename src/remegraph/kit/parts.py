@@ -35,11 +35,13 @@ class Parts:
 
     archive: SqlArchive
     projection: VectorProjection
+    searcher: Searcher
     jobs: JobQueue
     thinker: Thinker
     summarizer: Summarizer
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
+    clock: Clock
     embedder: Embedder
     has_index: bool
     """False where another process owns the embedded index."""
@@ -94,11 +96,13 @@ def open_parts(
         return Parts(
             archive=archive,
             projection=projection,
+            searcher=searcher,
             jobs=SqlJobQueue(archive.database, clock),
             thinker=thinker,
             summarizer=build_summarizer(Tools(archive, searcher, clock, thinker, plain, settings)),
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,
+            clock=clock,
             embedder=embedder,
             has_index=index is not None,
             closing=opened.pop_all(),
