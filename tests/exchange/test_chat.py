@@ -123,7 +123,9 @@ def test_a_message_that_langchain_dumped_comes_back_equal() -> None:
 
 def test_streamed_tool_calls_come_back_as_they_were_streamed() -> None:
     """A chunk holds its calls as text in pieces; half a JSON is kept too."""
-    chunk = AIMessageChunk("", tool_call_chunks=[{"name": "search", "args": '{"q": "te', "id": "c1", "index": 0}])
+    chunk = AIMessageChunk(
+        content="", tool_call_chunks=[{"name": "search", "args": '{"q": "te', "id": "c1", "index": 0}]
+    )
     assert there_and_back(chunk) == chunk
 
 

@@ -119,7 +119,7 @@ def to_message(value: object, *, thread: str, default_time: datetime, timezone: 
         return _validated(fields | _from_mapping(value, timezone))
     if isinstance(value, LangChainMessage):
         return _validated(fields | _from_langchain(value.type, value.model_dump()))
-    raise MessageError(f"A {type(value).__name__} is no message.", _FORMS)
+    raise MessageError(f"A value of type {type(value).__name__} is no message.", _FORMS)
 
 
 def to_messages(
@@ -269,7 +269,9 @@ def _call(value: object, field: str) -> ToolCall:
     if isinstance(value, ToolCall):
         return value
     if not isinstance(value, Mapping):
-        raise MessageError(f"Field {field!r}: a {type(value).__name__} is no tool call.", "Give it as OpenAI does.")
+        raise MessageError(
+            f"Field {field!r}: a value of type {type(value).__name__} is no tool call.", "Give it as OpenAI does."
+        )
     inner = value.get("function") or value.get("custom") or value
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str):

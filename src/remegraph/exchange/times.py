@@ -69,7 +69,7 @@ def _read(value: object) -> datetime:
     if isinstance(value, date):
         return datetime.combine(value, NOON)
     if not isinstance(value, str):
-        raise ValueError(f"a {type(value).__name__} is no time")  # noqa: TRY004 - told apart by its message only
+        raise ValueError(f"a {type(value).__name__} is no time")
     text = value.strip()
     if chinese := _CHINESE.fullmatch(text):
         day = datetime(int(chinese["year"]), int(chinese["month"]), int(chinese["day"]))  # noqa: DTZ001 - zone follows

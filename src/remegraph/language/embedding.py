@@ -66,13 +66,14 @@ class HashedEmbedder:
                 hashes.append(hashed)
                 weights.append(weight * (1 + np.log(count)))
                 sizes[row] += len(hashed)
-        rows = np.zeros((len(texts), self.dimension))
+        rows: NDArray[np.float64] = np.zeros((len(texts), self.dimension))
         if hashes:
             every = np.concatenate(hashes)
-            places = np.repeat(np.arange(len(texts)), sizes) * self.dimension + (every % self.dimension).astype(np.int64)
+            places = np.repeat(np.arange(len(texts)), sizes) * self.dimension + (every % self.dimension).astype(
+                np.int64
+            )
             signs = np.where(every >> np.uint64(63), 1.0, -1.0)
-            summed = np.bincount(places, signs * np.concatenate(weights), rows.size)
-            rows = summed.reshape(rows.shape)
+            rows += np.bincount(places, signs * np.concatenate(weights), rows.size).reshape(rows.shape)
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         rows[norms[:, 0] == 0, 0] = 1.0  # no words, or words that cancel out
         return (rows / np.where(norms, norms, 1.0)).astype(np.float32)

@@ -6,15 +6,17 @@ import re
 
 __all__ = ["CHINESE_NUMERAL", "ENGLISH_NUMERAL", "number"]
 
-CHINESE_NUMERAL = r"(?:\d+|[〇零一二两三四五六七八九十百千万亿]+)"
+CHINESE_NUMERAL = r"(?:\d{1,12}|[〇零一二两三四五六七八九十百千万亿]{1,12})"
 """Regular expression of a whole number in Chinese text."""
 
 _UNITS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen"
 _ENGLISH = {word: value for value, word in enumerate(f"{_UNITS} nineteen".split(), 1)}
-_ENGLISH |= {word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_ENGLISH |= {
+    word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
 _ENGLISH |= {"a": 1, "an": 1, "couple": 2}
 
-ENGLISH_NUMERAL = rf"(?:\d+|a couple of|a couple|{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})"
+ENGLISH_NUMERAL = rf"(?:\d{{1,12}}|a couple of|a couple|{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})"
 """Regular expression of a small whole number in English text."""
 
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}

@@ -24,31 +24,28 @@ _WORD_BEFORE = re.compile(r"[\w.]+\Z")
 
 # Shortened words that stand before what they belong to, so that their full stop ends no sentence.
 _TITLES = frozenset(
-    "mr mrs ms mx dr prof st vs e.g i.e cf fig no vol approx dept est gen gov hon rev sgt capt lt col mt".split()
+    "mr mrs ms mx dr prof st vs e.g i.e cf fig vol approx dept gen gov hon rev sgt capt lt col mt".split()
 )
 # Shortened words that may end a sentence: they do where a small letter does not go on.
 _ENDINGS = frozenset(
     "etc inc ltd co corp jr sr a.m p.m u.s u.k ph.d jan feb mar apr jun jul aug sept sep oct nov dec".split()
 )
+_LIST_NUMBER = re.compile(r"\n[ \t]*\d{1,3}\Z")
 _LOOKBACK = 16
 
 
 def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Return whether the full stop at text[start:end] ends a sentence."""
-    rest = text[end:].lstrip() if end + 1 >= len(text) else text[end : end + 2].lstrip()
-    goes_on = rest[:1].islower()
+    goes_on = text[end : end + 2].lstrip()[:1].islower()
     if text.startswith("..", start):
         return not goes_on
-    found = _WORD_BEFORE.search(text[max(0, start - _LOOKBACK) : start])
-    if not found:
-        return True
-    word = found.group()
+    before = ("\n" if start <= _LOOKBACK else "") + text[max(0, start - _LOOKBACK) : start]
+    found = _WORD_BEFORE.search(before)
+    word = found.group() if found else ""
     if word.lower() in _TITLES or (word.lower() in _ENDINGS and goes_on):
         return False
-    if len(word) == 1 and word.isalpha() and word.isupper() and word != "I":
-        return not rest  # an initial
-    line = text.rfind("\n", 0, start) + 1
-    return not (word.isdigit() and not text[line : start - len(word)].strip() and rest)  # "1. First item"
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
+    return end >= len(text) or not (is_initial or _LIST_NUMBER.search(before))
 
 
 def sentences(text: str) -> list[Span]:

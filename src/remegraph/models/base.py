@@ -39,6 +39,12 @@ def _aware(value: datetime) -> datetime:
     return value if whole_minutes else value.astimezone(UTC)  # ISO 8601 has no offsets with seconds
 
 
+def _write(value: object) -> str:
+    if not isinstance(value, datetime):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return value.isoformat()
+
+
 Text = Annotated[str, PlainValidator(_text, json_schema_input_type=str)]
 """Any Python string, to the letter: NUL and lone surrogates too, which pydantic's own `str` refuses."""
 
@@ -59,7 +65,7 @@ class Record(BaseModel):
 
     def to_json(self) -> str:
         """Return this record as ASCII-only JSON text (lone surrogates are escaped)."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return json.dumps(self.model_dump(), default=_write, sort_keys=True)  # mode="json" refuses surrogates as keys
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -30,7 +30,7 @@ def tails(connection: Connection, partition_id: int, partition: Partition, overl
         Tail(
             thread=row.thread,
             after_seq=row.block_seq,
-            overlap=_overlap(connection, partition_id, partition, row.thread, row.block_seq, overlap),
+            overlap=_overlap(connection, partition_id, partition, row.thread, block_seq=row.block_seq, overlap=overlap),
             messages=_thread(connection, partition_id, partition, row.thread, messages.c.seq > row.block_seq),
         )
         for row in unfinished
@@ -46,7 +46,7 @@ def _thread(
 
 
 def _overlap(
-    connection: Connection, partition_id: int, partition: Partition, thread: str, block_seq: int, overlap: int
+    connection: Connection, partition_id: int, partition: Partition, thread: str, *, block_seq: int, overlap: int
 ) -> tuple[StoredMessage, ...]:
     if not overlap or not block_seq:
         return ()

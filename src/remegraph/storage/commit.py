@@ -26,11 +26,10 @@ from remegraph.ports import NewId
 from remegraph.storage import evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
+from remegraph.storage.journal import add_event, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
     blocks,
-    dirty,
-    events,
     links,
     memories,
     messages,
@@ -43,7 +42,7 @@ from remegraph.storage.tables import (
     work,
 )
 
-__all__ = ["add_event", "commit", "mark_dirty"]
+__all__ = ["commit"]
 
 _TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
@@ -64,51 +63,6 @@ def commit(database: Database, interning: Interning, new_id: NewId, changes: Cha
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
         return _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
-
-
-def add_event(
-    connection: Connection,
-    *,
-    partition_id: int,
-    time: int,
-    actor: str,
-    action: str,
-    record_id: str,
-    operation_id: str,
-    version: int = 0,
-    digest: str = "",
-) -> None:
-    """Write a row of the journal."""
-    connection.execute(
-        insert(events).values(
-            partition_id=partition_id,
-            time=time,
-            actor=actor,
-            action=action,
-            record_id=record_id,
-            version=version,
-            operation_id=operation_id,
-            digest=digest,
-        )
-    )
-
-
-def mark_dirty(connection: Connection, partition_id: int, kind: str, record_id: str, mark: str) -> None:
-    """Tell the indexer that a record changed.
-
-    Args:
-        connection: A write transaction.
-        partition_id: Where it lives.
-        kind: memory or block.
-        record_id: Which.
-        mark: A new id.
-    """
-    statement = upsert(connection, dirty).values(partition_id=partition_id, kind=kind, record_id=record_id, mark=mark)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,10 +311,11 @@ class _Commit:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
         for link in self.changes.links:
-            statement = upsert(self.connection, links).values(
+            statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )
-            if self.connection.execute(statement.on_conflict_do_nothing()).rowcount:
+            new = statement.on_conflict_do_nothing().returning(links.c.source_id)
+            if self.connection.execute(new).first():
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
 
     def _summarise(self) -> None:
@@ -369,7 +324,7 @@ class _Commit:
             self._require_block(partition_id, summary.block_id)
             body = summary.to_json()
             values = {"start_time": micros(summary.start_time), "end_time": micros(summary.end_time), "body": body}
-            statement = upsert(self.connection, summaries).values(
+            statement = upsert(self.connection.dialect.name, summaries).values(
                 partition_id=partition_id, block_id=summary.block_id, **values
             )
             self.connection.execute(
@@ -393,7 +348,7 @@ class _Commit:
                 "time": micros(call.time),
                 "body": call.to_json(),
             }
-            statement = upsert(self.connection, tool_calls).values(
+            statement = upsert(self.connection.dialect.name, tool_calls).values(
                 partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
             )
             key = ["partition_id", "message_id", "call"]
@@ -404,7 +359,7 @@ class _Commit:
             partition_id = self.numbers[one.partition]
             self._require_block(partition_id, one.block_id)
             values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
-            statement = upsert(self.connection, work).values(
+            statement = upsert(self.connection.dialect.name, work).values(
                 partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
             )
             key = ["partition_id", "block_id", "topic", "recipe"]

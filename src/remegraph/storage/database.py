@@ -54,9 +54,14 @@ _CURES = (
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
 
-def upsert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """Return an INSERT of the connection's dialect that can say ON CONFLICT."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+def upsert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT that can say ON CONFLICT.
+
+    Args:
+        dialect: `connection.dialect.name`.
+        table: Where to.
+    """
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 class Database:

@@ -11,8 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from sqlalchemy import Connection, TextClause, delete, func, insert, select, text
+from sqlalchemy import Connection, Insert, TextClause, delete, func, insert, select, text
 
 from remegraph.models import HitKind
 from remegraph.ports import TextMatch
@@ -20,26 +21,32 @@ from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import texts, totals
 
-__all__ = ["TextEntry", "TextShelf", "match", "put", "remove"]
+__all__ = ["MOST_TERMS", "TextEntry", "TextShelf", "match", "put", "remove"]
 
 _LONGEST_TOKEN = 24
 _LONGEST_HEX = 12  # in bytes of UTF-8
-_MOST_TERMS = 40_000  # a tsvector holds 1 MiB of terms, ours are 25 letters long at most
+MOST_TERMS = 40_000
+"""Terms of one text: a tsvector holds 1 MiB of them, ours are 25 letters long at most."""
+
 _OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
 
 _PG_INSERT = text(
     "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, terms) VALUES"
     " (:partition_id, :kind, :record_id, :seq, :length, :counts, array_to_tsvector(CAST(:terms AS text[])))"
 )
+_NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
 _FTS_INSERT = text("INSERT INTO texts_fts (rowid, terms) VALUES (:id, :terms)")
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
-_SELECT = "SELECT record_id, seq, length, counts FROM texts"
+# CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
 _FTS_MATCH = text(
-    f"{_SELECT} JOIN texts_fts ON texts_fts.rowid = texts.id"
+    "SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid"
     " WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind"
 )
-_PG_MATCH = text(f"{_SELECT} WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind")
+_PG_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts"
+    " WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) 
     ]
     terms = [_terms(shelf, entry.counts) for entry in entries]
     if connection.dialect.name == "sqlite":
-        newest = connection.execute(select(func.coalesce(func.max(texts.c.id), 0))).scalar_one()
+        newest = connection.execute(_NEWEST).scalar_one()
         numbers = range(newest + 1, newest + 1 + len(rows))
         connection.execute(insert(texts), [{**row, "id": number} for row, number in zip(rows, numbers, strict=True)])
         indexed = zip(numbers, terms, strict=True)
@@ -134,13 +141,16 @@ def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> t
 
 
 def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:
-    statement = upsert(connection, totals).values(**shelf.values, records=records, tokens=tokens)
+    connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, "records": records, "tokens": tokens})
+
+
+@cache
+def _add_to_totals(dialect: str) -> Insert:
+    statement = upsert(dialect, totals)
     added = statement.excluded
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind"],
-            set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
-        )
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
     )
 
 
@@ -150,8 +160,8 @@ def _place(shelf: TextShelf) -> str:
 
 def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
     terms = sorted(set(map(_term, counts)))
-    overflow = [_OVERFLOW] if len(terms) > _MOST_TERMS else []
-    return [_place(shelf), *overflow, *terms[:_MOST_TERMS]]
+    overflow = [_OVERFLOW] if len(terms) > MOST_TERMS else []
+    return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
 
 
 def _term(token: str) -> str:

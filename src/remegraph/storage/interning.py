@@ -49,7 +49,9 @@ class Interning:
         new = sorted(by_key.keys() - numbers.keys())
         for key in new:
             values = by_key[key].model_dump()
-            connection.execute(upsert(connection, partitions).values(key=key, **values).on_conflict_do_nothing())
+            connection.execute(
+                upsert(connection.dialect.name, partitions).values(key=key, **values).on_conflict_do_nothing()
+            )
         numbers |= self._select(connection, new)  # not cached: the transaction may yet be rolled back
         return {partition: numbers[key] for key, partition in by_key.items()}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
-from sqlalchemy import Connection, and_, case, false, or_, select, true, update
+from sqlalchemy import Connection, Insert, and_, case, false, or_, select, true, update
 
 from remegraph.models import Partition
 from remegraph.ports import Clock, Job
@@ -19,6 +20,8 @@ _SECOND = 1_000_000
 _FIRST_DELAY = _SECOND
 _LONGEST_DELAY = 3600 * _SECOND
 
+_NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
+
 
 def enqueue(connection: Connection, kind: str, partition_id: int, now: int) -> None:
     """Ask for a job: wake a closed one, leave a waiting one, and have a running one run again.
@@ -29,30 +32,23 @@ def enqueue(connection: Connection, kind: str, partition_id: int, now: int) -> N
         partition_id: Where.
         now: In microseconds.
     """
+    row = {"partition_id": partition_id, "kind": kind, "due_at": now, **_NEW}
+    connection.execute(_enqueue(connection.dialect.name), row)
+
+
+@cache
+def _enqueue(dialect: str) -> Insert:
     closed = jobs.c.state.in_(("done", "dead"))
-    running = jobs.c.state == "running"
-    statement = upsert(connection, jobs).values(
-        partition_id=partition_id,
-        kind=kind,
-        state="waiting",
-        again=False,
-        attempts=0,
-        due_at=now,
-        owner="",
-        lease_until=0,
-        fence=0,
-        reason="",
-    )
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind"],
-            set_={
-                "state": case((closed, "waiting"), else_=jobs.c.state),
-                "attempts": case((closed, 0), else_=jobs.c.attempts),
-                "due_at": case((closed, now), else_=jobs.c.due_at),
-                "again": or_(jobs.c.again, running),
-            },
-        )
+    statement = upsert(dialect, jobs)
+    given = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={
+            "state": case((closed, given.state), else_=jobs.c.state),
+            "attempts": case((closed, given.attempts), else_=jobs.c.attempts),
+            "due_at": case((closed, given.due_at), else_=jobs.c.due_at),
+            "again": or_(jobs.c.again, jobs.c.state == "running"),
+        },
     )
 
 

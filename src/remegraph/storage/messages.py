@@ -7,9 +7,10 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, insert, select, update
 
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.language.tokens import token_counts
@@ -24,6 +25,13 @@ __all__ = ["MessageFilter", "add", "read", "stored"]
 _ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
 
+# Said once: building a statement costs as much as running it.
+_KNOWN = select(messages.c.message_id, messages.c.digest).where(
+    messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
+_MOVE_PARTITION = update(partitions).where(partitions.c.id == bindparam("here")).values(last_seq=bindparam("to"))
+
 
 def add(connection: Connection, partition_id: int, given: Sequence[Message], recorded_at: datetime) -> int:
     """Record messages under the partition's lock; return how many were new.
@@ -35,8 +43,7 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
     rows = _new(connection, partition_id, given)
     if not rows:
         return 0
-    here = partitions.c.id == partition_id
-    last = connection.execute(select(partitions.c.last_seq).where(here)).scalar_one()
+    last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
     recorded = micros(recorded_at)
     connection.execute(
         insert(messages),
@@ -64,8 +71,11 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
         ],
     )
     ends = {message.thread: seq for seq, (message, _, _) in enumerate(rows, last + 1)}
-    _move_threads(connection, partition_id, ends)
-    connection.execute(update(partitions).where(here).values(last_seq=last + len(rows)))
+    connection.execute(
+        _move_threads(connection.dialect.name),
+        [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
+    )
+    connection.execute(_MOVE_PARTITION, {"here": partition_id, "to": last + len(rows)})
     return len(rows)
 
 
@@ -73,10 +83,7 @@ def _new(connection: Connection, partition_id: int, given: Sequence[Message]) ->
     """Return the messages that are not recorded yet, each once, with body and digest."""
     known: dict[str, str] = {}
     for chunk in chunks([message.message_id for message in given]):
-        query = select(messages.c.message_id, messages.c.digest)
-        found = connection.execute(
-            query.where(messages.c.partition_id == partition_id, messages.c.message_id.in_(chunk))
-        )
+        found = connection.execute(_KNOWN, {"here": partition_id, "ids": chunk})
         known |= {row.message_id: row.digest for row in found}
     new: list[tuple[Message, str, str]] = []
     for message in given:
@@ -102,13 +109,11 @@ def _indexed(message: Message) -> str:
     return " ".join((message.speaker, message.text, *(call.name for call in message.tool_calls)))
 
 
-def _move_threads(connection: Connection, partition_id: int, ends: Mapping[str, int]) -> None:
-    statement = upsert(connection, threads)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "thread"], set_={"last_seq": statement.excluded.last_seq}
-        ),
-        [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
+@cache
+def _move_threads(dialect: str) -> Insert:
+    statement = upsert(dialect, threads)
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "thread"], set_={"last_seq": statement.excluded.last_seq}
     )
 
 
@@ -183,5 +188,9 @@ def read(
 def _rows(connection: Connection, query: Select[Any], ids: Sequence[str] | None) -> Iterable[Row[Any]]:
     if ids is None:
         return connection.execute(query)
-    found = [row for chunk in chunks(ids) for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))]
+    found = [
+        row
+        for chunk in chunks(list(dict.fromkeys(ids)))
+        for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))
+    ]
     return sorted(found, key=lambda row: int(row.seq))

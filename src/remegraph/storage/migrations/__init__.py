@@ -11,7 +11,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 from remegraph.errors import SchemaTooNewError, SetupError
 from remegraph.storage.tables import metadata
 
-__all__ = ["HEAD", "VERSION_TABLE", "config", "is_current", "upgrade"]
+__all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
 HEAD = "0001"
 """The revision that this code reads and writes."""
@@ -19,7 +19,8 @@ HEAD = "0001"
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-_KNOWN = frozenset({HEAD})
+KNOWN = frozenset({HEAD})
+"""All revisions up to it."""
 
 
 def config(connection: Connection) -> Config:
@@ -40,7 +41,7 @@ def is_current(connection: Connection) -> bool:
     found = set(inspect(connection).get_table_names())
     if VERSION_TABLE in found:
         revision = connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).scalar()
-        if revision is not None and revision not in _KNOWN:
+        if revision is not None and revision not in KNOWN:
             raise SchemaTooNewError(f"The ledger has schema {revision}; this remegraph knows up to {HEAD}.")
         return revision == HEAD
     if foreign := found & set(metadata.tables):

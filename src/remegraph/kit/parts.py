@@ -1,0 +1,117 @@
+"""Builds the parts of a kit from its settings, and closes what it opened if a later part fails."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remegraph.engine.asking import Asker
+from remegraph.engine.extractive import ExtractiveThinker
+from remegraph.engine.modelled import ModelThinker
+from remegraph.engine.retriever import RetrievalAgent, Retriever, build_retriever
+from remegraph.engine.search import Searcher
+from remegraph.engine.summarizer import Summarizer, Tools, build_summarizer
+from remegraph.engine.tasks import Thinker
+from remegraph.errors import IndexOwnedError, SetupError
+from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
+from remegraph.settings import Settings
+from remegraph.storage.archive import SqlArchive
+from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.jobs import SqlJobQueue
+from remegraph.storage.owner import IndexOwner
+from remegraph.storage.projection import VectorProjection
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+__all__ = ["Parts", "open_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything behind a kit."""
+
+    archive: SqlArchive
+    projection: VectorProjection
+    jobs: JobQueue
+    thinker: Thinker
+    summarizer: Summarizer
+    retriever: Retriever
+    agents: dict[str, RetrievalAgent]
+    closing: ExitStack
+
+
+def open_parts(
+    settings: Settings,
+    *,
+    model: BaseChatModel | None,
+    embedder: Embedder,
+    clock: Clock,
+    new_id: NewId,
+    require_index: bool,
+    reindex: bool,
+) -> Parts:
+    """Open the ledger, take the index if it is free, and build the graphs.
+
+    Args:
+        settings: What and where.
+        model: The chat model; none: extractive mode.
+        embedder: Makes vectors.
+        clock: Tells the time.
+        new_id: Makes ids.
+        require_index: Refuse where another process owns the embedded index.
+        reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
+
+    Raises:
+        SetupError: Some part cannot be used; nothing stays open.
+    """
+    with ExitStack() as opened:
+        home = settings.home.expanduser()
+        url = settings.ledger_url or _sqlite_url(home)
+        archive = SqlArchive.open(url, clock=clock, new_id=new_id)
+        opened.callback(archive.close)
+        index = _index(settings, home, require_index=require_index)
+        if index is not None:
+            opened.callback(index.close)
+        projection = VectorProjection.open(
+            archive.database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex
+        )
+        searcher = Searcher(archive, projection, embedder)
+        policy = settings.summary
+        plain = ExtractiveThinker()
+        thinker: Thinker = plain
+        if model is not None:
+            asker = Asker(model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
+            thinker = ModelThinker(asker, similar_limit=policy.similar)
+        agents: dict[str, RetrievalAgent] = {}
+        return Parts(
+            archive=archive,
+            projection=projection,
+            jobs=SqlJobQueue(archive.database, clock),
+            thinker=thinker,
+            summarizer=build_summarizer(Tools(archive, searcher, clock, thinker, plain, settings)),
+            retriever=build_retriever(archive, searcher, settings.recall, agents),
+            agents=agents,
+            closing=opened.pop_all(),
+        )
+
+
+def _sqlite_url(home: Path) -> str:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(f"The home {home} cannot be made ({error}).", "Name a folder that you may write to.") from error
+    return f"sqlite:///{home / 'ledger.sqlite'}"
+
+
+def _index(settings: Settings, home: Path, *, require_index: bool) -> VectorIndex | None:
+    if settings.chroma_url is not None:
+        return ChromaIndex.server(settings.chroma_url)
+    owner = IndexOwner.acquire(home / "index")
+    if owner is not None:
+        return ChromaIndex.embedded(owner)
+    if require_index:
+        raise IndexOwnedError(f"Another process owns the vector index in {home}.")
+    return None

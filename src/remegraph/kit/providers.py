@@ -1,0 +1,152 @@
+"""From a setting to a chat model or an embedder; optional packages are imported here, when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from remegraph.errors import DimensionError, MissingExtraError, ModelUnavailableError, SetupError
+from remegraph.language.embedding import HashedEmbedder
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models import BaseChatModel
+
+    from remegraph.ports import Embedder, Vectors
+
+__all__ = ["LangChainEmbedder", "chat_model", "embedder"]
+
+_OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+
+
+class LangChainEmbedder:
+    """Any LangChain `Embeddings` as our embedder.
+
+    Args:
+        embeddings: The embeddings.
+        name: Recorded with every vector; class and model name unless given.
+        dimension: Length of the vectors; found out by one call at first use unless given.
+    """
+
+    semantic = True
+
+    def __init__(self, embeddings: Embeddings, *, name: str = "", dimension: int | None = None) -> None:
+        self._embeddings = embeddings
+        model = getattr(embeddings, "model", "") or getattr(embeddings, "model_name", "")
+        self.name = name or ":".join(part for part in (type(embeddings).__name__, str(model)) if part)
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        if self._dimension is None:
+            self._dimension = self._call(["dimension"]).shape[1]
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector per text, shape (len(texts), dimension).
+
+        Raises:
+            ModelUnavailableError: The provider failed.
+            DimensionError: The vectors have another length than before, or are no numbers.
+        """
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        vectors = self._call(texts)
+        if vectors.shape != (len(texts), self.dimension):
+            raise DimensionError(
+                f"{self.name} gave vectors of shape {vectors.shape}, not {(len(texts), self.dimension)}.",
+                "Give the embedder its real dimension.",
+            )
+        return vectors
+
+    def _call(self, texts: Sequence[str]) -> Vectors:
+        plain = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
+        try:
+            answer = self._embeddings.embed_documents(plain)
+        except Exception as error:  # the boundary to foreign embedder code
+            raise ModelUnavailableError(f"{self.name} did not answer ({type(error).__name__}: {error}).") from error
+        vectors = np.asarray(answer, dtype=np.float32)
+        if vectors.ndim != 2 or not np.isfinite(vectors).all():  # noqa: PLR2004 - a matrix
+            raise DimensionError(f"{self.name} gave no finite vectors.", "Use another embedder.")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: Vectors = vectors / np.where(lengths > 0, lengths, 1)
+        return unit
+
+
+def chat_model(name: str, timeout: float) -> BaseChatModel:
+    """Return the chat model `provider:model`.
+
+    Args:
+        name: Provider and model, as of LangChain.
+        timeout: Seconds that a call may take.
+
+    Raises:
+        MissingExtraError: The provider's package is not installed.
+        SetupError: There is no such provider.
+    """
+    provider, _, model = name.partition(":")
+    if provider == "openai":
+        made: BaseChatModel = _member("langchain_openai", "ChatOpenAI", "openai")(
+            model=model, timeout=timeout, max_retries=0
+        )
+        return made
+    try:
+        made = _member("langchain.chat_models", "init_chat_model", "langchain")(name, timeout=timeout, max_retries=0)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"The package of model provider {provider!r} is not installed.", f"Install it: {error}"
+        ) from error
+    except ValueError as error:
+        raise SetupError(f"There is no chat model {name!r}.", "Write it as provider:model, e.g. openai:gpt-5-mini.") from error
+    return made
+
+
+def embedder(name: str | None) -> Embedder:
+    """Return the embedder `provider:model`; hashed n-grams where none is named.
+
+    Raises:
+        MissingExtraError: The provider's package is not installed.
+        SetupError: There is no such provider.
+    """
+    if name is None:
+        return HashedEmbedder()
+    provider, _, model = name.partition(":")
+    if provider == "openai":
+        made = _member("langchain_openai", "OpenAIEmbeddings", "openai")(model=model)
+        return LangChainEmbedder(made, name=name, dimension=_OPENAI_DIMENSIONS.get(model))
+    if provider == "fastembed":
+        return LangChainEmbedder(_FastEmbed(model), name=name)
+    if provider == "hashed":
+        return HashedEmbedder()
+    try:
+        made = _member("langchain.embeddings", "init_embeddings", "langchain")(name)
+    except (ImportError, ValueError) as error:
+        raise SetupError(f"There is no embedder {name!r}.", f"Write it as provider:model. ({error})") from error
+    return LangChainEmbedder(made, name=name)
+
+
+class _FastEmbed:
+    """The part of LangChain's `Embeddings` that we use, over fastembed; fetches its model on first use."""
+
+    def __init__(self, model: str) -> None:
+        self._model = _member("fastembed", "TextEmbedding", "fastembed")(model)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [vector.tolist() for vector in self._model.embed(texts)]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+def _member(module: str, name: str, extra: str) -> Any:
+    """Return a member of an optional package."""
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"The package {module.partition('.')[0]} is not installed.", f"Run: pip install 'remegraph[{extra}]'."
+        ) from error

@@ -1,0 +1,79 @@
+"""Many writers at once: nothing lost, nothing doubled, no gaps."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from remegraph.errors import ConflictError
+from remegraph.models import Message
+from remegraph.storage.archive import SqlArchive
+from tests.storage.conftest import ANN, BOB, NOON, Ledger, create, following
+
+pytestmark = pytest.mark.requirement("X3")
+
+
+def say_fifty(url: str, name: str) -> int:
+    """Record 50 messages one by one for two users; in a process of its own."""
+    archive = SqlArchive.open(url, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    for number in range(50):
+        message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)
+        archive.add_messages((ANN, BOB)[number % 2], [message], NOON)
+    archive.close()
+    return 50
+
+
+def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
+    """Workers of one service share a ledger: every acknowledged message is there, in one order."""
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        assert sum(pool.starmap(say_fifty, [(ledger.url, f"p{number}") for number in range(4)])) == 200
+    for home in (ANN, BOB):
+        messages = ledger.archive.messages([home])
+        assert [message.seq for message in messages] == list(range(1, 101))
+        for process in range(4):
+            mine = [int(one.message_id.split("-")[1]) for one in messages if one.message_id.startswith(f"p{process}")]
+            assert mine == sorted(mine)
+    (matches,) = ledger.archive.match([ANN], "message", ["hello"])
+    assert (len(matches.matches), matches.total) == (100, 100)
+
+
+def test_threads_that_write_and_read_do_not_disturb_each_other(ledger: Ledger) -> None:
+    """LangGraph runs its branches in threads."""
+
+    def work(number: int) -> bool:
+        home = (ANN, BOB)[number % 2]
+        ledger.say(home, f"message {number}")
+        seqs = [message.seq for message in ledger.archive.messages([home])]
+        return seqs == list(range(1, len(seqs) + 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(40)))
+
+
+def test_of_two_who_change_one_memory_one_is_told(ledger: Ledger) -> None:
+    """Two Sub Agents refine the same memory: the second must read again, not overwrite."""
+    head = ledger.learn()
+    changes = [ledger.set_of(following(head, importance=number / 10)) for number in range(8)]
+
+    def commit(number: int) -> bool:
+        try:
+            ledger.archive.commit(changes[number])
+        except ConflictError as conflict:
+            return conflict.records != (head.memory_id,)
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(commit, range(8))) == 1
+    assert [version.version for version in ledger.archive.versions([ANN], head.memory_id)] == [1, 2]
+
+
+def test_one_operation_committed_by_many_at_once_is_done_once(ledger: Ledger) -> None:
+    """A job that was delivered twice runs twice and changes once."""
+    changes = ledger.set_of(create(ledger.memory()))
+    with ThreadPoolExecutor(6) as pool:
+        receipts = list(pool.map(ledger.archive.commit, [changes] * 6))
+    assert sorted(receipt.replayed for receipt in receipts) == [False, True, True, True, True, True]
+    assert len({receipt.memory_ids for receipt in receipts}) == 1

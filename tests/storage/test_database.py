@@ -1,0 +1,170 @@
+"""Opening: fresh homes, newer schemas, other people's files, and errors that say what to do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import insert, select, text
+
+from remegraph.errors import SchemaTooNewError, SetupError
+from remegraph.models import Message
+from remegraph.storage import migrations
+from remegraph.storage.database import Database
+from remegraph.storage.tables import metadata, partitions
+from tests.storage.conftest import ANN, NOON, Ledger
+
+
+def open_and_close(url: str) -> str:
+    """Open a ledger; in a process of its own."""
+    Database.open(url).close()
+    return "opened"
+
+
+def test_the_migrated_schema_is_the_declared_one(ledger_url: str) -> None:
+    """A ledger made by the revisions and the tables that the code reads must not drift apart."""
+    database = Database.open(ledger_url)
+    with database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
+        differences = [str(one) for one in compare_metadata(context, metadata)]
+        script = ScriptDirectory.from_config(migrations.config(connection))
+    database.close()
+    ours = ("texts_fts", "Column('terms'")  # the full text index of either engine
+    assert [one for one in differences if not any(name in one for name in ours)] == []
+    assert script.get_current_head() == migrations.HEAD
+    assert {revision.revision for revision in script.walk_revisions()} == migrations.KNOWN
+
+
+def test_processes_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:
+    """Three workers start after a deployment: all must come up, none with half a schema."""
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        assert pool.map(open_and_close, [ledger_url] * 3, chunksize=1) == ["opened"] * 3
+
+
+def test_threads_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:
+    """The same within one process."""
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(open_and_close, [ledger_url] * 4)) == ["opened"] * 4
+
+
+def test_a_newer_schema_is_refused(ledger_url: str) -> None:
+    """An old program must not write into a ledger that it does not understand."""
+    database = Database.open(ledger_url)
+    with database.write() as connection:
+        connection.execute(text("UPDATE remegraph_schema SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(SchemaTooNewError, match="Upgrade remegraph"):
+        Database.open(ledger_url)
+
+
+def test_a_database_of_another_program_is_refused(ledger_url: str) -> None:
+    """A mistyped URL must not mix our tables with those of a shop."""
+    database = Database(Database.open(ledger_url).engine)
+    with database.write() as connection:
+        connection.execute(text("DROP TABLE remegraph_schema"))
+    database.close()
+    with pytest.raises(SetupError, match="Give the ledger its own database"):
+        Database.open(ledger_url)
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    """A mistyped path must not cost the user her notes."""
+    path = tmp_path / "notes.txt"
+    path.write_text("My notes. " * 200, encoding="utf-8")
+    with pytest.raises(SetupError, match="move that file away") as caught:
+        Database.open(f"sqlite:///{path}")
+    assert caught.value.__cause__ is not None
+    assert path.read_text(encoding="utf-8") == "My notes. " * 200
+
+
+@pytest.mark.parametrize(
+    ("url", "cure"),
+    [
+        ("sqlite:////no/such/folder/ledger.db", "folder exists"),
+        ("postgresql://ann:secret@127.0.0.1:1/none", "server runs"),
+        ("mysql://localhost/x", "Use sqlite"),
+        ("nonsense", "Use sqlite"),
+    ],
+)
+def test_what_cannot_be_opened_says_the_cure(url: str, cure: str) -> None:
+    """The first minute with a package decides; a password never stands in a message."""
+    with pytest.raises(SetupError, match=cure) as caught:
+        Database.open(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:
+    """What was acknowledged stays readable, and the error says to free some space."""
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger.say(ANN, "kept")
+    with ledger.archive.database.read() as connection:
+        pages = connection.execute(text("PRAGMA page_count")).scalar_one()
+    ledger.archive.close()
+    ledger.archive = ledger.another()
+    with ledger.archive.database.write() as connection:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    big = Message(message_id="big", role="user", content="x" * 1_000_000, time=NOON)
+    with pytest.raises(SetupError, match="Free some space"):
+        ledger.archive.add_messages(ANN, [big], NOON)
+    assert [message.text for message in ledger.archive.messages([ANN])] == ["kept"]
+    ledger.archive.close()
+
+
+def test_a_failed_write_leaves_nothing(ledger_url: str) -> None:
+    """All or nothing, whatever goes wrong inside."""
+    database = Database.open(ledger_url)
+
+    def fail() -> None:
+        with database.write() as connection:
+            connection.execute(insert(partitions).values(tenant="t", key="k"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with database.read() as connection:
+        assert connection.execute(select(partitions)).all() == []
+    database.close()
+
+
+def test_a_read_is_one_snapshot(ledger_url: str) -> None:
+    """Two queries of one read must agree, whatever others commit between them."""
+    database = Database.open(ledger_url)
+    with database.read() as connection:
+        before = connection.execute(select(partitions)).all()
+
+        def write() -> None:
+            with database.write() as other:
+                other.execute(insert(partitions).values(tenant="t", key="k"))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        assert connection.execute(select(partitions)).all() == before
+    with database.read() as connection:
+        assert len(connection.execute(select(partitions)).all()) == 1
+    database.close()
+
+
+def test_sqlite_is_set_up_to_keep_what_it_acknowledged(tmp_path: Path) -> None:
+    """Durability, references and overwriting of deleted text are settings that SQLite leaves off."""
+    database = Database.open(f"sqlite:///{tmp_path / 'ledger.db'}")
+    with database.read() as connection:
+        names = ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
+        assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names] == ["wal", 2, 1, 1]
+    database.close()
+
+
+def test_a_ledger_in_memory_serves_many_threads() -> None:
+    """Fakes and tests use it as they use the real one."""
+    ledger = Ledger("sqlite://")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: ledger.say(ANN, f"message {number}"), range(40)))
+        assert all(len(found) == 40 for found in pool.map(lambda _: ledger.archive.messages([ANN]), range(8)))
+    assert [message.seq for message in ledger.archive.messages([ANN])] == list(range(1, 41))
+    ledger.archive.close()

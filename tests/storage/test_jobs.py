@@ -1,0 +1,106 @@
+"""The durable queue: one job per kind and partition, a lease, and a fence."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from remegraph.ports import Job
+from remegraph.storage.jobs import SqlJobQueue
+from tests.storage.conftest import ANN, BOB, Ledger
+
+pytestmark = pytest.mark.requirement("X3")
+
+
+@pytest.fixture
+def queue(ledger: Ledger) -> SqlJobQueue:
+    """The ledger's queue."""
+    return ledger.archive.queue
+
+
+def claimed(queue: SqlJobQueue, owner: str = "worker", lease: float = 60) -> Job:
+    job = queue.claim("summarize", owner, lease)
+    assert job is not None
+    return job
+
+
+def test_recording_messages_leaves_one_job(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """The work is queued in the transaction that causes it, once, however much is said."""
+    ledger.say(ANN, "one")
+    messages = ledger.say(ANN, "two")
+    job = claimed(queue)
+    assert (job.kind, job.partition, job.attempts) == ("summarize", ANN, 1)
+    assert queue.claim("summarize", "other", 60) is None
+    assert queue.claim("other kind", "other", 60) is None
+    assert queue.finish(job, "done")
+    ledger.archive.add_messages(ANN, messages, ledger.now)  # nothing new: no work
+    assert queue.claim("summarize", "worker", 60) is None
+
+
+def test_what_comes_in_while_a_job_runs_leads_to_another_run(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A message said during the summary must not wait for the next one."""
+    ledger.say(ANN, "one")
+    job = claimed(queue)
+    ledger.say(ANN, "two")
+    assert queue.claim("summarize", "other", 60) is None
+    assert queue.finish(job, "done")
+    again = claimed(queue)
+    assert (again.partition, again.attempts) == (ANN, 1)
+    assert queue.finish(again, "done")
+    assert queue.claim("summarize", "worker", 60) is None
+
+
+def test_a_lease_that_runs_out_gives_the_job_to_another(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A worker that died holds nothing up; one that only slept finds its fence too old."""
+    queue.enqueue("summarize", ANN)
+    lost = claimed(queue, "sleeper", 10)
+    ledger.wait(9)
+    assert queue.claim("summarize", "other", 10) is None
+    ledger.wait(1)
+    job = claimed(queue, "other", 10)
+    assert (job.job_id, job.attempts) == (lost.job_id, 2)
+    assert job.fence > lost.fence
+    assert not queue.finish(lost, "done")
+    assert queue.finish(job, "done")
+    assert not queue.finish(job, "done")
+
+
+def test_a_retry_waits_twice_as_long_each_time(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A model that is down is not hammered."""
+    queue.enqueue("summarize", ANN)
+    for delay in (1, 2, 4):
+        assert queue.finish(claimed(queue), "retry", "model is down")
+        ledger.wait(delay - 0.5)
+        assert queue.claim("summarize", "worker", 60) is None
+        ledger.wait(0.5)
+    assert claimed(queue).attempts == 4
+
+
+def test_a_dead_job_lives_again_when_there_is_new_work(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """Given up means until something changes, not for ever."""
+    queue.enqueue("summarize", ANN)
+    assert queue.finish(claimed(queue), "dead", "gave up")
+    ledger.wait(10_000)
+    assert queue.claim("summarize", "worker", 60) is None
+    ledger.say(ANN, "hello")
+    assert claimed(queue).attempts == 1
+
+
+def test_the_oldest_job_comes_first(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """Nobody starves."""
+    ledger.say(BOB, "hello")
+    ledger.wait(1)
+    ledger.say(ANN, "hello")
+    assert [claimed(queue).partition, claimed(queue).partition] == [BOB, ANN]
+
+
+def test_workers_at_once_take_different_jobs(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """Eight workers, five jobs: each is taken once."""
+    homes = [ANN.evolve(user=f"user{number}") for number in range(5)]
+    for home in homes:
+        queue.enqueue("summarize", home)
+    with ThreadPoolExecutor(8) as pool:
+        jobs = list(pool.map(lambda number: queue.claim("summarize", f"w{number}", 60), range(8)))
+    assert sorted(job.partition.user or "" for job in jobs if job) == [home.user for home in homes]
+    assert ledger.archive.counts()["jobs"] == 5
