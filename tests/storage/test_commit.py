@@ -145,16 +145,17 @@ def test_a_set_that_changes_one_memory_twice_is_refused(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("old", ["proposed", "active", "archived", "quarantined", "superseded", "deleted"])
-@pytest.mark.parametrize("new", ["active", "low_priority", "archived", "deleted", "purged"])
-def test_a_status_moves_as_the_machine_says(ledger: Ledger, old: Status, new: Status) -> None:
+def test_a_status_moves_as_the_machine_says(ledger: Ledger, old: Status) -> None:
     """One machine, one table: storage lets nothing else through."""
-    head = ledger.learn(status=old)
-    change = ledger.set_of(following(head, status=new))
-    if new == old or new in MOVES[old]:
-        ledger.archive.commit(change)
-        assert ledger.head(head).status == new
-    else:
-        refused(ledger, change, InputError, "cannot go")
+    news: tuple[Status, ...] = ("active", "low_priority", "archived", "deleted", "purged")
+    for new in news:
+        head = ledger.learn(f"Ann may become {new}.", status=old)
+        change = ledger.set_of(following(head, status=new))
+        if new == old or new in MOVES[old]:
+            ledger.archive.commit(change)
+            assert ledger.head(head).status == new
+        else:
+            refused(ledger, change, InputError, "cannot go")
 
 
 def test_a_tombstone_stays_one(ledger: Ledger) -> None:

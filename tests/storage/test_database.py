@@ -119,9 +119,14 @@ def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_nothing(ledger_url: str) -> None:
     """All or nothing, whatever goes wrong inside."""
     database = Database.open(ledger_url)
-    with pytest.raises(ZeroDivisionError), database.write() as connection:
-        connection.execute(insert(partitions).values(tenant="t", key="k"))
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with database.write() as connection:
+            connection.execute(insert(partitions).values(tenant="t", key="k"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     with database.read() as connection:
         assert connection.execute(select(partitions)).all() == []
     database.close()

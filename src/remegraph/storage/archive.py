@@ -36,9 +36,10 @@ from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
-from remegraph.storage.commit import add_event, commit
+from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
+from remegraph.storage.journal import add_event
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.rows import digest, micros
 from remegraph.storage.tables import metadata

@@ -26,11 +26,10 @@ from remegraph.ports import NewId
 from remegraph.storage import evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
+from remegraph.storage.journal import add_event, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
     blocks,
-    dirty,
-    events,
     links,
     memories,
     messages,
@@ -43,7 +42,7 @@ from remegraph.storage.tables import (
     work,
 )
 
-__all__ = ["add_event", "commit", "mark_dirty"]
+__all__ = ["commit"]
 
 _TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
@@ -64,53 +63,6 @@ def commit(database: Database, interning: Interning, new_id: NewId, changes: Cha
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
         return _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
-
-
-def add_event(
-    connection: Connection,
-    *,
-    partition_id: int,
-    time: int,
-    actor: str,
-    action: str,
-    record_id: str,
-    operation_id: str,
-    version: int = 0,
-    digest: str = "",
-) -> None:
-    """Write a row of the journal."""
-    connection.execute(
-        insert(events).values(
-            partition_id=partition_id,
-            time=time,
-            actor=actor,
-            action=action,
-            record_id=record_id,
-            version=version,
-            operation_id=operation_id,
-            digest=digest,
-        )
-    )
-
-
-def mark_dirty(connection: Connection, partition_id: int, kind: str, record_id: str, mark: str) -> None:
-    """Tell the indexer that a record changed.
-
-    Args:
-        connection: A write transaction.
-        partition_id: Where it lives.
-        kind: memory or block.
-        record_id: Which.
-        mark: A new id.
-    """
-    statement = upsert(connection.dialect.name, dirty).values(
-        partition_id=partition_id, kind=kind, record_id=record_id, mark=mark
-    )
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True)
