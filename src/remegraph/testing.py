@@ -249,19 +249,18 @@ class InMemoryVectorIndex:
         for name in ids:
             self._collections.get(collection, {}).pop(name, None)
 
-    def query(self, collection: str, shelves: Sequence[str], vector: Vectors, k: int) -> list[tuple[str, float]]:
-        """Return ids and cosine similarities of the k nearest on these shelves, best first.
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Return ids and cosine similarities of the k nearest on these shelves (or all), best first.
 
         Raises:
             VectorIndexError: There is no such collection.
         """
         if collection not in self._collections:
             raise VectorIndexError(f"There is no collection {collection}.")
-        asked = frozenset(shelves)
         near = [
             (name, _cosine(vector, other))
             for name, (shelf, other) in self._collections[collection].items()
-            if shelf in asked
+            if shelves is None or shelf in shelves
         ]
         return sorted(near, key=lambda hit: (-hit[1], hit[0]))[:k]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,5 +49,5 @@ def test_spans_index_the_original_and_lose_nothing(text: str) -> None:
     spans = sentences(text)
 
     assert all(text[span.start : span.end] == span.text for span in spans)
-    assert all(one.end <= other.start for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(spans))
     assert "".join("".join(span.text.split()) for span in spans) == "".join(text.split())

@@ -202,7 +202,7 @@ def moment(text: str) -> datetime:
 
 @pytest.mark.parametrize("line", lines(ENGLISH) + lines(CHINESE))
 def test_a_time_is_what_was_meant_when_it_was_said(line: str) -> None:
-    """ "Yesterday" in a message of May is a day of May, whenever it is read again."""
+    """A message of May that says "yesterday" means a day of May, whenever it is read again."""
     text, spoken, begins, ends, kind = (part.strip() for part in line.split("|"))
 
     (found,) = resolve(text, SAID)

@@ -162,7 +162,7 @@ class FailingIndex(InMemoryVectorIndex):
         super().drop(collection)
         self._fail()
 
-    def query(self, collection: str, shelves: Sequence[str], vector: Vectors, k: int) -> list[tuple[str, float]]:
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
         self._fail()
         return super().query(collection, shelves, vector, k)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from remegraph.errors import SetupError, VectorIndexError
+from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.owner import IndexOwner
@@ -94,6 +95,7 @@ def test_a_query_sees_only_the_shelves_it_names(index: VectorIndex) -> None:
     assert {name for name, _ in index.query("col", ["x", "z"], A, 10)} == {"a", "c"}
     assert index.query("col", ["w"], A, 10) == []
     assert index.query("col", [], A, 10) == []
+    assert {name for name, _ in index.query("col", None, A, 10)} == {"a", "b", "c"}
 
 
 def test_writing_an_id_again_replaces_it(index: VectorIndex) -> None:
@@ -140,6 +142,16 @@ def test_more_records_than_chroma_takes_at_once_are_written_and_listed(index: Ve
     assert index.ids("col") == set(ids)
     index.delete("col", ids)
     assert index.ids("col") == set()
+
+
+def test_next_to_no_record_is_lost_among_almost_equal_ones(index: VectorIndex) -> None:
+    """People say the same thing again and again; with Chroma's own settings no search reaches ten of these."""
+    vectors = HashedEmbedder(64).embed([f"fact number {number % 400}" for number in range(1_500)])
+    ids = [f"r{number}" for number in range(len(vectors))]
+    for start in range(0, len(ids), 256):
+        part = slice(start, start + 256)
+        index.upsert("col", ids[part], ["x"] * len(ids[part]), vectors[part])
+    assert len(index.query("col", None, vectors[0], 2_000)) >= len(ids) - 2
 
 
 def test_ids_may_hold_any_text(index: VectorIndex) -> None:

@@ -31,7 +31,9 @@ class Person:
     """What the demo asks for them."""
 
 
-ANN = Person(Scope(user="Ann", agent="remy"), "ann.jsonl", "Where does Ann live now? Does she like coffee or green tea?")
+ANN = Person(
+    Scope(user="Ann", agent="remy"), "ann.jsonl", "Where does Ann live now? Does she like coffee or green tea?"
+)
 XIAOLIN = Person(Scope(user="小林", agent="remy"), "xiaolin.jsonl", "小林喜欢喝什么，打算什么时候去成都？")
 PEOPLE = (ANN, XIAOLIN)
 

@@ -131,7 +131,9 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
         shared = len(words[one] & words[other]) / (1 + min(len(words[one]), len(words[other])))
         likeness[one, other] = likeness[other, one] = shared
     rank = pagerank(likeness)
-    telling = sorted(range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at))
+    telling = sorted(
+        range(len(said)), key=lambda at: (said[at][1].endswith(("?", "？")), -rank[at] * len(words[at]) ** 0.5, at)
+    )
     chosen = sorted(telling[:_SUMMARY_SENTENCES])
     return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
 
@@ -145,7 +147,11 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         missed = [omission.statement.strip() for omission in uncovered([message.evolve(role="user")], ())]
         for span in sentences(message.text):
             words = span.text.strip()
-            part = words if read_claims(words, speaker, language_of(words)) else next(filter(words.__contains__, missed), "")
+            part = (
+                words
+                if read_claims(words, speaker, language_of(words))
+                else next(filter(words.__contains__, missed), "")
+            )
             if part:
                 yield _Statement(message, speaker, part, message.task)
 
@@ -186,7 +192,7 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
             writer.corroborate(same, [evidence])
         return
     replaced = [old for old in task.similar if old.memory_id not in touched and _against(claims, old.claims)]
-    new = writer.create(
+    new = writer.new_memory(
         content,
         [evidence],
         when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else "",
@@ -251,7 +257,7 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     content = f"{tool}: {len(failed)}/{len(known)} calls failed."
     slot_name = f"{task.shelf.topic.target}:reliability"
     old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
-    new = writer.create(
+    new = writer.new_memory(
         content,
         evidence,
         when_to_use=tool,

@@ -163,11 +163,11 @@ class _Reader:
             case "CORROBORATE":
                 writer.corroborate(old, evidence)
             case "REFINE":
-                writer.refine(old, _text(operation), evidence, when_to_use=operation.when_to_use)
+                writer.update_memory(old, _text(operation), evidence, when_to_use=operation.when_to_use)
             case "SUPERSEDE":
                 writer.supersede(old, self._create(operation, evidence, writer, written, old))
             case "DELETE":
-                writer.delete(old, evidence)
+                writer.delete_memory(old, evidence)
 
     def _create(
         self,
@@ -184,7 +184,7 @@ class _Reader:
         written.add(digest)
         target = self._task.shelf.topic
         slot = operation.slot.strip().casefold()
-        return writer.create(
+        return writer.new_memory(
             content,
             evidence,
             when_to_use=operation.when_to_use,

@@ -44,7 +44,7 @@ class Writer:
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
 
-    def create(
+    def new_memory(
         self,
         content: str,
         evidence: Sequence[Evidence],
@@ -117,7 +117,7 @@ class Writer:
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
 
-    def refine(self, old: Memory, content: str, evidence: Sequence[Evidence], *, when_to_use: str = "") -> None:
+    def update_memory(self, old: Memory, content: str, evidence: Sequence[Evidence], *, when_to_use: str = "") -> None:
         """Give a memory a fuller text; its trust falls to that of the new words."""
         self._revise(
             old,
@@ -134,7 +134,7 @@ class Writer:
         self._move(old, "superseded", "supersede", valid_to=old.valid_to or new.valid_from or new.said_at)
         self.links.append(Link(source_id=new.memory_id, type="supersedes", target_id=old.memory_id))
 
-    def delete(self, old: Memory, evidence: Sequence[Evidence]) -> None:
+    def delete_memory(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from remegraph.language.times import describe
+from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Shelf
 from remegraph.rules.review import Objection
 
@@ -16,7 +16,7 @@ _TOOL_TEXT_LIMIT = 2000
 
 
 def block_lines(messages: Sequence[Message]) -> str:
-    """Return a block as numbered lines, the day and zone on top; tool output is cut to a limit."""
+    """Return a block as numbered lines, the day and zone on top and relative dates resolved; tool output is cut."""
     lines = [f"({describe(messages[0].time)})"]
     day = messages[0].time.date()
     for number, message in enumerate(messages, start=1):
@@ -27,7 +27,8 @@ def block_lines(messages: Sequence[Message]) -> str:
         who = message.role if message.name in {"", message.role} else f"{message.name} ({message.role})"
         calls = "".join(f" -> {call.name}({_quoted(call.args)})" for call in message.tool_calls)
         failed = " failed" if message.ok is False else ""
-        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}")
+        times = datetime_tool(text, message.time) if message.role != "tool" else ""
+        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{times and f' ({times})'}")
     return "\n".join(lines)
 
 

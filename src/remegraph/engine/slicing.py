@@ -37,7 +37,7 @@ def cut(tail: Tail, policy: SlicingPolicy, *, close: bool = False) -> tuple[Cut,
     cuts: list[Cut] = []
     after = tail.after_seq
     block = _OpenBlock(_shared(tail.overlap, policy))
-    for unit, whole in _units(tail.messages, close):
+    for unit, whole in _units(tail.messages, close=close):
         if block.new and ends_before(block, unit, policy):
             cuts.append(block.cut(tail.thread, after))
             after = cuts[-1].last_seq
@@ -82,7 +82,7 @@ def _after_gap(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> boo
     return unit[0].time - block.latest >= policy.gap
 
 
-def _after_task(block: _OpenBlock, unit: _Messages, policy: SlicingPolicy) -> bool:
+def _after_task(block: _OpenBlock, unit: _Messages, _: SlicingPolicy) -> bool:
     return unit[0].role != "tool" and block.task is not None and unit[0].task != block.task
 
 
@@ -109,14 +109,14 @@ def _tokens(message: StoredMessage) -> int:
     return estimate_tokens(message.text) + sum(map(estimate_tokens, calls))
 
 
-def _units(messages: _Messages, close: bool) -> Iterator[tuple[_Messages, bool]]:
+def _units(messages: _Messages, *, close: bool) -> Iterator[tuple[_Messages, bool]]:
     """Yield what must stay together, in order: single messages, and calls up to their results.
 
     Unless `close`, a call whose result is missing is the last; of it only the first message is certain: it may end the
     block before it, but is not whole.
     """
     start = reach = 0
-    for at, last in enumerate(_last_needed(messages, close)):
+    for at, last in enumerate(_last_needed(messages, close=close)):
         reach = max(reach, last)
         if reach == at:
             yield messages[start : at + 1], True
@@ -125,7 +125,7 @@ def _units(messages: _Messages, close: bool) -> Iterator[tuple[_Messages, bool]]
         yield messages[start : start + 1], False
 
 
-def _last_needed(messages: _Messages, close: bool) -> list[int]:
+def _last_needed(messages: _Messages, *, close: bool) -> list[int]:
     """Return for each message the index of the last one that it must not be cut from; past the end if yet to come.
 
     A result answers the newest call of its id that waits for one: hosts use ids again.

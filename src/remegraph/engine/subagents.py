@@ -18,7 +18,7 @@ from remegraph.engine.tasks import Proposal, ProposeTask, Thinker
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Memory
 
-__all__ = ["ProposalKey", "SubAgentInput", "SubAgentOutput", "build_subagent"]
+__all__ = ["ProposalKey", "SubAgentInput", "SubAgentOutput", "create_sub_agent"]
 
 ProposalKey = tuple[str, int]
 """Topic key and attempt: a rejected proposal never stands for its successor."""
@@ -44,7 +44,7 @@ class _State(SubAgentInput, SubAgentOutput):
 SubAgent = CompiledStateGraph[_State, None, SubAgentInput, SubAgentOutput]
 
 
-def build_subagent(searcher: Searcher, thinker: Thinker) -> SubAgent:
+def create_sub_agent(searcher: Searcher, thinker: Thinker) -> SubAgent:
     """Return the Sub Agent's graph.
 
     Args:

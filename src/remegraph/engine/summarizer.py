@@ -1,10 +1,10 @@
 """The Meta Agent's write path, as a graph (design document, "Summarizer"):
 
-    START -> slice -> digest -> (Send) sub_agent, one per topic, in parallel -> review -> commit -> END
-    slice  -> END        where no block is pending
-    digest -> commit     where the block teaches nothing
-    review -> sub_agent  the rejected topics only, with the reasons, at most N times
-    commit -> sub_agent  the topics whose memories changed meanwhile, likewise
+    START -> slice -> compress_message_block -> (Send) sub_agent, one per topic, in parallel -> revise_memory -> commit -> END
+    slice -> END                      where no block is pending
+    compress_message_block -> commit  where the block teaches nothing
+    revise_memory -> sub_agent        the rejected topics only, with the reasons, at most N times
+    commit -> sub_agent               the topics whose memories changed meanwhile, likewise
 
 One run does one block. Durability is the ledger's: no graph of ours has a checkpointer.
 """  # noqa: D415 - the first line introduces the picture
@@ -28,7 +28,7 @@ from remegraph.engine.reviser import inspect
 from remegraph.engine.routing import home, resolve, shelves_for
 from remegraph.engine.search import Searcher
 from remegraph.engine.slicing import cut
-from remegraph.engine.subagents import ProposalKey, build_subagent
+from remegraph.engine.subagents import ProposalKey, create_sub_agent
 from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
@@ -104,15 +104,15 @@ def build_summarizer(tools: Tools) -> Summarizer:
     steps = _Steps(tools)
     graph = StateGraph(_State, input_schema=SummarizerInput, output_schema=BlockOutcome)
     graph.add_node("slice", steps.slice)
-    graph.add_node("digest", node(steps.digest, "digest"))
-    graph.add_node("sub_agent", build_subagent(tools.searcher, tools.thinker))
-    graph.add_node("review", node(steps.review, "review"))
+    graph.add_node("compress_message_block", node(steps.compress_message_block, "compress_message_block"))
+    graph.add_node("sub_agent", create_sub_agent(tools.searcher, tools.thinker))
+    graph.add_node("revise_memory", node(steps.revise_memory, "revise_memory"))
     graph.add_node("commit", steps.commit)
     graph.add_edge(START, "slice")
-    graph.add_conditional_edges("slice", steps.after_slice, {"digest": "digest", END: END})
-    graph.add_conditional_edges("digest", steps.after_digest, ["sub_agent", "commit"])
-    graph.add_edge("sub_agent", "review")
-    graph.add_conditional_edges("review", steps.after_review, ["sub_agent", "commit"])
+    graph.add_conditional_edges("slice", steps.after_slice, ["compress_message_block", END])
+    graph.add_conditional_edges("compress_message_block", steps.handoff_to_summary_agent, ["sub_agent", "commit"])
+    graph.add_edge("sub_agent", "revise_memory")
+    graph.add_conditional_edges("revise_memory", steps.after_revision, ["sub_agent", "commit"])
     graph.add_conditional_edges("commit", steps.after_commit, ["sub_agent", END])
     return graph.compile(checkpointer=False, name="summarizer")
 
@@ -154,11 +154,11 @@ class _Steps:
         )
         return {"block": block, "messages": messages}
 
-    def after_slice(self, state: _State) -> Literal["digest", "__end__"]:
+    def after_slice(self, state: _State) -> Literal["compress_message_block", "__end__"]:
         """Go on where there is a block."""
-        return "__end__" if state.get("block") is None else "digest"
+        return "__end__" if state.get("block") is None else "compress_message_block"
 
-    def digest(self, state: _State) -> Body:
+    def compress_message_block(self, state: _State) -> Body:
         """Summarise the block and route it; a block to redo keeps its digest and goes to the topics named."""
         scope, messages, block = state["scope"], state["messages"], _block(state)
         where = home(scope, self._boundary)
@@ -190,12 +190,12 @@ class _Steps:
             "digest_failure": failure,
         }
 
-    def after_digest(self, state: _State) -> list[Send] | Literal["commit"]:
+    def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the block to each of its topics; to the commit where there is none."""
         sends = [self._send(state, shelf, 1, ()) for shelf in state["topics"]]
         return sends or "commit"
 
-    def review(self, state: _State) -> Body:
+    def revise_memory(self, state: _State) -> Body:
         """Check completeness, duplicates and conflicts; say which topics go back."""
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
@@ -216,7 +216,7 @@ class _Steps:
             "objections": tuple(f"{item.topic}: {item.kind}: {item.reason}" for item in objections),
         }
 
-    def after_review(self, state: _State) -> list[Send] | Literal["commit"]:
+    def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the rejected topics back with the reasons; commit where there is none."""
         return self._resend(state) or "commit"
 
@@ -321,4 +321,3 @@ def _block(state: _State) -> Block:
 def _newest(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
     """Return the last attempt of each topic, by topic key."""
     return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
-

@@ -18,7 +18,7 @@ LATEST_SECONDS = 1e11
 _CHINESE = re.compile(
     r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"
     r"(?:\s*(?:周|星期|礼拜)[一二三四五六日天])?"
-    r"(?:\s*(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：](?P<second>\d{2}))?)?"  # noqa: RUF001 - as people type it
+    r"(?:\s*(?P<hour>\d{1,2})[:：](?P<minute>\d{2})(?:[:：](?P<second>\d{2}))?)?"
 )
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}")
 _CURE = "Give an ISO 8601 time such as 2024-04-01T08:25:00Z, Unix seconds, or 2024年04月01日 周一 08:25."

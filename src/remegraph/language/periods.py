@@ -7,8 +7,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 __all__ = [
-    "PeriodKind",
     "Period",
+    "PeriodKind",
+    "Unit",
     "around",
     "at",
     "day",
@@ -151,7 +152,7 @@ def shifted(said: datetime, unit: Unit, amount: int) -> Period:
     Weeks are counted in days: two weeks ago is that day, a fortnight back.
     """
     if unit in ("minute", "hour"):
-        begins = moment(said, unit, amount).replace(second=0, microsecond=0)
+        begins = _moment(said, unit, amount).replace(second=0, microsecond=0)
         return Period(begins, begins + timedelta(minutes=1), "instant")
     if unit == "weekend":
         return weekend(said, amount)
@@ -164,14 +165,14 @@ def shifted(said: datetime, unit: Unit, amount: int) -> Period:
 
 def around(said: datetime, unit: Unit, first: int, last: int) -> Period:
     """Return the time from `first` to `last` units after `said`, whole days unless hours or minutes are counted."""
-    begins, ends = moment(said, unit, first), moment(said, unit, last)
+    begins, ends = _moment(said, unit, first), _moment(said, unit, last)
     if unit not in ("minute", "hour"):
         begins = day(begins).begins if first else begins
         ends = day(ends).ends if last else ends
     return Period(begins, ends, "range")
 
 
-def moment(said: datetime, unit: Unit, amount: int) -> datetime:
+def _moment(said: datetime, unit: Unit, amount: int) -> datetime:
     """Return the moment that lies `amount` units after `said`, by the clock on the wall except for hours and minutes."""
     if unit in ("minute", "hour"):
         delta = timedelta(minutes=amount) if unit == "minute" else timedelta(hours=amount)

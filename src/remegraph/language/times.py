@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remegraph.language import times_en, times_zh
 from remegraph.language.periods import Period, PeriodKind, at, day, hours, third
 from remegraph.language.scripts import has_cjk
-from remegraph.language.timewords import Word
+from remegraph.language.timewords import Clock, Meaning, Word
 
-__all__ = ["TimeMention", "describe", "parse_range", "resolve"]
+__all__ = ["TimeMention", "datetime_tool", "describe", "parse_range", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def resolve(text: str, said_at: datetime) -> list[TimeMention]:
     words = _longest([*times_en.words(plain, said_at), *chinese])
     mentions: list[TimeMention] = []
     for word in _joined(plain, words):
-        period = _period(word, said_at)
+        period = _period(word.says, said_at)
         if period is not None:
             spoken = text[word.start : word.end]
             mentions.append(TimeMention(word.start, word.end, spoken, period.begins, period.ends, period.kind))
@@ -104,35 +104,32 @@ def _joined(text: str, words: Iterable[Word]) -> list[Word]:
     """Join words that make one time, such as a day, a part of the day and a clock time."""
     joined: list[Word] = []
     for word in words:
-        both = joined and _WITHIN.fullmatch(text, joined[-1].end, word.start) and joined[-1].joined(word)
-        if both:
-            joined[-1] = both
+        last = joined[-1] if joined else None
+        both = last and _WITHIN.fullmatch(text, last.end, word.start) and last.says.joined(word.says)
+        if last and both:
+            joined[-1] = Word(last.start, word.end, both)
         else:
             joined.append(word)
     return joined
 
 
-def _period(word: Word, said_at: datetime) -> Period | None:
-    if word.third is not None:
-        return third(word.period, word.third) if word.period else None
-    if word.clock is None:
-        if word.period and word.part:
-            return hours(word.period, *word.part)
-        return word.period
-    if not (word.period or word.part or word.alone):
+def _period(says: Meaning, said_at: datetime) -> Period | None:
+    if says.clock:
+        if says.period or says.part or says.alone:
+            return at(says.period or day(said_at), _hour(says.clock, says.part), says.clock.minute)
         return None
-    return at(word.period or day(said_at), _hour(word), word.clock.minute)
+    if says.period is None:
+        return None
+    if says.third is not None:
+        return third(says.period, says.third)
+    return hours(says.period, *says.part) if says.part else says.period
 
 
-def _hour(word: Word) -> int:
-    """Return the hour of a clock time, 24 or more if it lies in the next day: "eight in the evening" is 20."""
-    assert word.clock is not None  # noqa: S101 - its only caller asked
-    hour = word.clock.hour
-    if word.part:
-        first, last = word.part
-        steps = (0, 24) if word.clock.exact else (0, 12, 24)
-        return next((hour + step for step in steps if first <= hour + step < last), hour)
-    return hour
+def _hour(clock: Clock, part: tuple[int, int] | None) -> int:
+    """Return the hour, 24 or more if it lies in the next day: "eight in the evening" is 20."""
+    first, last = part or (0, 24)
+    steps = (0, 24) if clock.exact else (0, 12, 24)
+    return next((clock.hour + step for step in steps if first <= clock.hour + step < last), clock.hour)
 
 
 def _ranges(text: str, mentions: list[TimeMention], said_at: datetime) -> list[TimeMention]:
@@ -157,3 +154,23 @@ def _spans(text: str, first: TimeMention, last: TimeMention) -> bool:
     if not _BETWEEN.fullmatch(between):
         return False
     return between.strip().lower() != "and" or bool(_FROM.search(text[max(0, first.start - _PREFIX) : first.start]))
+
+
+def datetime_tool(text: str, said_at: datetime) -> str:
+    """Say which days the times in `text` mean, for a prompt: `yesterday = 2023-05-07; next week = 2023-05-15 to 2023-05-21`.
+
+    Args:
+        text: Any text.
+        said_at: When it was said, aware. Never the time at which the question is asked.
+
+    Returns:
+        The times in order, or an empty text where there are none.
+    """
+    return "; ".join(f"{mention.text} = {_days(mention)}" for mention in resolve(text, said_at))
+
+
+def _days(mention: TimeMention) -> str:
+    if mention.kind == "instant":
+        return f"{mention.begins:%Y-%m-%d %H:%M}"
+    first, last = mention.begins.date(), (mention.ends - timedelta(microseconds=1)).date()
+    return f"{first}" if first == last else f"{first} to {last}"

@@ -151,7 +151,7 @@ def _from_now(match: re.Match[str], said: datetime) -> Period:
 
 
 def _in_amount(match: re.Match[str], said: datetime) -> Period | None:
-    """ "In three days" is three days from now, but "finished in three days" says how long it took."""
+    """Three days from now; but "finished in three days" says how long it took."""
     before = match.string[max(0, match.start() - _NEAR) : match.start()]
     return None if _PAST.search(before) else _from_now(match, said)
 

@@ -204,7 +204,7 @@ _RELATIVE: tuple[Rule, ...] = (
     (re.compile(f"{_STEP}{_WEEK}(?P<weekday>[一二三四五六日天末]?)"), _week),
     (
         re.compile(
-            f"(?<![每个〇零一二两三四五六七八九十几\\d])(?P<step>)(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])(?!年)"
+            "(?<![每个〇零一二两三四五六七八九十几\\d])(?P<step>)(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天末])(?!年)"
         ),
         _week,
     ),
@@ -237,7 +237,7 @@ _PARTIAL: tuple[Rule, ...] = (
     (re.compile(_any_of(name for name in _PARTS if len(name) > 1)), lambda match, _: Meaning(part=_PARTS[match[0]])),
     (
         re.compile(
-            rf"(?<![\d第])(?P<hour>\d\d?|十[一二]?|[一二三四五六七八九两])(?:点|时(?![候间代常期]))"
+            r"(?<![\d第])(?P<hour>\d\d?|十[一二]?|[一二三四五六七八九两])(?:点|时(?![候间代常期]))"
             r"(?P<more>半|[一三]刻|钟|整|(?P<minute>[0-5]\d|\d(?=分)|[二三四五]?十[一二三四五六七八九]?|零[一二三四五六七八九])分?)?"
         ),
         _clock,

@@ -35,6 +35,24 @@ class Meaning:
     alone: bool = False
     """Whether a clock time is one without a day too: that of today."""
 
+    def joined(self, other: Meaning) -> Meaning | None:
+        """Return what this and the following word say together, or None if they do not go together."""
+        pairs = (
+            (self.period, other.period),
+            (self.part, other.part),
+            (self.clock, other.clock),
+            (self.third, other.third),
+        )
+        if any(mine is not None and theirs is not None for mine, theirs in pairs):
+            return None
+        period, part, clock = self.period or other.period, self.part or other.part, self.clock or other.clock
+        third = other.third if self.third is None else self.third
+        if third is not None and (part or clock or period is None or period.kind not in ("week", "month", "year")):
+            return None
+        if period is not None and (part or clock) and period.kind != "day":
+            return None
+        return Meaning(period, part, clock, third, self.alone or other.alone)
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -42,27 +60,7 @@ class Word:
 
     start: int
     end: int
-    period: Period | None = None
-    part: tuple[int, int] | None = None
-    clock: Clock | None = None
-    third: int | None = None
-    alone: bool = False
-
-    def joined(self, other: Word) -> Word | None:
-        """Return what this and the following word say together, or None if they do not go together."""
-        for mine, theirs in ((self.period, other.period), (self.part, other.part), (self.clock, other.clock)):
-            if mine is not None and theirs is not None:
-                return None
-        if self.third is not None and other.third is not None:
-            return None
-        period = self.period or other.period
-        third = self.third if self.third is not None else other.third
-        part, clock = self.part or other.part, self.clock or other.clock
-        if third is not None and (part or clock or period is None or period.kind not in ("week", "month", "year")):
-            return None
-        if period is not None and (part or clock) and period.kind != "day":
-            return None
-        return Word(self.start, other.end, period, part, clock, third, self.alone or other.alone)
+    says: Meaning
 
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Meaning | Period | None]]
@@ -87,7 +85,5 @@ def find(rules: Sequence[Rule], text: str, said_at: datetime) -> Iterator[Word]:
             except (ValueError, OverflowError):  # the calendar holds no such day: 30 February, the year 12023
                 continue
             start, end = match.span("time" if "time" in pattern.groupindex else 0)
-            if isinstance(meaning, Period):
-                yield Word(start, end, period=meaning)
-            elif meaning is not None:
-                yield Word(start, end, meaning.period, meaning.part, meaning.clock, meaning.third, meaning.alone)
+            if meaning is not None:
+                yield Word(start, end, Meaning(meaning) if isinstance(meaning, Period) else meaning)

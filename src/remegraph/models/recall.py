@@ -17,7 +17,8 @@ __all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "Trace"]
 
 HitKind = Literal["memory", "block", "message"]
 Depth = Literal["memories", "blocks", "messages"]
-IndexState = Literal["chroma", "sql", "none"]
+IndexState = Literal["chroma", "exact", "sql", "none"]
+"""chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
 
 class Hit(Record):
@@ -48,7 +49,7 @@ class Recall(Record):
     memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
     blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")
     messages: tuple[Hit, ...] = Field(default=(), description="Raw messages, best first; where asked for.")
-    index: IndexState = Field(default="none", description="Where vectors were searched: chroma, sql, or none.")
+    index: IndexState = Field(default="none", description="How vectors were searched.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
     context: str = Field(default="", description="The found, as data for a prompt, within the token budget.")
     left_out: tuple[str, ...] = Field(default=(), description="Ids that the token budget left out of the context.")

@@ -24,7 +24,7 @@ __all__ = ["Omission", "uncovered"]
 # A statement is reported where what is missing of it and the signs that it is worth remembering add up to this.
 # Chinese sentences break up into shorter parts. Both values were set on the cases in evals/reviser_cases.
 _THRESHOLD = {"en": 5.0, "zh": 4.5}
-_LEAST_MISSING_SHARE = {"en": 0.5, "zh": 0.6}
+_LEAST_MISSING_SHARE = 0.65
 _MOST_FOR_WORDS = 4.0
 _LEAST_WORDS_OF_PART = 3
 
@@ -68,7 +68,12 @@ class _Known:
 
     words: frozenset[str]
     numbers: frozenset[str]
-    days: tuple[tuple[datetime, datetime], ...]
+    texts: tuple[str, ...]
+
+    def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
+        """Return whether a memory names this time. Looked up only for statements that name one: it is dear."""
+        mentions = (mention for text in self.texts for mention in resolve(text, said_at))
+        return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
 
 
 def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omission]:
@@ -90,12 +95,11 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     for text in (*memories, *(message.speaker for message in messages)):
         known_words |= wording(text).words
         known_numbers |= wording(text).numbers
+    known = _Known(frozenset(known_words), frozenset(known_numbers), tuple(memories))
     omissions: list[Omission] = []
     for message in messages:
         if message.role != "user":
             continue
-        days = [mention for text in memories for mention in resolve(text, message.time)]
-        known = _Known(frozenset(known_words), frozenset(known_numbers), tuple((day.begins, day.ends) for day in days))
         for sentence in sentences(message.text):
             found = [_omission(message, part, known) for part in _parts(sentence.text)]
             best = max((each for each in found if each is not None), key=lambda each: each[0], default=None)
@@ -133,16 +137,16 @@ def _omission(message: Message, statement: str, known: _Known) -> tuple[float, O
     attitudes = said.words & _ATTITUDES
     amount = weight(missing) + len(numbers)
     language = language_of(statement)
-    if amount < _LEAST_MISSING_SHARE[language] * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
+    if amount < _LEAST_MISSING_SHARE * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
         return None
     signs = {
         "name": bool(names),
         "number": any(map(_telling, numbers)),
         "day": bool(missing_days),
-        "attitude": bool(attitudes and missing),
+        "attitude": bool(missing and (attitudes or _has(statement, "refuses"))),
         "first_person": _has(statement, "first_person"),
         "third_person": _has(statement, "third_person"),
-        "lasting": _has(statement, "lasting"),
+        "lasting": _has(statement, "lasting") or _has(statement, "refuses"),
         "passing": _has(statement, "passing"),
     }
     if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
@@ -168,7 +172,7 @@ def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[st
             continue
         kept = f"{kept[: mention.start]} {kept[mention.end :]}"
         dated = mention.begins > said_at or re.search(r"\d", mention.text)
-        if dated and not any(_same_time(mention.begins, mention.ends, *day) for day in known.days):
+        if dated and not known.has_time(mention.begins, mention.ends, said_at):
             missing.append(mention.text)
     return kept, missing
 

@@ -55,13 +55,17 @@ class _Search:
         held = vectors.count(connection, self.embedder_id, self.partitions, self.kind)
         return held if self.allowed is None else min(held, len(self.allowed))
 
-    def homes(self, connection: Connection) -> dict[str, list[str]]:
-        """Return the collections to ask, with the names of the shelves in each."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for (partition_id, kind), home in shelves.homes(connection, self.embedder_id, self.partitions).items():
-            if kind == self.kind:
-                found[home].append(shelf_name(partition_id, kind))
-        return found
+    def homes(self, connection: Connection) -> dict[str, list[str] | None]:
+        """Return the collections to ask, with the names of the shelves in each, or none where that is all of it."""
+        wanted: dict[str, set[shelves.Shelf]] = defaultdict(set)
+        for shelf, home in shelves.homes(connection, self.embedder_id, self.partitions).items():
+            if shelf[1] == self.kind:
+                wanted[home].add(shelf)
+        held = shelves.inhabitants(connection, wanted)
+        return {
+            home: None if some == held[home] else [shelf_name(*shelf) for shelf in sorted(some)]
+            for home, some in wanted.items()
+        }
 
     def dirty(self, connection: Connection) -> set[Key]:
         """Return what the index may not know yet."""
@@ -176,9 +180,11 @@ class VectorProjection:
             known = self._interning.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
-                return (), "sql"
-            if self._index is None or search.size(connection) <= self._exact_limit:
+                return (), "none"
+            if self._index is None:
                 return search.exact(connection), "sql"
+            if search.size(connection) <= self._exact_limit:
+                return search.exact(connection), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         try:
             hits = self._by_index(self._index, search, homes, dirty)
@@ -193,7 +199,7 @@ class VectorProjection:
             return search.exact(connection), "sql"
 
     def _by_index(
-        self, index: VectorIndex, search: _Search, homes: Mapping[str, Sequence[str]], dirty: set[Key]
+        self, index: VectorIndex, search: _Search, homes: Mapping[str, Sequence[str] | None], dirty: set[Key]
     ) -> list[Nearest] | None:
         """Return the k nearest; none where there are too many candidates to name."""
         fetch = max(_FETCH, _WIDEN * search.k)

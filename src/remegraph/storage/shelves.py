@@ -17,7 +17,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select
 
 from remegraph.storage.tables import collections, vectors
 
-__all__ = ["Shelf", "assign", "collection_names", "homes", "overfull", "owned", "release", "release_all"]
+__all__ = ["Shelf", "assign", "collection_names", "homes", "inhabitants", "overfull", "owned", "release", "release_all"]
 
 CAPACITY = 8_000
 """Vectors that a collection holds when it takes in a further shelf."""
@@ -42,6 +42,15 @@ def homes(connection: Connection, embedder_id: int, partition_ids: Iterable[int]
     if partition_ids is not None:
         query = query.where(collections.c.partition_id.in_(list(partition_ids)))
     return {(row.partition_id, row.kind): row.name for row in connection.execute(query)}
+
+
+def inhabitants(connection: Connection, names: Iterable[str]) -> dict[str, set[Shelf]]:
+    """Return all shelves of these collections."""
+    found: dict[str, set[Shelf]] = defaultdict(set)
+    query = select(collections.c.name, collections.c.partition_id, collections.c.kind)
+    for row in connection.execute(query.where(collections.c.name.in_(list(names)))):
+        found[row.name].add((row.partition_id, row.kind))
+    return found
 
 
 def collection_names(connection: Connection) -> set[str]:

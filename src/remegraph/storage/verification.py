@@ -9,17 +9,19 @@ from remegraph.models import Mismatch
 from remegraph.ports import Embedder, VectorIndex
 from remegraph.storage import shelves, vectors
 from remegraph.storage.database import Database
-from remegraph.storage.indexer import index_id, shelf_name
+from remegraph.storage.indexer import index_id
 from remegraph.storage.rows import digest
 from remegraph.storage.vectors import KINDS, Key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from remegraph.ports import Vectors
+
 __all__ = ["differences"]
 
 _PAGE = 500
-_HITS = 10
+_WIDTHS = (10, 1_000)  # a graph search may miss what a wider one finds: only what both miss is lost
 _TOLERANCE = 1e-3  # of a cosine that went through the index
 
 
@@ -85,18 +87,20 @@ def _records(connection: Connection, embedder_id: int) -> Iterator[tuple[Key, st
 def _lost(
     database: Database, index: VectorIndex, embedder_id: int, keys: Sequence[Key], homes: dict[shelves.Shelf, str]
 ) -> list[Mismatch]:
-    """Return the records that a search for their own vector does not find, or finds with another vector.
-
-    Records with the same vector as many others need not come first: then the hits must be as near.
-    """
+    """Return the records that a search for their own vector does not find, or finds with another vector."""
     found: list[Mismatch] = []
     with database.read() as connection:
         read, rows = vectors.read(connection, embedder_id, keys)
     for key, vector in zip(read, rows, strict=True):
         home = homes[key[:2]]
-        hits = index.query(home, [shelf_name(*key[:2])], vector, _HITS)
-        own = next((similarity for name, similarity in hits if name == index_id(key)), None)
-        nearest = own if own is not None else hits[-1][1] if len(hits) == _HITS else 0.0
-        if nearest < 1 - _TOLERANCE and vector.any():
+        if vector.any() and not any(_finds(index, home, index_id(key), vector, width) for width in _WIDTHS):
             found.append(Mismatch(where=home, record_id=key.record_id, problem="not found by its own vector"))
     return found
+
+
+def _finds(index: VectorIndex, home: str, name: str, vector: Vectors, width: int) -> bool:
+    """Return whether a vector finds its record, or only others that are as near: then it need not be among them."""
+    hits = index.query(home, None, vector, width)
+    own = next((similarity for hit, similarity in hits if hit == name), None)
+    nearest = own if own is not None else hits[-1][1] if len(hits) == width else 0.0
+    return nearest >= 1 - _TOLERANCE
