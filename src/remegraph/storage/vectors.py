@@ -115,7 +115,7 @@ def number_of(connection: Connection, embedder: Embedder) -> int:
         DimensionError: An embedder of this name is recorded with another dimension.
     """
     values = {"name": embedder.name, "dimension": embedder.dimension, "current": False}
-    connection.execute(upsert(connection, embedders).values(values).on_conflict_do_nothing())
+    connection.execute(upsert(connection.dialect.name, embedders).values(values).on_conflict_do_nothing())
     query = select(embedders.c.id, embedders.c.dimension).where(embedders.c.name == embedder.name)
     recorded: Row[int, int] = connection.execute(query).one()
     if recorded.dimension != embedder.dimension:
@@ -179,7 +179,7 @@ def mark(connection: Connection, keys: Iterable[Key]) -> None:
     """Add records to the dirty set: the index has to look at them again."""
     rows = [{**key._asdict(), "mark": uuid4().hex} for key in keys]
     if rows:
-        statement = upsert(connection, dirty)
+        statement = upsert(connection.dialect.name, dirty)
         again = statement.on_conflict_do_update(index_elements=_place(dirty), set_={"mark": statement.excluded.mark})
         connection.execute(again, rows)
 
@@ -189,7 +189,7 @@ def mark_live(connection: Connection, partition_id: int) -> None:
     for kind in KINDS:
         records = _live(kind)
         query = select(records.c.partition_id, literal(kind), records.c.record_id, literal(uuid4().hex))
-        statement = upsert(connection, dirty).from_select(
+        statement = upsert(connection.dialect.name, dirty).from_select(
             ["partition_id", "kind", "record_id", "mark"], query.where(records.c.partition_id == partition_id)
         )
         connection.execute(
