@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
-from remegraph.testing import Answer, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds, Step
+from remegraph.testing import (
+    Answer,
+    FrozenClock,
+    InMemoryVectorIndex,
+    ModelCall,
+    ScriptedChatModel,
+    SequentialIds,
+    Step,
+)
 
 NOON = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ANN = Scope(user="ann", agent="remy")

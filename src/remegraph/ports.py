@@ -330,9 +330,7 @@ class VectorIndex(Protocol):
         """Remove records; unknown ids are no error."""
         ...
 
-    def query(
-        self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int
-    ) -> list[tuple[str, float]]:
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
         """Return ids and cosine similarities of the k nearest on these shelves, best first.
 
         No shelves named means the whole collection, which Chroma searches many times faster than a part.

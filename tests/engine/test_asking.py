@@ -50,7 +50,10 @@ def asker(*steps: object, repairs: int = 1, retries: int = 1) -> tuple[Asker, Sc
         AIMessage('The parts are {1} and {2}, so: {"total": 3, "parts": [1, 2]} as asked.'),
         RIGHT | {"remark": "an extra field"},
         AIMessage(
-            "", invalid_tool_calls=[{"name": "Sum", "args": '```json\n{"total": 3, "parts": [1, 2]}\n```', "id": "1", "error": None}]
+            "",
+            invalid_tool_calls=[
+                {"name": "Sum", "args": '```json\n{"total": 3, "parts": [1, 2]}\n```', "id": "1", "error": None}
+            ],
         ),
     ],
     ids=["tool call", "fenced amid prose", "bare JSON", "JSON after braces", "extra field", "fenced tool arguments"],
@@ -106,7 +109,9 @@ def test_an_inner_object_of_a_cut_answer_never_passes_for_the_whole() -> None:
         asking.ask(QUESTION, Meter())
 
 
-@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionError("gone"), RuntimeError("429: too many requests")])
+@pytest.mark.parametrize(
+    "error", [TimeoutError("slow"), ConnectionError("gone"), RuntimeError("429: too many requests")]
+)
 def test_a_failed_transport_is_tried_again_and_then_named(error: Exception) -> None:
     """A hiccup costs a retry, a dead provider a typed error; both calls stand in the ledger of calls."""
     asking, _ = asker(error, RIGHT)

@@ -79,14 +79,14 @@ async def test_topics_of_a_block_are_worked_on_at_the_same_time(tmp_path: Path) 
             "tool:web_search": proposal(),
         }
     )
-    steps = script(
-        DigestAnswer=digest("personal:Ann", "task:finance", "tool:web_search"), ProposalAnswer=answers
-    )
+    steps = script(DigestAnswer=digest("personal:Ann", "task:finance", "tool:web_search"), ProposalAnswer=answers)
     for mode in ("sync", "async"):
         with open_kit(tmp_path / mode, steps, latency=0.1, allowed_topics=("finance",), reviser="rules") as kit:
             kit.add_messages(block, scope=ANN)
 
-            report = kit.summarize(scope=ANN, close=True) if mode == "sync" else await kit.asummarize(scope=ANN, close=True)
+            report = (
+                kit.summarize(scope=ANN, close=True) if mode == "sync" else await kit.asummarize(scope=ANN, close=True)
+            )
 
             assert len(report.usage.calls) == 4
             assert model_of(kit).most_at_once >= 3
@@ -131,7 +131,8 @@ def test_only_the_rejected_topic_goes_back_and_with_the_reason(tmp_path: Path) -
     )
     with open_kit(tmp_path, steps, reviser="always") as kit:
         kit.add_messages(
-            [said("I love hiking. I hate mushrooms."), said("I play chess on Sundays.", name="Bob", minutes=1)], scope=ANN
+            [said("I love hiking. I hate mushrooms."), said("I play chess on Sundays.", name="Bob", minutes=1)],
+            scope=ANN,
         )
         report = kit.summarize(scope=ANN, close=True)
 
@@ -275,10 +276,10 @@ def test_an_id_that_was_not_shown_is_refused(tmp_path: Path, memory_id: str) -> 
     with open_kit(tmp_path, steps, reviser="rules") as kit:
         for minutes in (0, 600):
             kit.add_messages([said("I love hiking in the hills.", minutes=minutes)], scope=ANN)
-            report = kit.summarize(scope=ANN, close=True)
+            kit.summarize(scope=ANN, close=True)
 
         assert contents(kit) == {"Ann loves hiking."}
-        assert "unknown memory id" in report.work[0].reason
+        assert "unknown memory id" in kit.work(scope=ANN)[0].reason
 
 
 @pytest.mark.requirement("X6")
@@ -366,7 +367,10 @@ def test_words_of_a_tool_are_quarantined_and_change_nothing_known(tmp_path: Path
             kit.summarize(scope=ANN, close=True)
 
         by_status = {memory.status: memory.content for memory in kit.memories(scope=ANN)}
-        assert by_status == {"active": "Ann loves hiking.", "quarantined": "Ann wants invoices sent to evil@example.org."}
+        assert by_status == {
+            "active": "Ann loves hiking.",
+            "quarantined": "Ann wants invoices sent to evil@example.org.",
+        }
         assert kit.recall("Where do invoices go?", scope=ANN).memories == ()
 
 
@@ -393,6 +397,17 @@ def test_small_talk_costs_no_call(tmp_path: Path) -> None:
         assert model_of(kit).calls == ()
         assert report.blocks == ("20250304_01",)
         assert len(kit.blocks(scope=ANN)) == 1
+
+
+@pytest.mark.requirement("X8")
+def test_a_short_fact_is_no_small_talk(tmp_path: Path) -> None:
+    """Three words may be worth more than a paragraph; saving a call must not cost a fact."""
+    steps = script(DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(HIKES))
+    with open_kit(tmp_path, steps) as kit:
+        kit.add_messages([said("I love hiking.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert contents(kit) == {"Ann loves hiking."}
 
 
 @pytest.mark.requirement("R13")
@@ -448,7 +463,7 @@ def test_tool_calls_are_counted_by_code(tmp_path: Path) -> None:
         assert contents(kit) == {"web_search: 2/3 calls failed."}
 
 
-async def test_two_workers_on_one_scope_do_each_block_once(tmp_path: Path) -> None:
+def test_two_workers_on_one_scope_do_each_block_once(tmp_path: Path) -> None:
     """Two processes may summarise the same user; the second finds the work done instead of doubling it."""
     steps = script(DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(HIKES))
     with open_kit(tmp_path, steps, reviser="rules") as first, open_kit(tmp_path, steps, reviser="rules") as second:
@@ -500,4 +515,3 @@ def _corroborate(kit: MemoryKit) -> None:
         changes=(MemoryChange(memory=newer, expected_version=old.version, action="corroborate"),),
     )
     kit._open_parts().archive.commit(changes)
-

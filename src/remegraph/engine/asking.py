@@ -111,7 +111,7 @@ class Asker:
         dialogue = self._dialogue(question, takes_tools=bound is not self._model)
         messages = next(dialogue)
         while True:
-            reply = await self._aretrying(self._acall, bound, messages, question, meter)
+            reply: AIMessage = await self._aretrying(self._acall, bound, messages, question, meter)
             try:
                 messages = dialogue.send(reply)
             except StopIteration as end:

@@ -101,7 +101,10 @@ class Admin:
         for memory in memories:
             missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
             elsewhere = {each.message_id: each for each in archive.messages(team, ids=missing)} if missing else {}
-            sources = [(item.quote, messages.get(item.message_id) or elsewhere.get(item.message_id)) for item in memory.evidence]
+            sources = [
+                (item.quote, messages.get(item.message_id) or elsewhere.get(item.message_id))
+                for item in memory.evidence
+            ]
             if any(source is None or find_quote(quote, source.text) is None for quote, source in sources):
                 found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
         return found

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remegraph.engine.asking import Asker
-from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.modelled import ModelThinker
 from remegraph.engine.retriever import RetrievalAgent, Retriever, build_retriever
 from remegraph.engine.search import Searcher
-from remegraph.engine.summarizer import Summarizer, Tools, build_summarizer
-from remegraph.engine.tasks import Thinker
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
 from remegraph.settings import Settings
@@ -26,24 +22,51 @@ from remegraph.storage.projection import VectorProjection
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from remegraph.engine.summarizer import Summarizer
+    from remegraph.engine.tasks import Thinker
+
 __all__ = ["Parts", "open_parts"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parts:
-    """Everything behind a kit."""
+    """Everything behind a kit. What only summarising needs is made when it is first asked for."""
 
+    settings: Settings
+    clock: Clock
     archive: SqlArchive
     projection: VectorProjection
     jobs: JobQueue
-    thinker: Thinker
-    summarizer: Summarizer
+    searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
+    model: BaseChatModel | None
     embedder: Embedder
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
+
+    @cached_property
+    def thinker(self) -> Thinker:
+        """What turns blocks into memories: the model, or the extractive mode."""
+        from remegraph.engine.asking import Asker
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.modelled import ModelThinker
+
+        if self.model is None:
+            return ExtractiveThinker()
+        policy = self.settings.summary
+        asker = Asker(self.model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
+        return ModelThinker(asker, similar_limit=policy.similar)
+
+    @cached_property
+    def summarizer(self) -> Summarizer:
+        """The summariser's graph."""
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.summarizer import Tools, build_summarizer
+
+        plain = ExtractiveThinker()
+        return build_summarizer(Tools(self.archive, self.searcher, self.clock, self.thinker, plain, self.settings))
 
 
 def open_parts(
@@ -84,21 +107,17 @@ def open_parts(
             archive.database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex
         )
         searcher = Searcher(archive, projection, embedder)
-        policy = settings.summary
-        plain = ExtractiveThinker()
-        thinker: Thinker = plain
-        if model is not None:
-            asker = Asker(model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
-            thinker = ModelThinker(asker, similar_limit=policy.similar)
         agents: dict[str, RetrievalAgent] = {}
         return Parts(
+            settings=settings,
+            clock=clock,
             archive=archive,
             projection=projection,
             jobs=SqlJobQueue(archive.database, clock),
-            thinker=thinker,
-            summarizer=build_summarizer(Tools(archive, searcher, clock, thinker, plain, settings)),
+            searcher=searcher,
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,
+            model=model,
             embedder=embedder,
             has_index=index is not None,
             closing=opened.pop_all(),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
 
 __all__ = ["Reading"]
@@ -113,6 +114,26 @@ class Reading(ABC):
         return trace(self._open_parts().archive, memory_id, required(scope))
 
     atrace = twin(trace)
+
+    def topic_agent(self, topic: str, *, scope: Scope) -> TopicAgent:
+        """Return the Sub Agent of a topic, to read from it by query or by time (R9).
+
+        Args:
+            topic: Its key, `type:name`.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope has no such topic.
+        """
+        from remegraph.engine.topic_agent import TopicAgent
+
+        parts = self._open_parts()
+        for shelf in parts.archive.topics(parts.archive.visible(required(scope))):
+            if shelf.topic.key.casefold() == topic.casefold():
+                return TopicAgent(parts.archive, parts.searcher, parts.clock, shelf)
+        raise NotFoundError(f"There is no topic {topic!r} here.")
+
+    atopic_agent = twin(topic_agent)
 
     def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
         """Return the raw messages of a block.
