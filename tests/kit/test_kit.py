@@ -247,6 +247,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "block_id": LABELS[0],
         "time_range": (NOON, NOON),
         "content": "I am Remy.",
+        "topic": "personal:Ann",
         "key": "personal",
         "agent": lambda _search, _archive: (),
     }
