@@ -43,7 +43,7 @@ lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/lint-imports --no-logo
 
 types: $(READY) ## Check types of sources, tests and evals
-	@$(BIN)/mypy src tests evals
+	@$(BIN)/mypy src tests evals docs
 
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
@@ -55,8 +55,9 @@ eval: $(READY) ## Measure quality: reviser, recall
 bench: $(READY) ## Measure cost: messages per second, memory, model calls
 	@$(if $(COST),set -e; for name in $(COST); do $(BIN)/python -m evals $$name; done,$(BIN)/python -m evals)
 
-docs: $(READY) ## Check that the drawings and examples in the docs are current
-	@$(BIN)/python -m pytest tests/docs
+docs: $(READY) ## Write the drawings in the docs anew, and check the docs
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 
 clean: ## Remove .venv, caches and builds
 	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -385,6 +385,17 @@ def test_small_talk_costs_no_call(tmp_path: Path) -> None:
         assert len(kit.blocks(scope=ANN)) == 1
 
 
+@pytest.mark.requirement("X8")
+def test_a_short_fact_is_no_small_talk(tmp_path: Path) -> None:
+    """Three words may be worth more than a paragraph; saving a call must not cost a fact."""
+    steps = script(DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(HIKES))
+    with open_kit(tmp_path, steps) as kit:
+        kit.add_messages([said("I love hiking.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert contents(kit) == {"Ann loves hiking."}
+
+
 @pytest.mark.requirement("R13")
 def test_a_second_run_pays_only_for_what_is_new(tmp_path: Path) -> None:
     """The cost of a run must not grow with the history."""

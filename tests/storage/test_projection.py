@@ -371,6 +371,18 @@ def test_shelves_share_collections_and_leave_them_when_they_grow(
     assert ({hit.record_id for hit in hits}, state) == ({"0", "1", "2", "3", "4"}, "chroma")
 
 
+def test_a_large_shelf_gets_its_own_collection_at_once(small: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first import of a long history is written once, and not moved while it grows."""
+    monkeypatch.setattr(shelves, "CAPACITY", 40)
+    monkeypatch.setattr(shelves, "RESERVED", 10)
+    monkeypatch.setattr(indexer, "_BATCH", 8)
+    small.remember(ANN, TEXTS)
+    small.remember(BEN, {f"b{number}": f"fact {number}" for number in range(45)})
+    index = InMemoryVectorIndex()
+    VectorProjection.open(small.database, index, CountingEmbedder()).sync()
+    assert sorted((name[-2:], len(index.ids(name))) for name in index.collections()) == [("-1", 4), ("-2", 45)]
+
+
 def test_two_ledgers_share_a_server_without_touching_each_other(tmp_path: Path, embedder: CountingEmbedder) -> None:
     """One Chroma server for several deployments is common; a rebuild of one must not drop the other."""
     index = InMemoryVectorIndex()

@@ -47,10 +47,12 @@ def remember(
         importance: 0 to 1; .9 and more make it a core rule.
 
     Raises:
-        InputError: The statement is empty.
+        InputError: The statement is empty, or the importance is not between 0 and 1.
     """
     if not content.strip():
         raise InputError("The statement is empty.", "Say what to remember.")
+    if not 0 <= importance <= 1:
+        raise InputError(f"The importance is {importance}.", "Give a number from 0 to 1.")
     now = clock()
     partition = shelf.partition
     twins = [

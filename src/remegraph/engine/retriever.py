@@ -38,7 +38,7 @@ from remegraph.rules.context import assemble
 from remegraph.rules.ranking import Ranked, rank_messages
 from remegraph.settings import RecallPolicy
 
-__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "build_retriever", "memory_hit"]
+__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "block_hit", "build_retriever", "memory_hit"]
 
 _OVERFETCH = 5
 """Vectors looked at for each hit wanted."""
@@ -237,7 +237,7 @@ class _Steps:
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
         by_place = {(entry.partition, entry.block_id): entry for entry in entries}
         hits = [
-            _block_hit(entry, scored.contributions)
+            block_hit(entry, scored.contributions)
             for scored in found.found
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
             and _within(entry.end_time, state["time_start"], None)
@@ -323,7 +323,8 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
     )
 
 
-def _block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
+def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
+    """Return an index entry as a hit; see `memory_hit`."""
     return Hit(
         kind="block",
         record_id=entry.block_id,

@@ -174,7 +174,7 @@ class _Steps:
         language = language_of("\n".join(message.text for message in messages))
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
         failure = ""
-        if attention(messages) < self._policy.attention:
+        if self._thinker.learns and attention(messages) < self._policy.attention:
             digest = self._plain.digest(task, state["meter"]).without_topics()
         else:
             try:

@@ -133,6 +133,8 @@ def to_messages(
     """
     if isinstance(values, str | Mapping | Message):
         raise MessageError(f"Messages come as a list, not as one {type(values).__name__}.", "Put it into a list.")
+    if not isinstance(values, Iterable):
+        raise MessageError(f"Messages come as a list, not as {type(values).__name__}.", _FORMS)
     found: list[Message] = []
     for index, value in enumerate(values):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from remegraph.kit.calling import twin
 from remegraph.kit.parts import Parts
 from remegraph.models import Mismatch, Partition, Progress, Verification
 from remegraph.rules.quotes import find_quote
@@ -46,6 +47,8 @@ class Admin:
         vectors, mismatches = parts.projection.verify()
         return Verification(**counts, vectors=vectors, differences=(*differences, *mismatches))
 
+    averify = twin(verify)
+
     def rebuild(self, progress: Report | None = None) -> int:
         """Make the vector index anew from the ledger; return how many vectors were written.
 
@@ -53,6 +56,8 @@ class Admin:
             progress: Told after each batch.
         """
         return self._parts().projection.rebuild(progress=_steps("rebuild", progress))
+
+    arebuild = twin(rebuild)
 
     def reindex(self, progress: Report | None = None) -> int:
         """Embed everything with the embedder of this kit, then make it the current one; resumes where it stopped.
@@ -62,6 +67,8 @@ class Admin:
         """
         parts = self._parts()
         return parts.projection.reindex(parts.embedder, progress=_steps("reindex", progress))
+
+    areindex = twin(reindex)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return row counts by table, and what the kit works with."""
@@ -73,6 +80,8 @@ class Admin:
             "index": "chroma" if parts.has_index else "sql",
             "home": str(self._settings.home.expanduser()),
         }
+
+    astats = twin(stats)
 
     def _verify_partition(self, partition: Partition, counts: dict[str, int]) -> list[Mismatch]:
         archive = self._parts().archive

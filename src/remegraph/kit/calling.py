@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from remegraph.errors import InputError, NaiveTimeError, ScopeError
 from remegraph.models import Scope
+from remegraph.models.base import encodable
 
-__all__ = ["check_times", "required", "twin", "zone"]
+__all__ = ["check_text", "check_times", "required", "twin", "zone"]
 
 K = TypeVar("K")
 P = ParamSpec("P")
@@ -50,12 +51,26 @@ def zone(timezone: str | tzinfo | None) -> tzinfo | None:
     Raises:
         InputError: There is no such zone.
     """
-    if not isinstance(timezone, str):
+    if timezone is None or isinstance(timezone, tzinfo):
         return timezone
+    check_text(timezone=timezone)
     try:
         return ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise InputError(f"There is no time zone {timezone!r}.", "Use a name such as Asia/Shanghai.") from error
+
+
+def check_text(**texts: object) -> None:
+    """Refuse what is no text, or text that nothing can be called by.
+
+    Raises:
+        InputError: One is not; it is named.
+    """
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise InputError(f"{name} is of type {type(value).__name__}.", "Give text.")
+        if "\x00" in value or not encodable(value):
+            raise InputError(f"{name} holds NUL or lone surrogates.", "Give text that can be written as UTF-8.")
 
 
 def check_times(**times: datetime | None) -> None:

@@ -6,6 +6,7 @@ Every verb has an async twin with an `a` before its name; both run the same code
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -13,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from uuid import uuid4
 
-from remegraph.errors import ClosedError, MessageError
+from remegraph.errors import ClosedError, MessageError, ModelError, VectorIndexError
 from remegraph.exchange.chat import MessageLike, to_messages
-from remegraph.kit.calling import required, twin, zone
+from remegraph.kit.calling import check_text, required, twin, zone
 from remegraph.kit.reading import Reading
 from remegraph.models import AddReceipt, Budget, Memory, Scope, Shelf, SummaryReport
 from remegraph.settings import Settings
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from remegraph.ports import Clock, Embedder, NewId, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
+
+
+_log = logging.getLogger(__name__)
 
 
 class _FromSettings:
@@ -259,11 +263,15 @@ class MemoryKit(Reading):
             content: The statement.
             scope: Names tenant and agent; its user and project do not matter.
             importance: 0 to 1; .9 and more make it a core rule.
+
+        Raises:
+            InputError: The statement is no text or empty, or the importance is not between 0 and 1.
         """
         from remegraph.engine.explicit import remember
         from remegraph.engine.routing import self_topic
 
         parts = self._open_parts()
+        check_text(content=content)
         where = required(scope).partition().evolve(user=None, project=None)
         memory = remember(
             parts.archive,
@@ -275,7 +283,10 @@ class MemoryKit(Reading):
             recipe=self.settings.summary.recipe,
             importance=importance,
         )
-        parts.projection.sync()
+        try:
+            parts.projection.sync()
+        except (ModelError, VectorIndexError) as error:  # the ledger has it; the index follows at the next sync
+            _log.warning("What was stated has no vector yet: %s", error)
         return memory
 
     aremember_self = twin(remember_self)

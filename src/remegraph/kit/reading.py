@@ -6,10 +6,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import check_times, required, twin
+from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.models import (
     BlockSummary,
     Depth,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
 
 __all__ = ["Reading"]
@@ -105,12 +106,34 @@ class Reading(ABC):
 
         Raises:
             NotFoundError: The scope sees no such memory.
+            InputError: The id is no text.
         """
         from remegraph.kit.tracing import trace
 
+        check_text(memory_id=memory_id)
         return trace(self._open_parts().archive, memory_id, required(scope))
 
     atrace = twin(trace)
+
+    def topic_agent(self, topic: str, *, scope: Scope) -> TopicAgent:
+        """Return the Sub Agent of a topic, to read from it by query or by time (R9).
+
+        Args:
+            topic: Its key, `type:name`.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope has no such topic.
+        """
+        from remegraph.engine.topic_agent import TopicAgent
+
+        parts = self._open_parts()
+        for shelf in parts.archive.topics(parts.archive.visible(required(scope))):
+            if shelf.topic.key.casefold() == topic.casefold():
+                return TopicAgent(parts.archive, parts.searcher, parts.clock, shelf)
+        raise NotFoundError(f"There is no topic {topic!r} here.")
+
+    atopic_agent = twin(topic_agent)
 
     def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
         """Return the raw messages of a block.
@@ -121,8 +144,10 @@ class Reading(ABC):
 
         Raises:
             NotFoundError: The scope has no such block.
+            InputError: The label is no text.
         """
         archive = self._open_parts().archive
+        check_text(block_id=block_id)
         blocks = archive.blocks(archive.visible(required(scope)), ids=[block_id])
         if not blocks:
             raise NotFoundError(f"There is no block {block_id!r} here.")
@@ -148,8 +173,15 @@ class Reading(ABC):
             time_end: Said at this time or earlier.
             limit: At most so many.
             scope: Who asks.
+
+        Raises:
+            InputError: The key word is no text, the limit is not positive, or a time has no zone.
         """
         archive = self._open_parts().archive
+        if key_word is not None and not isinstance(key_word, str):
+            raise InputError(f"key_word is of type {type(key_word).__name__}.", "Give text.")
+        if limit < 1:
+            raise InputError(f"The limit is {limit}.", "Ask for at least one message.")
         check_times(time_start=time_start, time_end=time_end)
         return archive.messages(
             archive.visible(required(scope)), key_word=key_word, time_start=time_start, time_end=time_end, limit=limit
@@ -163,6 +195,9 @@ class Reading(ABC):
         Args:
             time_range: Start and end.
             scope: Who asks.
+
+        Raises:
+            NaiveTimeError: A time has no zone.
         """
         archive = self._open_parts().archive
         start, end = time_range
@@ -258,10 +293,16 @@ class Reading(ABC):
         topics: Sequence[str] | None,
     ) -> RecallInput:
         time_start, time_end = time_range
+        if not isinstance(query, str):
+            raise InputError(f"The query is of type {type(query).__name__}.", "Ask with text.")
         if not query.strip():
             raise InputError("The query is empty.", "Ask something.")
         if k is not None and k < 1:
             raise InputError(f"k is {k}.", "Ask for at least one hit.")
+        if depth not in get_args(Depth):
+            raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
+        if isinstance(topics, str):
+            raise InputError("topics is one text.", "Give a list of topic keys.")
         check_times(time_start=time_start, time_end=time_end)
         return {
             "scope": required(scope),

@@ -8,13 +8,26 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
 
-__all__ = ["AwareTime", "Json", "Record", "Text", "Token"]
+__all__ = ["AwareTime", "Json", "Record", "Text", "Token", "encodable"]
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("must be text")
     return value
+
+
+def encodable(value: str) -> bool:
+    """Return whether a text can be written as UTF-8: it holds no lone surrogates.
+
+    Args:
+        value: Any Python string.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _json(value: Any) -> Any:
@@ -28,6 +41,8 @@ def _json(value: Any) -> Any:
 def _token(value: str) -> str:
     if "\x00" in value:
         raise ValueError("must not contain NUL")
+    if not encodable(value):
+        raise ValueError("must not contain lone surrogates")
     return value
 
 

@@ -35,6 +35,8 @@ def assemble(self_memories: Iterable[Memory], hits: Iterable[Hit], budget: int) 
         hits: What was found.
         budget: Tokens that the text may have, estimated.
     """
+    self_memories = tuple(self_memories)
+    known = {memory.memory_id for memory in self_memories}
     lines: list[str] = []
     left_out: list[str] = []
     spent = estimate_tokens(_HEAD) + estimate_tokens(_FOOT)
@@ -54,6 +56,7 @@ def assemble(self_memories: Iterable[Memory], hits: Iterable[Hit], budget: int) 
                 _line(hit.record_id, hit.topic or hit.kind, hit.time.date().isoformat(), hit.trust, hit.text),
             )
             for hit in hits
+            if hit.kind != "memory" or hit.record_id not in known
         ),
     ]
     for record_id, line in candidates:

@@ -146,7 +146,7 @@ class Indexer:
         with self._database.read() as connection:
             total = vectors.pending(connection)
         while (batch := self._batch(embedder, after)).marks:
-            after = max(batch.marks)
+            after = next(reversed(batch.marks))  # the last in the order of the database, which has its own collation
             if not isinstance(failure, ModelUnavailableError):  # else every batch would wait for it in vain
                 try:
                     self._embed(embedder, batch)

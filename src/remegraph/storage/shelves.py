@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, true
 
-from remegraph.storage.tables import collections, vectors
+from remegraph.storage.tables import collections, dirty, vectors
 
 __all__ = ["Shelf", "assign", "collection_names", "homes", "inhabitants", "overfull", "owned", "release", "release_all"]
 
@@ -128,20 +128,17 @@ def release_all(connection: Connection) -> None:
 
 
 def _sizes(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> dict[Shelf, int]:
-    """Return how many vectors each shelf counts as."""
+    """Return how many vectors each shelf counts as: those that it has, or will have once all marks are applied."""
     sizes = dict.fromkeys(shelves, RESERVED)
     if not sizes:
         return sizes
-    query = (
-        select(vectors.c.partition_id, vectors.c.kind, func.count().label("size"))
-        .where(
-            vectors.c.embedder_id == embedder_id,
-            or_(*(and_(vectors.c.partition_id == number, vectors.c.kind == kind) for number, kind in sizes)),
-        )
-        .group_by(vectors.c.partition_id, vectors.c.kind)
-    )
-    for row in connection.execute(query):
-        sizes[row.partition_id, row.kind] = max(RESERVED, row.size)
+    for table, which in ((vectors, vectors.c.embedder_id == embedder_id), (dirty, true())):
+        place = (table.c.partition_id, table.c.kind)
+        these = or_(*(and_(place[0] == number, place[1] == kind) for number, kind in sizes))
+        query = select(*place, func.count().label("size")).where(which, these).group_by(*place)
+        for row in connection.execute(query):
+            shelf = (row.partition_id, row.kind)
+            sizes[shelf] = max(sizes[shelf], row.size)
     return sizes
 
 

@@ -67,7 +67,7 @@ def _dirty(connection: Connection) -> Iterator[Key]:
     after: Key | None = None
     while page := vectors.marks(connection, after, _PAGE):
         yield from page
-        after = max(page)
+        after = next(reversed(page))
 
 
 def _records(connection: Connection, embedder_id: int) -> Iterator[tuple[Key, str]]:

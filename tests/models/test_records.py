@@ -1,0 +1,141 @@
+"""What every record of the vocabulary promises."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from remegraph import RecallPolicy, Settings, SlicingPolicy, SummaryPolicy
+from remegraph.models import Evidence, Memory, Message, Partition, Record, Scope, Topic
+from tests.models.records import RECORDS, instances
+from tests.talk import NOON
+
+EVERY = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
+MEMORY = Memory(
+    memory_id="m",
+    partition=Partition(tenant="t"),
+    topic=Topic(type="personal", target_name="Ann"),
+    content="Ann hikes.",
+    said_at=NOON,
+    recorded_at=NOON,
+)
+
+
+@EVERY
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_every_record_survives_json(record: type[Record], data: st.DataObject) -> None:
+    """What the ledger writes it reads back, to the letter, whatever the text is."""
+    value = data.draw(instances(record))
+    assert isinstance(value, Record)
+    text = value.to_json()
+
+    assert text.isascii()
+    assert record.from_json(text) == value
+    assert record.from_json(text).to_json() == text
+
+
+@EVERY
+@given(st.data())
+@settings(max_examples=2, deadline=None)
+def test_no_record_can_be_changed(record: type[Record], data: st.DataObject) -> None:
+    """A record that one holder changes is another holder's surprise."""
+    value = data.draw(instances(record))
+    name = next(iter(record.model_fields))
+
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(value, name, getattr(value, name))
+
+
+@EVERY
+@given(st.data())
+@settings(max_examples=2, deadline=None)
+def test_a_field_that_no_record_has_is_refused(record: type[Record], data: st.DataObject) -> None:
+    """A mistyped field must not be dropped without a word."""
+    value = data.draw(instances(record))
+    assert isinstance(value, Record)
+    known = json.loads(value.to_json())
+
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        record.from_json(json.dumps(known | {"contnet": 1}))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [*RECORDS, Settings, SlicingPolicy, SummaryPolicy, RecallPolicy],
+    ids=lambda model: model.__name__,
+)
+def test_every_field_is_described(model: type[BaseModel]) -> None:
+    """Tools, inspectors and readers take the meaning of a field from its description."""
+    assert {name for name, field in model.model_fields.items() if not field.description} == set()
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"importance": 1.5}, "importance"),
+        ({"trust": float("nan")}, "trust"),
+        ({"content": ""}, "content"),
+        ({"status": "forgotten"}, "status"),
+        ({"version": 0}, "version"),
+        ({"said_at": NOON.replace(tzinfo=None)}, "must say its time zone"),
+        ({"memory_id": "a\x00b"}, "must not contain NUL"),
+        ({"payload": {1: object()}}, "must be JSON"),
+        ({"evidence": [Evidence(message_id="1", quote="x", block_id="b"), "words"]}, "evidence"),
+    ],
+)
+def test_a_changed_copy_is_validated_again(fields: dict[str, object], problem: str) -> None:
+    """Pydantic's own model_copy checks nothing: a bad value would reach the ledger."""
+    with pytest.raises(ValidationError, match=problem):
+        MEMORY.evolve(**fields)
+
+
+def test_a_record_shares_nothing_with_what_it_was_made_of() -> None:
+    """Who goes on using a list must not change the past."""
+    content: list[object] = [{"type": "text", "text": "hello"}]
+    message = Message(role="user", content=content, time=NOON)
+
+    content.append("later")
+
+    assert message.text == "hello"
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.parametrize("value", ["", "a\x00b", "\ud800", 7, None])
+def test_a_scope_names_its_user_in_text_that_can_be_stored(value: object) -> None:
+    """A scope that two databases write differently would be two users, or one."""
+    with pytest.raises(ValidationError):
+        Scope.model_validate({"user": value})
+
+
+@pytest.mark.requirement("R1")
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("", ""),
+        ("hello", "hello"),
+        ([], ""),
+        (["one", "two"], "one\ntwo"),
+        (
+            [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": "https://example.org"}, "two"],
+            "one\ntwo",
+        ),
+        ([{"type": "text", "text": None}, {"type": "text"}, {"text": 7}, 7, None, [["deep"]]], ""),
+        ([{"type": "text", "text": ""}, {"type": "text", "text": "\x00\ud800"}], "\x00\ud800"),
+        ([{"type": "reasoning", "text": "hm"}], "hm"),
+    ],
+)
+def test_the_words_of_a_message_are_the_texts_of_its_content_blocks(content: object, text: str) -> None:
+    """Search, quotes and prompts read `text`; a block without words must not break it."""
+    assert Message(role="user", content=content, time=NOON).text == text
+
+
+@pytest.mark.parametrize("content", [None, 7, {"type": "text", "text": "hello"}])
+def test_content_is_text_or_a_list(content: object) -> None:
+    """One content block alone is a mistake that would lose its words."""
+    with pytest.raises(ValidationError, match="content must be text or a list"):
+        Message(role="user", content=content, time=NOON)
