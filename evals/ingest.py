@@ -50,7 +50,7 @@ class Speed:
 
 
 def _scope(conversation: Conversation) -> Scope:
-    return Scope(user=conversation.user, agent=_AGENT)
+    return Scope(user=conversation.user or "user", agent=_AGENT)
 
 
 def ingest(kit: MemoryKit, conversations: Sequence[Conversation]) -> Speed:
@@ -82,7 +82,9 @@ def losses(kit: MemoryKit, conversations: Sequence[Conversation]) -> int:
         found = {message.message_id: message for message in stored}
         for message in conversation.messages:
             held = found.get(message.message_id)
-            given = Message.model_validate({name: getattr(held, name) for name in Message.model_fields}) if held else None
+            given = (
+                Message.model_validate({name: getattr(held, name) for name in Message.model_fields}) if held else None
+            )
             lost += given is None or given.to_json() != message.to_json()
     return lost
 
@@ -190,7 +192,13 @@ def _figures(speed: Speed, kit: MemoryKit, conversations: Sequence[Conversation]
     verification = kit.admin.verify()
     per_block = 1000 * speed.summarize_seconds / max(speed.blocks, 1)
     return [
-        Figure("messages not read back byte for byte", losses(kit, conversations), 0, "exactly", note=f"of {speed.messages}"),
+        Figure(
+            "messages not read back byte for byte",
+            losses(kit, conversations),
+            0,
+            "exactly",
+            note=f"of {speed.messages}",
+        ),
         Figure("memories that do not resolve", memories, 0, "exactly", note=f"of {verification.memories}"),
         Figure("blocks and messages that do not resolve", blocks, 0, "exactly", note=f"of {verification.blocks}"),
         Figure(
@@ -254,7 +262,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
             ingest(kit, conversations)
         changed = _changed(before, table_digests(url))
-        figures.insert(4, Figure("tables that a second run changes", len(changed), 0, "exactly", note=", ".join(changed)))
+        figures.insert(
+            4, Figure("tables that a second run changes", len(changed), 0, "exactly", note=", ".join(changed))
+        )
         figures += _slopes(settings, conversations[0].messages, options.slope_add, options.slope_summarize)
     print(f"{options.data.name}: {len(conversations)} stores, {url.partition(':')[0]}")
     finish(figures)
