@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from evals._figures import Figure, explain_data, finish
 from remegraph import MemoryKit, Scope, Settings
-
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
