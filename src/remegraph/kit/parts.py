@@ -90,7 +90,14 @@ def open_parts(
         plain = ExtractiveThinker()
         thinker: Thinker = plain
         if model is not None:
-            asker = Asker(model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
+            asker = Asker(
+                model,
+                repairs=policy.repairs,
+                retries=policy.retries,
+                backoff=policy.backoff,
+                longest_wait=policy.longest_wait,
+                timeout=policy.timeout,
+            )
             thinker = ModelThinker(asker, similar_limit=policy.similar)
         agents: dict[str, RetrievalAgent] = {}
         return Parts(
