@@ -202,18 +202,19 @@ class _Steps:
             return {"standing": (), "again": {}}
         task = inspect(state["scope"], state["messages"], newest.values(), language_of(state["summary"].summary))
         objections = task.flags
+        trouble: tuple[str, ...] = ()
         if self._thinker.learns and (
             self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
         ):
             try:
                 objections = yield Think(self._thinker, "review", task, state["meter"])
-            except ModelUnavailableError:
-                objections = task.flags  # what the rules flagged stands where no model can weigh it
+            except (InvalidAnswerError, ModelUnavailableError) as error:
+                trouble = (f"review: {error}",)  # what the rules flagged stands where no model can weigh it
         again = self._rejected(state, newest, objections)
         return {
             "standing": objections,
             "again": again,
-            "objections": tuple(f"{item.topic}: {item.kind}: {item.reason}" for item in objections),
+            "objections": (*(f"{item.topic}: {item.kind}: {item.reason}" for item in objections), *trouble),
         }
 
     def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
