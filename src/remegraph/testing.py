@@ -276,6 +276,14 @@ class InMemoryVectorIndex:
         """Remove a collection; an unknown one is no error."""
         self._collections.pop(collection, None)
 
+    def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
+        """Return nothing: memory does not rot."""
+        return {}
+
+    def reset(self) -> bool:
+        """Refuse: tests may share it."""
+        return False
+
     def close(self) -> None:
         """Forget everything."""
         self._collections.clear()
