@@ -30,7 +30,7 @@ __all__ = ["Prober"]
 
 _SECONDS = 60.0
 _CHUNK = 1 << 20
-_DEATHS = 3  # so many collections that kill the probe, and the index is given up as a whole
+_DEATHS = 2  # so many collections that kill the probe, and the index is given up as a whole
 _WALK = 20_000  # records that one search visits: nearly all of a collection, so that a torn graph shows
 _FOUND = 0.9  # share of them that a sound graph reaches at least; those we saw reach .999
 
