@@ -26,7 +26,7 @@ _TOLERANCE = 1e-3  # of a cosine that went through the index
 
 
 def differences(
-    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int
+    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int, *, thorough: bool = True
 ) -> tuple[int, tuple[Mismatch, ...]]:
     """Compare; see `VectorProjection.verify`."""
     with database.read() as connection:
@@ -41,7 +41,7 @@ def differences(
         homes = shelves.homes(connection, embedder_id)
     if index is None:
         return len(embedded), tuple(found)
-    damage = index.damage(thorough=True)
+    damage = index.damage(thorough=thorough)
     found += [Mismatch(where=name or "index", record_id="", problem=f"damaged: {damage[name]}") for name in damage]
     if WHOLE in damage:
         return len(embedded), tuple(found)
