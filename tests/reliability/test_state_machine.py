@@ -55,7 +55,9 @@ def test_the_ledger_equals_a_simple_model_whatever_happens(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.requirement("X2", "X3", "X5")
-@pytest.mark.parametrize("machine", [LongMachine] * 4 + [ChromaMachine])  # in parts: no test may take minutes
+@pytest.mark.parametrize(  # in parts: no test may take minutes
+    "machine", [LongMachine] * 4 + [ChromaMachine], ids=["1 of 4", "2 of 4", "3 of 4", "4 of 4", "chroma"]
+)
 def test_the_ledger_equals_a_simple_model_for_thousands_of_steps(
     machine: type[KitMachine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
