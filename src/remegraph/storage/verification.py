@@ -47,8 +47,10 @@ def differences(
             expected[home].add(index_id(key))
         else:
             found.append(Mismatch(where="collections", record_id=key.record_id, problem="missing"))
+    present: set[str] = set()
     for home, names in sorted(expected.items()):
         held = index.ids(home)
+        present |= names & held
         found += [Mismatch(where=home, record_id=name, problem="missing") for name in sorted(names - held)]
         found += [Mismatch(where=home, record_id=name, problem="extra") for name in sorted(held - names)]
     used = set(expected)
@@ -58,7 +60,7 @@ def differences(
         if shelves.owned(name, used)
     ]
     step = max(1, -(-len(embedded) // max(1, sample)))
-    placed = [key for key in embedded[::step] if key[:2] in homes]
+    placed = [key for key in embedded[::step] if index_id(key) in present]
     found += _lost(database, index, embedder_id, placed, homes)
     return len(embedded), tuple(found)
 
