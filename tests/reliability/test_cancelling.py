@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -57,8 +56,13 @@ def whole_blocks(kit: MemoryKit) -> int:
     return len(done)
 
 
+async def _until_it_hangs(model: FaultyChatModel) -> None:
+    while not model.injected:  # noqa: ASYNC110 - a model knows of no event loop
+        await asyncio.sleep(0.005)
+
+
 def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.requirement("X3")
@@ -69,8 +73,7 @@ async def test_a_cancelled_task_leaves_whole_blocks_and_goes_on_later(tmp_path: 
     async with open_kit(tmp_path, model) as kit:
         fill(kit)
         task = asyncio.create_task(kit.asummarize(scope=ANN, close=True))
-        while not model.injected:  # the first block is done, the second hangs
-            await asyncio.sleep(0.005)
+        await _until_it_hangs(model)  # the first block is done by then
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -124,8 +127,7 @@ async def _use(home: Path) -> None:
     async with open_kit(home, model) as kit:
         fill(kit)
         task = asyncio.create_task(kit.asummarize(scope=ANN, close=True))
-        while not model.injected:
-            await asyncio.sleep(0.005)
+        await _until_it_hangs(model)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
