@@ -126,6 +126,7 @@ class CountingEmbedder:
         """Calls until it goes down; never, where negative."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed, unless it is told to fail or to answer otherwise."""
         if self.lasts == 0:
             self.down = True
         self.lasts -= 1
@@ -150,19 +151,23 @@ class FailingIndex(InMemoryVectorIndex):
             raise VectorIndexError("The index failed.")
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write all, or half and fail."""
         half = len(ids) // 2 if self.failures else len(ids)
         super().upsert(collection, ids[:half], shelves[:half], vectors[:half])
         self._fail()
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove, then perhaps fail."""
         super().delete(collection, ids)
         self._fail()
 
     def drop(self, collection: str) -> None:
+        """Drop, then perhaps fail."""
         super().drop(collection)
         self._fail()
 
     def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Fail, or answer."""
         self._fail()
         return super().query(collection, shelves, vector, k)
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from langchain_core.runnables import RunnableLambda
 
 from remegraph.engine.metering import Meter
-from remegraph.engine.tasks import Thinker
 from remegraph.errors import RemegraphError
+
+if TYPE_CHECKING:
+    from remegraph.engine.tasks import Thinker  # the retriever shares this module, and needs none of its rules
 
 __all__ = ["Body", "Think", "Update", "node"]
 

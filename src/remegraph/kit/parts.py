@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remegraph.engine.asking import Asker
-from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.modelled import ModelThinker
 from remegraph.engine.retriever import RetrievalAgent, Retriever, build_retriever
 from remegraph.engine.search import Searcher
-from remegraph.engine.summarizer import Summarizer, Tools, build_summarizer
-from remegraph.engine.tasks import Thinker
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
 from remegraph.settings import Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.database import Database
+from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.jobs import SqlJobQueue
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
@@ -26,26 +24,58 @@ from remegraph.storage.projection import VectorProjection
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from remegraph.engine.summarizer import Summarizer
+    from remegraph.engine.tasks import Thinker
+
 __all__ = ["Parts", "open_parts"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parts:
-    """Everything behind a kit."""
+    """Everything behind a kit. What only summarising needs is made when it is first asked for."""
 
+    settings: Settings
+    clock: Clock
     archive: SqlArchive
     projection: VectorProjection
-    searcher: Searcher
     jobs: JobQueue
-    thinker: Thinker
-    summarizer: Summarizer
+    searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
-    clock: Clock
+    model: BaseChatModel | None
     embedder: Embedder
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
+
+    @cached_property
+    def thinker(self) -> Thinker:
+        """What turns blocks into memories: the model, or the extractive mode."""
+        from remegraph.engine.asking import Asker
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.modelled import ModelThinker
+
+        if self.model is None:
+            return ExtractiveThinker()
+        policy = self.settings.summary
+        asker = Asker(
+            self.model,
+            repairs=policy.repairs,
+            retries=policy.retries,
+            backoff=policy.backoff,
+            longest_wait=policy.longest_wait,
+            timeout=policy.timeout,
+        )
+        return ModelThinker(asker, similar_limit=policy.similar)
+
+    @cached_property
+    def summarizer(self) -> Summarizer:
+        """The summariser's graph."""
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.summarizer import Tools, build_summarizer
+
+        plain = ExtractiveThinker()
+        return build_summarizer(Tools(self.archive, self.searcher, self.clock, self.thinker, plain, self.settings))
 
 
 def open_parts(
@@ -79,37 +109,24 @@ def open_parts(
         url = settings.ledger_url or _sqlite_url(home)
         archive = SqlArchive.open(url, clock=clock, new_id=new_id)
         opened.callback(archive.close)
-        index = index or _index(settings, home, require_index=require_index)
+        index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
         projection = VectorProjection.open(
             archive.database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex
         )
         searcher = Searcher(archive, projection, embedder)
-        policy = settings.summary
-        plain = ExtractiveThinker()
-        thinker: Thinker = plain
-        if model is not None:
-            asker = Asker(
-                model,
-                repairs=policy.repairs,
-                retries=policy.retries,
-                backoff=policy.backoff,
-                longest_wait=policy.longest_wait,
-                timeout=policy.timeout,
-            )
-            thinker = ModelThinker(asker, similar_limit=policy.similar)
         agents: dict[str, RetrievalAgent] = {}
         return Parts(
+            settings=settings,
+            clock=clock,
             archive=archive,
             projection=projection,
-            searcher=searcher,
             jobs=SqlJobQueue(archive.database, clock),
-            thinker=thinker,
-            summarizer=build_summarizer(Tools(archive, searcher, clock, thinker, plain, settings)),
+            searcher=searcher,
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,
-            clock=clock,
+            model=model,
             embedder=embedder,
             has_index=index is not None,
             closing=opened.pop_all(),
@@ -126,12 +143,12 @@ def _sqlite_url(home: Path) -> str:
     return f"sqlite:///{home / 'ledger.sqlite'}"
 
 
-def _index(settings: Settings, home: Path, *, require_index: bool) -> VectorIndex | None:
+def _index(settings: Settings, home: Path, database: Database, *, require_index: bool) -> VectorIndex | None:
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
     owner = IndexOwner.acquire(home / "index")
     if owner is not None:
-        return ChromaIndex.embedded(owner)
+        return GuardedIndex(database, owner)
     if require_index:
         raise IndexOwnedError(f"Another process owns the vector index in {home}.")
     return None

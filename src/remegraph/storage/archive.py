@@ -9,6 +9,7 @@ from typing import Self
 
 from sqlalchemy import func, insert, select
 
+from remegraph.failpoints import failpoint
 from remegraph.models import (
     AddReceipt,
     Block,
@@ -39,7 +40,7 @@ from remegraph.storage import messages as message_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
-from remegraph.storage.journal import add_event
+from remegraph.storage.journal import Entry, add_events
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.rows import digest, micros
 from remegraph.storage.tables import metadata
@@ -99,9 +100,12 @@ class SqlArchive:
             with self.database.write() as connection:
                 partition_id = self._interning.ensure(connection, [partition])[partition]
                 self.database.lock(connection, [partition_id])
+                failpoint("add.begin")
                 added = message_rows.add(connection, partition_id, messages, recorded_at)
                 if added:
                     jobs.enqueue(connection, "summarize", partition_id, micros(self._clock()))
+                failpoint("add.before_commit")
+            failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
         return AddReceipt(message_ids=ids, added=added, known=len(messages) - added)
 
@@ -148,30 +152,40 @@ class SqlArchive:
             shelves = self._interning.known(connection, [partition])
             self.database.lock(connection, shelves)
             added: list[Block] = []
+            failpoint("blocks.begin")
             for partition_id in shelves:
                 added = block_rows.add(connection, partition_id, partition, cuts)
-                for block in added:
-                    connection.execute(
-                        insert(work_table).values(
+                pending = [
+                    {
+                        "partition_id": partition_id,
+                        "block_id": block.block_id,
+                        "topic": "",
+                        "recipe": recipe,
+                        "state": "pending",
+                        "reason": json.dumps(""),
+                        "attempts": 0,
+                    }
+                    for block in added
+                ]
+                if pending:
+                    connection.execute(insert(work_table), pending)
+                add_events(
+                    connection,
+                    [
+                        Entry(
                             partition_id=partition_id,
-                            block_id=block.block_id,
-                            topic="",
-                            recipe=recipe,
-                            state="pending",
-                            reason=json.dumps(""),
-                            attempts=0,
+                            time=now,
+                            actor="slicer",
+                            action="add_block",
+                            record_id=block.block_id,
+                            operation_id=operation_id,
+                            digest=digest(block.to_json()),
                         )
-                    )
-                    add_event(
-                        connection,
-                        partition_id=partition_id,
-                        time=now,
-                        actor="slicer",
-                        action="add_block",
-                        record_id=block.block_id,
-                        operation_id=operation_id,
-                        digest=digest(block.to_json()),
-                    )
+                        for block in added
+                    ],
+                )
+            failpoint("blocks.before_commit")
+        failpoint("blocks.after_commit")
         return tuple(added)
 
     def blocks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +57,14 @@ class InMemoryVectorIndex:
     def drop(self, collection: str) -> None:
         """Remove a collection; an unknown one is no error."""
         self._collections.pop(collection, None)
+
+    def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
+        """Return nothing: memory does not rot."""
+        return {}
+
+    def reset(self) -> bool:
+        """Refuse: tests may share it."""
+        return False
 
     def close(self) -> None:
         """Forget everything."""

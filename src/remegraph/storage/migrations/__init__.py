@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, column, inspect, select, table
 
 from remegraph.errors import SchemaTooNewError, SetupError
 from remegraph.storage.tables import metadata
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 __all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
-HEAD = "0001"
+HEAD = "0002"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-KNOWN = frozenset({HEAD})
+KNOWN = frozenset({"0001", HEAD})
 """All revisions up to it."""
 
 
 def config(connection: Connection) -> Config:
     """Return Alembic's configuration for an open connection; no ini file is read."""
+    from alembic.config import Config
+
     configured = Config()
     configured.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     configured.attributes["connection"] = connection
@@ -58,4 +62,6 @@ def upgrade(connection: Connection) -> None:
         SetupError: The database holds tables of the same names that are not ours.
     """
     if not is_current(connection):  # another process may have been first
+        from alembic import command
+
         command.upgrade(config(connection), "head")
