@@ -150,7 +150,7 @@ def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(
             figures.setdefault("failing SQL writes", Counter())["runs"] += 1
             assert use(kit), f"the run after a failure of statement {n} failed too: {seen[n - 1]}"
             check(kit)
-    assert n > 50
+    assert n > 30
 
 
 def _fail_statement(engine: Engine, n: int) -> tuple[list[str], Callable[[], None]]:
