@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 Signs = Mapping[str, float]
 
 FOLDS = 10
-GENERATED = 0.3
+GENERATED = 1.0
 """Weight of a generated case: there are many, and they are alike."""
 PENALTY = {"omission": 0.03, "duplicate": 0.03}
 MOST_FALSE_ALARMS = 0.09

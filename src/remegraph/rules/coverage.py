@@ -32,6 +32,8 @@ _PARTS = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
+_ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
+"""Synonym groups that say how somebody stands to a thing: it is the thing that must be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Statement:
     text: str
     signs: Mapping[str, float]
     """Each sign's value, about 0 to 3; those of data/weights.toml."""
+    moved: bool
+    """Whether a memory holds all of it but for the day: that memory is wrong."""
     lacking: tuple[str, ...]
     """What no memory holds: names, numbers and days, or else words."""
 
@@ -75,6 +79,8 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     best: dict[int, tuple[float, Statement]] = {}
     for statement in statements(messages, memories):
         score = model("omission", language_of(statement.text)).score(statement.signs)
+        if statement.moved:
+            score = max(score, math.ulp(0.0))
         if score > best.get(statement.sentence, (0.0,))[0]:
             best[statement.sentence] = score, statement
     return [
@@ -88,10 +94,11 @@ def statements(messages: Sequence[Message], memories: Sequence[str]) -> Iterator
     known = _Known(memories, [message.speaker for message in messages])
     number = 0
     for message in messages:
-        for at, span in enumerate(sentences(message.text) if message.role == "user" else ()):
+        spans = sentences(message.text) if message.role == "user" else []
+        for at, span in enumerate(spans):
             number += 1
             for part in _parts(span.text):
-                place = {"first": float(at == 0), "clause": float(part != span.text)}
+                place = {"opening": float(at == 0 and len(spans) > 1), "clause": float(part != span.text)}
                 statement = _statement(message, number, part, known, place)
                 if statement is not None:
                     yield statement
@@ -112,7 +119,7 @@ class _Known:
 
     def words_held(self, said: Wording) -> float:
         """Return the largest share of the words, by weight, that one memory holds."""
-        words = said.words - self.names
+        words = said.words - self.names - _ATTITUDES
         held: Counter[int] = Counter()
         for word in words:
             for at in self._holders_of_word.get(word, ()):
@@ -165,7 +172,7 @@ def _statement(
 ) -> Statement | None:
     plain, missing_days, held_days = _without_times(text, message.time, known)
     said = wording(plain)
-    words = said.words - known.names
+    words = said.words - known.names - _ATTITUDES
     missing = words - known.words
     numbers = said.numbers - known.numbers
     names = [name for name in _NAME.findall(plain) if wording(name).words & words]
@@ -174,11 +181,12 @@ def _statement(
         return None
     amount = weight(missing) + len(numbers)
     size = max(weight(words) + len(said.numbers), 0.5)
+    words_held = known.words_held(said)
     nearest, near = known.grams_held(plain)
     signs = {
         "missing": math.log1p(amount),
         "missing_share": amount / size,
-        "words_held": known.words_held(said),
+        "words_held": words_held,
         "grams_held": nearest,
         "grams_held_by_three": near,
         "name_missing": float(bool(missing_names)),
@@ -192,7 +200,7 @@ def _statement(
         **signs_in(text),
     }
     lacking = [*missing_names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing)
-    return Statement(message.message_id, sentence, text, signs, tuple(lacking))
+    return Statement(message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking))
 
 
 def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str], bool]:

@@ -26,8 +26,8 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     """Return whether two memory sentences say the same, in whatever words.
 
     A logistic model, fitted to cases, weighs how much of their content words (stems, synonyms folded) and letters they
-    share against the names and numbers that only one of them has. Where what is liked differs, or a number and little
-    else, they are no duplicates but a contradiction: "likes red" and "hates red".
+    share against the names and numbers that only one of them has. Where what is liked differs, or a name or number and
+    little else, they are no duplicates but a contradiction: "likes red" and "hates red".
 
     Args:
         a: A sentence.
@@ -37,7 +37,9 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     if content_digest(a) == content_digest(b):
         return True
     signs = likeness(a, b, names)
-    if signs["opposed"] or (signs["numbers_clash"] or signs["negation"]) and signs["share_of_longer"] >= _ALL_BUT_ONE:
+    if signs["opposed"] or signs["only_names_differ"]:
+        return False
+    if (signs["numbers_clash"] or signs["negation"]) and signs["share_of_longer"] >= _ALL_BUT_ONE:
         return False
     return model("duplicate", language_of(f"{a} {b}")).score(signs) > 0
 
@@ -77,6 +79,7 @@ def likeness(a: str, b: str, names: Iterable[str] = ()) -> dict[str, float]:
         "names_differ": float(bool(my_names - yours) or bool(your_names - mine)),
         "names_clash": float(_clash(my_names - yours, your_names - mine)),
         "negation": float(first.negative != second.negative),
+        "only_names_differ": float(_clash(mine, yours) and mine ^ yours <= light),
         "opposed": float(opposed(mine, yours)),
     }
 
