@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from remegraph.ports import Vectors
+    from remegraph.storage.vectors import Key
 
 _ROOT = Path(__file__).parents[2]
 _SOURCES = sorted(Path(remegraph.__file__).parent.rglob("*.py"))
@@ -110,6 +111,30 @@ def test_a_change_and_its_mark_are_one_transaction(tmp_path: Path, monkeypatch: 
         marked = {key.record_id for key in vectors.marks(connection, None, 10)}
     assert marked == {memory.memory_id for memory in ledger.archive.memories([ANN])}
     ledger.archive.close()
+
+
+@pytest.mark.requirement("X2")
+def test_every_record_gets_its_own_vector_in_whatever_order_sql_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No database promises an order that was not asked for; a record under another one's vector is found for its words."""
+    read = vectors.read
+
+    def read_backwards(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
+        found, rows = read(connection, embedder_id, keys)
+        return found[::-1], rows[::-1]
+
+    monkeypatch.setattr(vectors, "read", read_backwards)
+    index = InMemoryVectorIndex()
+    with open_kit(tmp_path, embedder=DownEmbedder(), index=index) as kit:
+        kit.add_messages([said(f"I like {what}.", name="Sam") for what in ("tea", "chess", "snow")], scope=_SAM)
+        kit.summarize(scope=_SAM, close=True)
+        (collection,) = index.collections()
+        for memory in kit.memories(scope=_SAM):
+            vector = DownEmbedder().embed([memory.indexed_text])[0]
+            ((name, similarity),) = index.query(collection, None, vector, 1)
+            assert name.endswith(memory.memory_id)
+            assert similarity == pytest.approx(1)
 
 
 # ------------------------------------------------------------------ 2. acknowledge after commit
