@@ -309,6 +309,14 @@ collections = Table(
     Index(None, "name"),
 )
 
+# Which generation of an embedded index the ledger worked with last; a copy from before has another one.
+projections = Table(
+    "projections",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("generation", Text, nullable=False),
+)
+
 # One row per kind and partition, used again and again: the table does not grow with the work done.
 jobs = Table(
     "jobs",
