@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 from uuid import uuid4
 
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.errors import RemegraphError
+from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Topic
 from remegraph.settings import RecallPolicy
 
@@ -67,11 +67,6 @@ class Host:
         if "error" in answer:
             raise HostRefusedError(answer["error"])
         return answer["value"]
-
-    def kill(self) -> None:
-        """Kill it, as `kill -9` does."""
-        self.process.kill()
-        self.process.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +127,14 @@ class Commands:
     def sync(self) -> int:
         """Bring the index up to date."""
         return self.kit._open_parts().projection.sync()
+
+    def try_sync(self) -> str:
+        """The same; return how the index failed."""
+        try:
+            self.sync()
+        except VectorIndexError as error:
+            return str(error)
+        return ""
 
     def summarize(self) -> Sequence[str]:
         """Summarise what was said; return what could not be used."""
