@@ -58,7 +58,14 @@ class Parts:
         if self.model is None:
             return ExtractiveThinker()
         policy = self.settings.summary
-        asker = Asker(self.model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
+        asker = Asker(
+            self.model,
+            repairs=policy.repairs,
+            retries=policy.retries,
+            backoff=policy.backoff,
+            longest_wait=policy.longest_wait,
+            timeout=policy.timeout,
+        )
         return ModelThinker(asker, similar_limit=policy.similar)
 
     @cached_property

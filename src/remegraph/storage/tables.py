@@ -46,7 +46,9 @@ partitions = Table(
     Column("user", Text),
     Column("agent", Text),
     Column("project", Text),
-    Column("key", Text, nullable=False, unique=True),  # JSON of the four: unique also where some are none
+    Column(
+        "key", Text, nullable=False, unique=True
+    ),  # JSON of the four, or its digest: unique also where some are none
     Column("last_seq", _Big, nullable=False, server_default="0"),  # seq of its newest message
     Index(None, "tenant", "user"),
 )
