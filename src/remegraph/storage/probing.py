@@ -154,7 +154,7 @@ def _problem_of_database(files: Path) -> str:
             answer = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         return f"its database is damaged: {error}"
-    return "" if answer == "ok" else f"its database is damaged: {answer.strip()}"
+    return "" if answer == "ok" else f"its database is damaged: {' '.join(answer.split())}"
 
 
 def _is_torn(folder: Path) -> bool:
