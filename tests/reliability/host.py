@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +19,7 @@ from typing import IO, Any, Self
 from uuid import uuid4
 
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.errors import RemegraphError
+from remegraph.errors import RemegraphError, SetupError, VectorIndexError
 from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Topic
 from remegraph.settings import RecallPolicy
 
@@ -67,11 +69,6 @@ class Host:
         if "error" in answer:
             raise HostRefusedError(answer["error"])
         return answer["value"]
-
-    def kill(self) -> None:
-        """Kill it, as `kill -9` does."""
-        self.process.kill()
-        self.process.wait()
 
     def __enter__(self) -> Self:
         return self
@@ -133,6 +130,14 @@ class Commands:
         """Bring the index up to date."""
         return self.kit._open_parts().projection.sync()
 
+    def try_sync(self) -> str:
+        """The same; return how the index failed."""
+        try:
+            self.sync()
+        except (VectorIndexError, SetupError) as error:
+            return str(error)
+        return ""
+
     def summarize(self) -> Sequence[str]:
         """Summarise what was said; return what could not be used."""
         return self.kit.summarize(scope=ANN, close=True).degraded
@@ -156,6 +161,10 @@ class Commands:
         """Make the index anew."""
         return self.kit.admin.rebuild()
 
+    def lift_limit(self) -> None:
+        """Let files grow again."""
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
 
 def _main() -> None:
     commands = Commands()
@@ -166,14 +175,11 @@ def _main() -> None:
             answer = {"value": command(**arguments)}
         except RemegraphError as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), flush=True)  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        import resource
-        import signal
-
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
     _main()

@@ -19,6 +19,7 @@ from uuid import uuid4
 from remegraph import failpoints
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import (
+    AddReceipt,
     BlockSummary,
     ChangeSet,
     Cut,
@@ -47,7 +48,7 @@ WORDS = "tea cat sea red job moon salt bread river cello paint train glass viole
 
 def say(*words: object) -> None:
     """Acknowledge: what was said is done."""
-    print(*words, flush=True)
+    print(*words, flush=True)  # noqa: T201 - the acknowledgement
 
 
 def die_at(name: str, hits: int) -> None:
@@ -92,7 +93,7 @@ class Labourer:
         self.cut()
         self.commit_open()
 
-    def add(self, number: int) -> object:
+    def add(self, number: int) -> AddReceipt:
         """Record a batch of messages, whose ids tell its number."""
         messages = [
             Message(message_id=f"b{number}-{at}", role="user", content=f"tea {number} {at}", time=day(number))

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,37 +89,37 @@ class Mill:
     def check(self) -> None:
         """Compare the ledger with what was acknowledged: all of it, once, and nothing by halves."""
         with closing(sqlite3.connect(self.home / "ledger.sqlite")) as connection:
-            ask = lambda query: connection.execute(query).fetchall()  # noqa: E731
-            here = "(SELECT id FROM partitions WHERE user = 'ann')"
-            (batches,) = {len(ask(f"SELECT 1 FROM messages WHERE partition_id = {here}")) / BATCH}
-            assert batches == int(batches) >= self.acknowledged["batch"]
-            assert [seq for (seq,) in ask(f"SELECT seq FROM messages WHERE partition_id = {here} ORDER BY seq")] == list(
-                range(1, int(batches) * BATCH + 1)
-            )
-            blocks = ask(f"SELECT first_seq, last_seq, block_id FROM blocks WHERE partition_id = {here} ORDER BY 1")
-            ends = [0, *(last for _, last, _ in blocks)]
-            assert [first for first, _, _ in blocks] == [end + 1 for end in ends[:-1]]
-            versions = {version for (version,) in ask("SELECT DISTINCT version FROM memories WHERE memory_id GLOB 'm*'")}
-            done = max(versions, default=0)
-            assert len(versions) <= 1
-            assert self.acknowledged["operation"] <= done <= self.acknowledged["operation"] + 1
-            counts = {
-                "versions": f"SELECT count(*) FROM versions v JOIN memories m ON m.id = v.memory WHERE m.partition_id = {here}",
-                "events": f"SELECT count(*) FROM events WHERE action = 'refine' AND partition_id = {here}",
-            }
-            assert {name: ask(query) for name, query in counts.items()} == dict.fromkeys(
-                counts, [(done * MEMORIES,)]
-            )
-            finished = [
-                f"SELECT count(*) FROM operations WHERE partition_id = {here}",
-                f"SELECT count(*) FROM summaries WHERE partition_id = {here}",
-                f"SELECT count(*) FROM work WHERE state = 'done' AND partition_id = {here}",
-            ]
-            assert [ask(query)[0][0] for query in finished] == [done] * 3
-            (works,) = ask(f"SELECT count(*) FROM work WHERE partition_id = {here}")[0]
-            assert works == len(blocks)
-            assert self.said <= {name for (name,) in ask("SELECT message_id FROM messages")}
-            assert ask("PRAGMA integrity_check") == [("ok",)]
+            (here,) = connection.execute("SELECT id FROM partitions WHERE user = 'ann'").fetchone()
+
+            def column(query: str) -> list[Any]:
+                return [value for (value,) in connection.execute(query, {"here": here})]
+
+            self._check_messages(column)
+            self._check_operations(column)
+            assert column("PRAGMA integrity_check") == ["ok"]
+
+    def _check_messages(self, column: Callable[[str], list[Any]]) -> None:
+        seqs = column("SELECT seq FROM messages WHERE partition_id = :here ORDER BY seq")
+        batches, part_of_one = divmod(len(seqs), BATCH)
+        assert part_of_one == 0
+        assert batches >= self.acknowledged["batch"]
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert self.said <= set(column("SELECT message_id FROM messages"))
+        firsts = column("SELECT first_seq FROM blocks WHERE partition_id = :here ORDER BY 1")
+        lasts = column("SELECT last_seq FROM blocks WHERE partition_id = :here ORDER BY 1")
+        assert firsts == [last + 1 for last in [0, *lasts][: len(firsts)]]
+        assert len(firsts) == column("SELECT count(*) FROM work WHERE partition_id = :here")[0]
+
+    def _check_operations(self, column: Callable[[str], list[Any]]) -> None:
+        heads = column("SELECT DISTINCT version FROM memories WHERE partition_id = :here")
+        assert len(heads) <= 1
+        done = max(heads, default=0)
+        assert self.acknowledged["operation"] <= done <= self.acknowledged["operation"] + 1
+        made = ("FROM versions WHERE operation_id GLOB 'operation of *'", "FROM events WHERE action = 'refine'")
+        assert [column(f"SELECT count(*) {rows}") for rows in made] == [[done * MEMORIES]] * 2
+        finished = ("operations WHERE true", "summaries WHERE true", "work WHERE state = 'done'")
+        counts = [column(f"SELECT count(*) FROM {rows} AND partition_id = :here") for rows in finished]
+        assert counts == [[done]] * 3
 
     def finish(self) -> str:
         """Open the home once more as anybody would; return a summary."""
@@ -167,7 +168,7 @@ def test_failpoints_are_the_ones_that_the_code_names() -> None:
 def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
     """The same as below, small enough for every run."""
     mill = grind(tmp_path, seed=random.SystemRandom().randrange(10**6), ledger=10, index=7, kit=1)
-    print(mill.finish())
+    assert mill.finish()
 
 
 @pytest.mark.slow
@@ -179,6 +180,6 @@ def test_two_hundred_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     mills = [lane.result() for lane in lanes]
     with capsys.disabled():
         for mill in mills:
-            print(f"\nseed {seed}: {mill.finish()}")
+            print(f"\nseed {seed}: {mill.finish()}")  # noqa: T201 - the figures
     assert sum(sum(mill.kills.values()) for mill in mills) == 200
     assert set().union(*(mill.kills for mill in mills)) >= set(FAILPOINTS)

@@ -200,7 +200,9 @@ def _statement(
         **signs_in(text),
     }
     lacking = [*missing_names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing)
-    return Statement(message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking))
+    return Statement(
+        message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking)
+    )
 
 
 def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str], bool]:

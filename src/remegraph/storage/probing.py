@@ -88,7 +88,7 @@ class Prober:
             with self._starting:
                 if self._stopped:
                     return None, [], "stopped"
-                self._process = subprocess.Popen(
+                self._process = subprocess.Popen(  # noqa: S603 - this interpreter, this module, names from Chroma
                     command,
                     stdin=reading,
                     stdout=subprocess.PIPE,
@@ -120,7 +120,7 @@ class Prober:
 
 def _main(files: Path, known: set[str]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
-    import chromadb  # noqa: F401 - before the first word: a missing package is no damaged index
+    import chromadb  # noqa: F401, PLC0415 - before the first word: a missing package is no damaged index
 
     _say(WHOLE, None)
     problem = _problem_of_database(files)
@@ -154,7 +154,7 @@ def _problem_of_database(files: Path) -> str:
             answer = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         return f"its database is damaged: {error}"
-    return "" if answer == "ok" else f"its database is damaged: {answer.strip()}"
+    return "" if answer == "ok" else f"its database is damaged: {' '.join(answer.split())}"
 
 
 def _is_torn(folder: Path) -> bool:
