@@ -6,9 +6,13 @@ BIN := .venv/bin
 READY := .venv/.ready
 SLOW_SECONDS ?= 600
 
-# What `make eval` (quality) and `make bench` (cost) run, as far as it exists.
-QUALITY := $(basename $(notdir $(wildcard evals/reviser.py evals/recall.py)))
-COST := $(basename $(notdir $(wildcard evals/ingest.py evals/calls.py)))
+# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl, as
+# far as it has them. Its Chinese conversations say no zone.
+DATA ?=
+ZONE := --timezone Asia/Shanghai
+FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly)))
+STORES := $(filter-out %memora_weekly_dev.jsonl,$(FILES))
+EVAL := $(BIN)/python -m evals
 
 .DEFAULT_GOAL := help
 .PHONY: bench clean demo docs eval format help lint setup test test-all test-slow types
@@ -49,11 +53,14 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-eval: $(READY) ## Measure quality: reviser, recall
-	@$(if $(QUALITY),set -e; for name in $(QUALITY); do $(BIN)/python -m evals $$name; done,$(BIN)/python -m evals)
+eval: $(READY) ## Measure quality: reviser, recall (DATA=folder)
+	@$(EVAL) reviser
+	@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
 
-bench: $(READY) ## Measure cost: messages per second, memory, model calls
-	@$(if $(COST),set -e; for name in $(COST); do $(BIN)/python -m evals $$name; done,$(BIN)/python -m evals)
+bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
+	@$(EVAL) calls
+	@$(EVAL) startup
+	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
 docs: $(READY) ## Write the drawings in the docs anew, and check the docs
 	@$(BIN)/python docs/generate.py

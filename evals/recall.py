@@ -1,28 +1,42 @@
 """How much of the evidence for a question recall finds: R@5 and R@10, with bootstrap intervals.
 
-    python -m evals.recall --data locomo_dev.jsonl --data memdaily_dev.jsonl
+    python -m evals recall --data locomo_dev.jsonl --data memdaily_dev.jsonl --timezone Asia/Shanghai
 
 A file holds one memory store per line: messages and questions with the ids of the messages (or threads, where
 `gold_unit` says so) that answer them. Recall at k of a question is |gold found in the first k| / |gold|.
+
+Asked is `kit.recall(question, depth="messages")`, after `kit.add_messages` and nothing else. Beside it stand plain
+BM25 over single messages, and the same ranking in memory, which the kit must equal.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evals._figures import Figure, explain_data, finish
+from remegraph import MemoryKit, Scope, Settings
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
 from remegraph.rules.ranking import bm25, rank_messages
 
-__all__ = ["bm25_ranker", "evaluate", "interval", "main", "window_ranker"]
+__all__ = ["KitRanker", "bm25_ranker", "evaluate", "interval", "main", "window_ranker"]
+
+BARS = {"locomo_dev": (0.68, 0.77)}
+"""R@5 and R@10 that a file must reach."""
+
+_KS = (5, 10)
+_THREAD_HITS = 100
+"""Messages asked for where threads are what counts: several may be of one thread."""
 
 Ranker = Callable[[str], Sequence[str]]
 """Answers a question with message ids, best first."""
@@ -41,6 +55,7 @@ class _Question(TypedDict):
 
 
 class _Store(TypedDict):
+    store: str
     messages: list[_Message]
     questions: list[_Question]
     gold_unit: str
@@ -80,7 +95,8 @@ def window_ranker(messages: Sequence[_Message]) -> Ranker:
 
     def rank(question: str) -> Sequence[str]:
         tokens = query_tokens(question)
-        return [ranked.record_id for ranked in rank_messages(index.match(tokens), index.layout, tokens)]
+        ranked = rank_messages(index.match(tokens), index.layout, tokens)
+        return [each.record_id for each in sorted(ranked, key=lambda each: (-each.score, each.record_id))]
 
     return rank
 
@@ -97,7 +113,34 @@ def bm25_ranker(messages: Sequence[_Message]) -> Ranker:
     return rank
 
 
-RANKERS: dict[str, Callable[[Sequence[_Message]], Ranker]] = {"windows": window_ranker, "bm25": bm25_ranker}
+class KitRanker:
+    """Ranks by the kit, and notes how long each recall took.
+
+    Args:
+        kit: An open kit.
+        k: How many messages are asked for.
+        timezone: Zone of times that name none.
+    """
+
+    def __init__(self, kit: MemoryKit, k: int, timezone: str | None = None) -> None:
+        self._kit = kit
+        self._k = k
+        self._timezone = timezone
+        self._stores = 0
+        self.seconds: list[float] = []
+
+    def __call__(self, messages: Sequence[_Message]) -> Ranker:
+        """Record a store's messages as a new user's, and return what asks about them."""
+        self._stores += 1
+        scope = Scope(user=f"store {self._stores}", agent="remy")
+        self._kit.add_messages(messages, scope=scope, timezone=self._timezone)
+
+        def rank(question: str) -> Sequence[str]:
+            recall = self._kit.recall(question, scope=scope, depth="messages", k=self._k)
+            self.seconds.append(recall.seconds)
+            return [hit.record_id for hit in recall.messages]
+
+        return rank
 
 
 def _stores(path: Path) -> Iterator[_Store]:
@@ -106,20 +149,24 @@ def _stores(path: Path) -> Iterator[_Store]:
             yield json.loads(line)
 
 
+def _recalls(store: _Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:
+    """Return recall of each question of a store at each k."""
+    by_thread = store.get("gold_unit") == "thread"
+    thread_of = {message["id"]: message["thread"] for message in store["messages"]}
+    rows: list[list[float]] = []
+    for question in store["questions"]:
+        gold = set(question["gold"])
+        ranked = rank(question["text"])
+        units = list(dict.fromkeys(thread_of[i] for i in ranked)) if by_thread else list(ranked)
+        rows.append([len(gold.intersection(units[:k])) / len(gold) for k in ks])
+    return rows
+
+
 def evaluate(
-    path: Path, make_ranker: Callable[[Sequence[_Message]], Ranker], ks: Sequence[int] = (5, 10)
+    path: Path, make_ranker: Callable[[Sequence[_Message]], Ranker], ks: Sequence[int] = _KS
 ) -> NDArray[np.float64]:
     """Return recall of each question at each k, shape (questions, len(ks))."""
-    rows: list[list[float]] = []
-    for store in _stores(path):
-        rank = make_ranker(store["messages"])
-        by_thread = store.get("gold_unit") == "thread"
-        thread_of = {message["id"]: message["thread"] for message in store["messages"]}
-        for question in store["questions"]:
-            gold = set(question["gold"])
-            ranked = rank(question["text"])
-            units = list(dict.fromkeys(thread_of[i] for i in ranked)) if by_thread else list(ranked)
-            rows.append([len(gold.intersection(units[:k])) / len(gold) for k in ks])
+    rows = [row for store in _stores(path) for row in _recalls(store, make_ranker(store["messages"]), ks)]
     return np.array(rows)
 
 
@@ -131,19 +178,74 @@ def interval(values: NDArray[np.float64], draws: int = 2000, seed: int = 7) -> t
     return float(low), float(high)
 
 
+@dataclass
+class _Results:
+    """Recall of the questions of one file, by ranker."""
+
+    ours: list[list[float]] = field(default_factory=list)
+    bm25: list[list[float]] = field(default_factory=list)
+    unequal: int = 0
+    """Questions to which the kit answers otherwise than the same ranking in memory."""
+
+
+def _figures(name: str, rows: Sequence[Sequence[float]], bars: Sequence[float | None] = (None, None)) -> list[Figure]:
+    recall = np.array(rows)
+    figures: list[Figure] = []
+    for column, (k, bar) in enumerate(zip(_KS, bars, strict=True)):
+        low, high = interval(recall[:, column])
+        note = f"[{low:.3f}, {high:.3f}] of {len(recall)} questions"
+        figures.append(Figure(f"{name}: R@{k}", float(recall[:, column].mean()), bar, "at least", note=note))
+    return figures
+
+
+def _measure(path: Path, make: Callable[[Sequence[_Message]], Ranker], *, per_store: bool) -> list[Figure]:
+    results = _Results()
+    figures: list[Figure] = []
+    for store in _stores(path):
+        ours, memory = make(store["messages"]), window_ranker(store["messages"])
+        answers = {question["text"]: ours(question["text"]) for question in store["questions"]}
+        rows = _recalls(store, answers.__getitem__, _KS)
+        results.ours += rows
+        results.bm25 += _recalls(store, bm25_ranker(store["messages"]), _KS)
+        results.unequal += sum(list(memory(text))[: len(found)] != list(found) for text, found in answers.items())
+        if per_store:
+            figures += _figures(f"{path.stem} {store['store']}", rows)
+    return [
+        *figures,
+        *_figures(f"{path.stem}, BM25 of single messages", results.bm25),
+        *_figures(f"{path.stem}, ours", results.ours, BARS.get(path.stem, (None, None))),
+        Figure(f"{path.stem}: answers unlike those in memory", results.unequal, 0, "exactly"),
+    ]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the figures of each file."""
-    parser = argparse.ArgumentParser(prog="python -m evals.recall", description="Evidence recall of questions.")
-    parser.add_argument("--data", type=Path, action="append", required=True, help="A file of stores; repeatable.")
-    parser.add_argument("--ranker", choices=sorted(RANKERS), default="windows", help="What ranks.")
+    parser = argparse.ArgumentParser(prog="python -m evals recall", description="Evidence recall of questions.")
+    parser.add_argument("--data", type=Path, action="append", help="A file of stores; repeatable.")
+    parser.add_argument("--through", choices=["kit", "memory"], default="kit", help="What is asked.")
+    parser.add_argument("--timezone", help="Zone of times that name none.")
+    parser.add_argument("--per-store", action="store_true", help="Figures of every store, too.")
     options = parser.parse_args(argv)
-    for path in options.data:
-        recall = evaluate(path, RANKERS[options.ranker])
-        figures = []
-        for column, k in enumerate((5, 10)):
-            low, high = interval(recall[:, column])
-            figures.append(f"R@{k} {recall[:, column].mean():.3f} [{low:.3f}, {high:.3f}]")
-        print(f"{path.name}  {options.ranker}  {len(recall)} questions  {'  '.join(figures)}")
+    if not options.data:
+        explain_data("recall", "locomo_dev.jsonl [--timezone ZONE]")
+        return
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as home:
+        for path in options.data:
+            if options.through == "memory":
+                figures += _measure(path, window_ranker, per_store=options.per_store)
+                continue
+            settings = Settings(home=Path(home) / path.stem)
+            with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+                k = _THREAD_HITS if next(_stores(path)).get("gold_unit") == "thread" else max(_KS)
+                ranker = KitRanker(kit, k, options.timezone)
+                figures += _measure(path, ranker, per_store=options.per_store)
+            p50, p95 = np.percentile(ranker.seconds, [50, 95]) * 1000
+            figures += [
+                Figure(f"{path.stem}: recall p50", float(p50), unit="ms", note=f"depth messages, k {k}"),
+                Figure(f"{path.stem}: recall p95", float(p95), unit="ms"),
+            ]
+    finish(figures)
 
 
 if __name__ == "__main__":

@@ -178,6 +178,20 @@ def test_what_still_fails_is_committed_as_far_as_it_is_sound_and_queued(tmp_path
         assert report.objections
 
 
+@pytest.mark.requirement("R11", "X3")
+@pytest.mark.parametrize("verdict", [refusal(), TimeoutError("down")])
+def test_a_reviewer_that_fails_is_named_and_holds_nothing_up(tmp_path: Path, verdict: Any) -> None:
+    """A review is a second look: without it the memory is kept on the rules' word, and the report says so."""
+    steps = script(DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(HIKES), VerdictAnswer=verdict)
+    with open_kit(tmp_path, steps, reviser="always") as kit:
+        kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
+        report = kit.summarize(scope=ANN, close=True)
+
+        assert contents(kit) == {"Ann loves hiking."}
+        assert report.pending == 0
+        assert [objection.partition(":")[0] for objection in report.objections] == ["review"]
+
+
 @pytest.mark.requirement("X3", "X8")
 def test_a_failed_topic_is_retried_alone(tmp_path: Path) -> None:
     """Only what failed is paid for again, and it can be."""

@@ -9,7 +9,7 @@ from remegraph.engine.answers import DigestAnswer, OperationAnswer, ProposalAnsw
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
-from remegraph.engine.rendering import block_lines, memory_lines, objection_lines, topic_lines
+from remegraph.engine.rendering import block_lines, memory_lines, objection_lines, reason_lines, topic_lines
 from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, Evidence, Memory, StoredMessage
@@ -84,7 +84,7 @@ class ModelThinker:
         names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
         objections = ""
         if task.reasons:
-            reasons = "\n".join(f"- {reason}" for reason in task.reasons)
+            reasons = reason_lines(task.reasons)
             objections = "\n" + load("objections", task.language).render(reasons=reasons)[1] + "\n"
         prompt = load("propose", task.language).render(
             topic=topic_lines([task.shelf]),

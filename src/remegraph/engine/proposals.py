@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from remegraph.engine.tasks import ProposeTask
+from remegraph.language.plain import plain
 from remegraph.models import Category, Claim, Evidence, Link, Memory, MemoryChange, Source, Status
 from remegraph.rules.duplicates import content_digest
 
@@ -73,6 +74,7 @@ class Writer:
             supersedes: Memories that it replaces.
         """
         task = self._task
+        content = plain(content)
         trust = self._trust(evidence) if trust is None else trust
         memory = Memory(
             memory_id=operation_id(
@@ -123,7 +125,7 @@ class Writer:
             old,
             evidence,
             "refine",
-            content=content,
+            content=plain(content),
             when_to_use=when_to_use or old.when_to_use,
             trust=min(old.trust, self._trust(evidence)),
             extractor=self._extractor,

@@ -9,7 +9,7 @@ from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Shelf
 from remegraph.rules.review import Objection
 
-__all__ = ["block_lines", "memory_lines", "objection_lines", "topic_lines"]
+__all__ = ["block_lines", "memory_lines", "objection_lines", "reason_lines", "topic_lines"]
 
 _TOOL_TEXT_LIMIT = 2000
 """Characters of a tool's output that a prompt shows; the ledger holds it whole."""
@@ -24,8 +24,8 @@ def block_lines(messages: Sequence[Message]) -> str:
             day = message.time.date()
             lines.append(f"({describe(message.time)})")
         text = message.text[:_TOOL_TEXT_LIMIT] if message.role == "tool" else message.text
-        who = message.role if message.name in {"", message.role} else f"{message.name} ({message.role})"
-        calls = "".join(f" -> {call.name}({_quoted(call.args)})" for call in message.tool_calls)
+        who = message.role if message.name in {"", message.role} else f"{_quoted(message.name)[1:-1]} ({message.role})"
+        calls = "".join(f" -> {_quoted(call.name)[1:-1]}({_quoted(call.args)})" for call in message.tool_calls)
         failed = " failed" if message.ok is False else ""
         times = datetime_tool(text, message.time) if message.role != "tool" else ""
         lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{times and f' ({times})'}")
@@ -41,13 +41,20 @@ def topic_lines(shelves: Iterable[Shelf]) -> str:
 
 def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
     """Return memories, one per line, each under the short name given."""
-    lines = (f"{name} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories)
+    lines = (
+        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories
+    )
     return "\n".join(lines) or "-"
 
 
 def objection_lines(objections: Iterable[Objection]) -> str:
     """Return objections, one per line."""
-    return "\n".join(f"- {item.topic}: {item.kind}: {_quoted(item.reason)[1:-1]}" for item in objections) or "-"
+    return reason_lines(f"{item.topic}: {item.kind}: {item.reason}" for item in objections) or "-"
+
+
+def reason_lines(reasons: Iterable[str]) -> str:
+    """Return reasons, one per line."""
+    return "\n".join(f"- {_quoted(reason)[1:-1]}" for reason in reasons)
 
 
 def _quoted(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from remegraph.language.plain import plain
 from remegraph.models import Message, Partition, Scope, Shelf, Topic
 from remegraph.settings import SummaryPolicy
 
@@ -31,8 +32,8 @@ def person(message: Message, scope: Scope) -> str | None:
     A user without a name is the scope's user; a named assistant that is not the agent is a second person.
     """
     if message.role == "user":
-        return message.name or scope.user
-    named = message.name.strip()
+        return plain(message.name.strip()) or scope.user
+    named = plain(message.name.strip())
     if message.role == "assistant" and named and named.casefold() not in _GENERIC | {(scope.agent or "").casefold()}:
         return named
     return None
@@ -40,7 +41,7 @@ def person(message: Message, scope: Scope) -> str | None:
 
 def called_tools(messages: Iterable[Message]) -> tuple[str, ...]:
     """Return the tools called in these messages, in order."""
-    return tuple(dict.fromkeys(call.name for message in messages for call in message.tool_calls if call.name))
+    return tuple(dict.fromkeys(plain(call.name) for message in messages for call in message.tool_calls if call.name))
 
 
 def shelves_for(
@@ -60,7 +61,7 @@ def shelves_for(
     """
     found = {shelf.topic.key.casefold(): shelf for shelf in existing}
     people = dict.fromkeys(name for message in messages if (name := person(message, scope)))
-    tasks = dict.fromkeys([*(message.task for message in messages if message.task), *policy.allowed_topics])
+    tasks = dict.fromkeys([*(plain(message.task) for message in messages if message.task), *policy.allowed_topics])
     made = [
         self_topic(),
         *(Topic(type="personal", target_name=name, description=f"What is known of {name}.") for name in people),

@@ -12,7 +12,7 @@ One run does one block. Durability is the ledger's: no graph of ours has a check
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypedDict
 
@@ -34,6 +34,7 @@ from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailable
 from remegraph.language.scripts import language_of
 from remegraph.models import Block, BlockSummary, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Archive, Clock
+from remegraph.prompts import Language
 from remegraph.rules.review import Objection
 from remegraph.settings import Settings
 
@@ -171,7 +172,7 @@ class _Steps:
         if redo is not None and redo.topics and known:
             topics, refused = resolve(redo.topics, allowed, where, self._policy)
             return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
-        language = language_of("\n".join(message.text for message in messages))
+        language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
         failure = ""
         if self._thinker.learns and attention(messages) < self._policy.attention:
@@ -200,20 +201,21 @@ class _Steps:
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
             return {"standing": (), "again": {}}
-        task = inspect(state["scope"], state["messages"], newest.values(), language_of(state["summary"].summary))
+        task = inspect(state["scope"], state["messages"], newest.values(), _language(state["messages"]))
         objections = task.flags
+        trouble: tuple[str, ...] = ()
         if self._thinker.learns and (
             self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
         ):
             try:
                 objections = yield Think(self._thinker, "review", task, state["meter"])
-            except ModelUnavailableError:
-                objections = task.flags  # what the rules flagged stands where no model can weigh it
+            except (InvalidAnswerError, ModelUnavailableError) as error:
+                trouble = (f"review: {error}",)  # what the rules flagged stands where no model can weigh it
         again = self._rejected(state, newest, objections)
         return {
             "standing": objections,
             "again": again,
-            "objections": tuple(f"{item.topic}: {item.kind}: {item.reason}" for item in objections),
+            "objections": (*(f"{item.topic}: {item.kind}: {item.reason}" for item in objections), *trouble),
         }
 
     def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
@@ -305,11 +307,15 @@ class _Steps:
             block=_block(state),
             messages=state["messages"],
             reasons=reasons,
-            language=language_of("\n".join(message.text for message in state["messages"])),
+            language=_language(state["messages"]),
             now=self._clock(),
             recipe=self._policy.recipe,
         )
         return Send("sub_agent", {"task": task, "meter": state["meter"]})
+
+
+def _language(messages: Sequence[StoredMessage]) -> Language:
+    return language_of("\n".join(message.text for message in messages))
 
 
 def _block(state: _State) -> Block:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
 from remegraph.rules.wording import Wording, opposed, weight, wording
 
@@ -56,6 +57,7 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 13)  # each memory is compared with every other of its topic
 def content_digest(text: str) -> str:
     """Return the SHA-256 of `text` without case, outer punctuation and differences of space and width."""
     folded = unicodedata.normalize("NFKC", text).casefold()

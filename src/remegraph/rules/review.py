@@ -52,7 +52,7 @@ def review(messages: Sequence[Message], before: Sequence[Memory], after: Sequenc
     pairs = [
         (old, new)
         for old, new in combinations(live, 2)
-        if old.topic.key == new.topic.key and changed & {old.memory_id, new.memory_id}
+        if (old.memory_id in changed or new.memory_id in changed) and old.topic.key == new.topic.key
     ]
     names = {message.speaker for message in messages}
     return (

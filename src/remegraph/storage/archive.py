@@ -39,7 +39,7 @@ from remegraph.storage import messages as message_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
-from remegraph.storage.journal import add_event
+from remegraph.storage.journal import Entry, add_events
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.rows import digest, micros
 from remegraph.storage.tables import metadata
@@ -150,28 +150,35 @@ class SqlArchive:
             added: list[Block] = []
             for partition_id in shelves:
                 added = block_rows.add(connection, partition_id, partition, cuts)
-                for block in added:
-                    connection.execute(
-                        insert(work_table).values(
+                pending = [
+                    {
+                        "partition_id": partition_id,
+                        "block_id": block.block_id,
+                        "topic": "",
+                        "recipe": recipe,
+                        "state": "pending",
+                        "reason": json.dumps(""),
+                        "attempts": 0,
+                    }
+                    for block in added
+                ]
+                if pending:
+                    connection.execute(insert(work_table), pending)
+                add_events(
+                    connection,
+                    [
+                        Entry(
                             partition_id=partition_id,
-                            block_id=block.block_id,
-                            topic="",
-                            recipe=recipe,
-                            state="pending",
-                            reason=json.dumps(""),
-                            attempts=0,
+                            time=now,
+                            actor="slicer",
+                            action="add_block",
+                            record_id=block.block_id,
+                            operation_id=operation_id,
+                            digest=digest(block.to_json()),
                         )
-                    )
-                    add_event(
-                        connection,
-                        partition_id=partition_id,
-                        time=now,
-                        actor="slicer",
-                        action="add_block",
-                        record_id=block.block_id,
-                        operation_id=operation_id,
-                        digest=digest(block.to_json()),
-                    )
+                        for block in added
+                    ],
+                )
         return tuple(added)
 
     def blocks(

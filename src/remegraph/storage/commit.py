@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,6 @@ from remegraph.models import (
     LIVE,
     ChangeSet,
     Memory,
-    MemoryChange,
     Partition,
     Receipt,
     Status,
@@ -26,7 +26,7 @@ from remegraph.ports import NewId
 from remegraph.storage import evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
-from remegraph.storage.journal import add_event, mark_dirty
+from remegraph.storage.journal import Entry, add_events, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
     blocks,
@@ -125,6 +125,9 @@ class _Commit:
     heads: dict[str, _Head]
     touched: Sequence[int]
     now: int = field(init=False)
+    journal: list[Entry] = field(default_factory=list)
+    indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
+    """What full text shall say of each touched record; none: it leaves the index."""
 
     def __post_init__(self) -> None:
         self.now = micros(self.changes.recorded_at)
@@ -135,12 +138,14 @@ class _Commit:
         self._check_heads()
         self._check_references()
         shelves = self._ensure_topics()
-        written = [self._write(change, shelves) for change in self.changes.changes]
+        written = self._write(shelves)
         self._check_twins(written)
         self._link()
         self._summarise()
         self._record_tools()
         self._set_work()
+        self._index()
+        add_events(self.connection, self.journal)
         receipt = Receipt(
             operation_id=self.changes.operation_id,
             replayed=False,
@@ -242,13 +247,31 @@ class _Commit:
         self._event(partition_id, "create_topic", f"topic:{number}", body=topic.to_json())
         return int(number)
 
-    def _write(self, change: MemoryChange, shelves: dict[tuple[Partition, str, str], int]) -> Memory:
-        memory = change.memory.evolve(version=change.expected_version + 1, recorded_at=self.changes.recorded_at)
-        partition_id = self.numbers[memory.partition]
-        head = self.heads.get(memory.memory_id)
-        before = Memory.from_json(head.body) if head else None
-        sources = evidence.check(self.connection, head.number if head else 0, partition_id, memory, before)
-        body = memory.to_json()
+    def _write(self, shelves: dict[tuple[Partition, str, str], int]) -> list[Memory]:
+        """Write heads, versions and sources of all memories that change."""
+        written: dict[int, Memory] = {}
+        sources: dict[int, set[evidence.Source]] = {}
+        for change in self.changes.changes:
+            memory = change.memory.evolve(version=change.expected_version + 1, recorded_at=self.changes.recorded_at)
+            head = self.heads.get(memory.memory_id)
+            found = self._check_evidence(memory, head)
+            number = self._write_head(memory, head, shelves)
+            written[number], sources[number] = memory, found
+            shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
+            self._tell_index(shelf, memory.memory_id, _indexed(memory) if memory.live else None)
+            self._event(
+                shelf.partition_id, change.action, memory.memory_id, version=memory.version, body=memory.to_json()
+            )
+        if written:
+            self._write_versions(written)
+            evidence.replace(self.connection, sources)
+        return list(written.values())
+
+    def _check_evidence(self, memory: Memory, head: _Head | None) -> set[evidence.Source]:
+        number, before = (head.number, Memory.from_json(head.body)) if head else (0, None)
+        return evidence.check(self.connection, number, self.numbers[memory.partition], memory, before)
+
+    def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
         values: dict[str, Any] = {
             "topic_id": shelves[memory.partition, memory.topic.type, memory.topic.target],
             "version": memory.version,
@@ -259,52 +282,56 @@ class _Commit:
             "words": _words(memory),
             "said_at": micros(memory.said_at),
             "recorded_at": self.now,
-            "body": body,
+            "body": memory.to_json(),
         }
-        if head is None:
-            statement = insert(memories).values(partition_id=partition_id, memory_id=memory.memory_id, **values)
-            number = self.connection.execute(statement.returning(memories.c.id)).scalar_one()
-        else:
-            number = head.number
-            self.connection.execute(update(memories).where(memories.c.id == number).values(**values))
-        self.connection.execute(
-            insert(versions).values(
-                memory=number,
-                version=memory.version,
-                recorded_at=self.now,
-                operation_id=self.changes.operation_id,
-                body=body,
-            )
-        )
-        evidence.replace(self.connection, number, sources)
-        self._index(
-            fulltext.TextShelf(partition_id, "memory"), memory.memory_id, _indexed(memory) if memory.live else None
-        )
-        self._event(partition_id, change.action, memory.memory_id, version=memory.version, body=body)
-        return memory
+        if head is not None:
+            self.connection.execute(update(memories).where(memories.c.id == head.number).values(**values))
+            return head.number
+        new = {"partition_id": self.numbers[memory.partition], "memory_id": memory.memory_id, **values}
+        return int(self.connection.execute(insert(memories).values(new).returning(memories.c.id)).scalar_one())
 
-    def _index(self, shelf: fulltext.TextShelf, record_id: str, indexed: str | None) -> None:
-        """Put a record in the full text index, or take it out; tell the vector index."""
-        fulltext.remove(self.connection, shelf, [record_id])
-        if indexed is not None:
-            fulltext.put(self.connection, shelf, [fulltext.TextEntry(record_id, token_counts(indexed))])
-        mark_dirty(self.connection, shelf.partition_id, shelf.kind, record_id, self.new_id())
+    def _write_versions(self, written: Mapping[int, Memory]) -> None:
+        rows = [
+            {
+                "memory": number,
+                "version": memory.version,
+                "recorded_at": self.now,
+                "operation_id": self.changes.operation_id,
+                "body": memory.to_json(),
+            }
+            for number, memory in written.items()
+        ]
+        self.connection.execute(insert(versions), rows)
+
+    def _tell_index(self, shelf: fulltext.TextShelf, record_id: str, said: str | None) -> None:
+        self.indexed.setdefault(shelf, {})[record_id] = said
+
+    def _index(self) -> None:
+        """Put what changed in the full text index, or take it out; tell the vector index."""
+        for shelf, records in self.indexed.items():
+            fulltext.remove(self.connection, shelf, list(records))
+            entries = [
+                fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None
+            ]
+            fulltext.put(self.connection, shelf, entries)
+            marks = {record_id: self.new_id() for record_id in records}
+            mark_dirty(self.connection, shelf.partition_id, shelf.kind, marks)
 
     def _check_twins(self, written: Sequence[Memory]) -> None:
         """Refuse a second live memory with the same words on a shelf; seen after all writes, so of this set too."""
-        twins: set[str] = set()
-        for memory in written:
-            if not memory.live:
-                continue
-            mine = select(memories.c.topic_id).where(memories.c.memory_id == memory.memory_id).scalar_subquery()
-            others = select(memories.c.memory_id).where(
-                memories.c.partition_id == self.numbers[memory.partition],
-                memories.c.words == _words(memory),
-                memories.c.topic_id == mine,
-                memories.c.status.in_(sorted(LIVE)),
-                memories.c.memory_id != memory.memory_id,
-            )
-            twins.update(self.connection.execute(others).scalars())
+        live = {memory.memory_id: memory for memory in written if memory.live}
+        groups: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+        for partition_id in {self.numbers[memory.partition] for memory in live.values()}:
+            words = {_words(memory) for memory in live.values() if self.numbers[memory.partition] == partition_id}
+            for chunk in chunks(sorted(words)):
+                query = select(memories.c.memory_id, memories.c.topic_id, memories.c.words).where(
+                    memories.c.partition_id == partition_id,
+                    memories.c.words.in_(chunk),
+                    memories.c.status.in_(sorted(LIVE)),
+                )
+                for row in self.connection.execute(query):
+                    groups[row.topic_id, row.words].add(row.memory_id)
+        twins = {other for group in groups.values() for mine in group & live.keys() for other in group - {mine}}
         if twins:
             raise ConflictError(sorted(twins), "A memory with the same words is on the shelf: corroborate it instead.")
 
@@ -332,7 +359,7 @@ class _Commit:
                 statement.on_conflict_do_update(index_elements=["partition_id", "block_id"], set_=values)
             )
             shelf = fulltext.TextShelf(partition_id, "block")
-            self._index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
+            self._tell_index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
             self._event(partition_id, "summarize", summary.block_id, body=body)
 
     def _record_tools(self) -> None:
@@ -372,14 +399,15 @@ class _Commit:
             raise NotFoundError(f"There is no block {block_id} here.")
 
     def _event(self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0) -> None:
-        add_event(
-            self.connection,
-            partition_id=partition_id,
-            time=self.now,
-            actor=self.changes.actor,
-            action=action,
-            record_id=record_id,
-            operation_id=self.changes.operation_id,
-            version=version,
-            digest=digest(body),
+        self.journal.append(
+            Entry(
+                partition_id=partition_id,
+                time=self.now,
+                actor=self.changes.actor,
+                action=action,
+                record_id=record_id,
+                operation_id=self.changes.operation_id,
+                version=version,
+                digest=digest(body),
+            )
         )

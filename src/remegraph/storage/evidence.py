@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
@@ -43,13 +43,7 @@ def check(connection: Connection, number: int, partition_id: int, memory: Memory
         NotFoundError: A message or block is not there.
         InputError: A quote is not in its message, or a message not in its block.
     """
-    cited = {(evidence.block_id, evidence.message_id) for evidence in memory.evidence}
-    cited |= {(block_id, "") for block_id in memory.block_ids}
-    kept = {
-        Source(row.partition_id, row.block_id, row.message_id)
-        for row in connection.execute(select(memory_sources).where(memory_sources.c.memory == number))
-        if (row.block_id, row.message_id) in cited
-    }
+    kept = _kept(connection, number, memory) if number else set()
     proven = frozenset(before.evidence if before else ())
     fresh = [evidence for evidence in memory.evidence if evidence not in proven]
     found = kept | _witnesses(connection, partition_id, memory.partition, fresh)
@@ -58,26 +52,29 @@ def check(connection: Connection, number: int, partition_id: int, memory: Memory
     return found | _whole_blocks(connection, {partition_id, *(source.partition_id for source in found)}, whole)
 
 
-def replace(connection: Connection, number: int, sources: Iterable[Source]) -> None:
-    """Make these the sources of a memory.
+def replace(connection: Connection, sources: Mapping[int, Iterable[Source]]) -> None:
+    """Make these the sources of memories.
 
     Args:
         connection: A write transaction.
-        number: The memory's row number.
-        sources: From `check`.
+        sources: From `check`, by the memory's row number.
     """
-    connection.execute(delete(memory_sources).where(memory_sources.c.memory == number))
-    rows = [
-        {
-            "memory": number,
-            "partition_id": source.partition_id,
-            "block_id": source.block_id,
-            "message_id": source.message_id,
-        }
-        for source in sources
-    ]
+    for chunk in chunks(list(sources)):
+        connection.execute(delete(memory_sources).where(memory_sources.c.memory.in_(chunk)))
+    rows = [{"memory": number, **asdict(source)} for number, found in sources.items() for source in found]
     if rows:
         connection.execute(insert(memory_sources), rows)
+
+
+def _kept(connection: Connection, number: int, memory: Memory) -> set[Source]:
+    """Return those sources of the head that the version still names."""
+    cited = {(evidence.block_id, evidence.message_id) for evidence in memory.evidence}
+    cited |= {(block_id, "") for block_id in memory.block_ids}
+    return {
+        Source(row.partition_id, row.block_id, row.message_id)
+        for row in connection.execute(select(memory_sources).where(memory_sources.c.memory == number))
+        if (row.block_id, row.message_id) in cited
+    }
 
 
 def _witnesses(

@@ -2,56 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
 from sqlalchemy import Connection, insert
 
 from remegraph.storage.database import upsert
 from remegraph.storage.tables import dirty, events
 
-__all__ = ["add_event", "mark_dirty"]
+__all__ = ["Entry", "add_events", "mark_dirty"]
 
 
-def add_event(
-    connection: Connection,
-    *,
-    partition_id: int,
-    time: int,
-    actor: str,
-    action: str,
-    record_id: str,
-    operation_id: str,
-    version: int = 0,
-    digest: str = "",
-) -> None:
-    """Write a row of the journal."""
-    connection.execute(
-        insert(events).values(
-            partition_id=partition_id,
-            time=time,
-            actor=actor,
-            action=action,
-            record_id=record_id,
-            version=version,
-            operation_id=operation_id,
-            digest=digest,
-        )
-    )
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the journal."""
+
+    partition_id: int
+    time: int
+    actor: str
+    action: str
+    record_id: str
+    operation_id: str
+    version: int = 0
+    digest: str = ""
 
 
-def mark_dirty(connection: Connection, partition_id: int, kind: str, record_id: str, mark: str) -> None:
-    """Tell the indexer that a record changed.
+def add_events(connection: Connection, entries: Sequence[Entry]) -> None:
+    """Write rows of the journal, in this order."""
+    if entries:
+        connection.execute(insert(events), [asdict(entry) for entry in entries])
+
+
+def mark_dirty(connection: Connection, partition_id: int, kind: str, marks: Mapping[str, str]) -> None:
+    """Tell the indexer that records changed.
 
     Args:
         connection: A write transaction.
-        partition_id: Where it lives.
+        partition_id: Where they live.
         kind: memory or block.
-        record_id: Which.
-        mark: A new id.
+        marks: A new id for each, by record id.
     """
-    statement = upsert(connection.dialect.name, dirty).values(
-        partition_id=partition_id, kind=kind, record_id=record_id, mark=mark
-    )
+    statement = upsert(connection.dialect.name, dirty)
+    rows = [
+        {"partition_id": partition_id, "kind": kind, "record_id": record_id, "mark": mark}
+        for record_id, mark in marks.items()
+    ]
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
-        )
+        ),
+        rows,
     )

@@ -1,0 +1,120 @@
+"""The evals run, and tell a hit from a miss: whoever changes the library must be able to trust their figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals import calls, ingest, recall, startup
+from evals._figures import Figure, finish
+from remegraph import MemoryKit, Scope, Settings
+from remegraph.exchange.conversations import read_conversations
+from remegraph.testing import InMemoryVectorIndex
+
+TALK = (
+    "I love hiking in the hills of Wales.",
+    "My sister Berta lives in Lisbon.",
+    "I bought a red bicycle yesterday.",
+    "Let us talk about the weather in Oslo.",
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A file with one small store."""
+    messages = [
+        {"id": f"m{number}", "thread": "t", "name": "Ann", "role": "user", "content": said}
+        | {"time": f"2025-03-04T12:0{number}:00Z"}
+        for number, said in enumerate(TALK)
+    ]
+    questions = [{"text": "Where does Berta live?", "gold": ["m1"]}, {"text": "Which bicycle?", "gold": ["m2"]}]
+    path = tmp_path / "small.jsonl"
+    path.write_text(json.dumps({"store": "ann", "messages": messages, "questions": questions}), encoding="utf-8")
+    return path
+
+
+def figures(text: str) -> Mapping[str, tuple[float, str]]:
+    """Read name, number and verdict of each line of a table."""
+    rows = (re.split(r"\s{2,}", line.strip()) for line in text.splitlines())
+    found: dict[str, tuple[float, str]] = {}
+    for name, number, *rest in (row for row in rows if len(row) > 1):
+        if re.fullmatch(r"[\d,.]+", number):
+            verdict = next((cell for cell in rest if cell in {"PASS", "FAIL"}), "")
+            found[name] = (float(number.replace(",", "")), verdict)
+    return found
+
+
+def open_small(home: Path, **options: Any) -> MemoryKit:
+    return MemoryKit.open(
+        settings=Settings(home=home), model=None, embedder=None, index=InMemoryVectorIndex(), **options
+    )
+
+
+def test_a_missed_bar_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """A figure that nobody looks at must still stop a release."""
+    finish([Figure("speed", 2, 3), Figure("size", 7)])
+    with pytest.raises(SystemExit, match="1"):
+        finish([Figure("speed", 4, 3), Figure("share", 0.5, 0.4, "at least")])
+    assert "1 of 2 bars are missed." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["ingest", "recall"])
+def test_an_eval_without_data_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The data is not ours to ship; `make eval` still has to run everywhere."""
+    {"ingest": ingest, "recall": recall}[name].main([])
+    assert f"{name}: give --data" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("X8")
+@pytest.mark.parametrize("case", calls.CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("use_async", [False, True], ids=["sync", "async"])
+def test_a_block_costs_as_many_calls_as_promised(case: calls.Case, use_async: bool, tmp_path: Path) -> None:
+    """What the eval prints of calls, and the instructions sent, must not creep up unseen."""
+    (run,) = calls.measure(case, tmp_path, runs=1, use_async=use_async, latency=0.0)
+    assert len(run.calls) == case.calls
+    assert run.recall_calls == 0
+    if case.calls == 2:
+        assert run.tokens <= 1500
+
+
+@pytest.mark.requirement("X1")
+def test_ingesting_loses_nothing_and_a_second_run_changes_nothing(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole eval, on a small file."""
+    ingest.main(["--data", str(data), "--slope-add", "0", "--slope-summarize", "0"])
+    found = figures(capsys.readouterr().out)
+    assert [verdict for _, verdict in found.values() if verdict] == ["PASS"] * 5
+
+
+def test_what_is_not_stored_is_counted_as_lost(data: Path, tmp_path: Path) -> None:
+    """An eval that finds nothing wrong must be able to."""
+    conversations = list(read_conversations(data, timezone=None))
+    with open_small(tmp_path / "home") as kit:
+        first = conversations[0]
+        changed = [each.evolve(content=f"{each.text}!") for each in first.messages[:1]]
+        kit.add_messages(changed, scope=Scope(user="ann", agent="remy"))
+        assert ingest.losses(kit, conversations) == len(TALK)
+        assert ingest.unresolved(kit, conversations) == (0, len(TALK))
+
+
+def test_recall_through_the_kit_equals_the_ranking_in_memory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two ways to one ranking: the figures of one hold for the other."""
+    recall.main(["--data", str(data)])
+    found = figures(capsys.readouterr().out)
+    assert found["small, ours: R@5"][0] == 1
+    assert found["small: answers unlike those in memory"] == (0, "PASS")
+
+
+@pytest.mark.slow
+def test_a_fresh_process_answers(tmp_path: Path) -> None:
+    """The eval of the start opens a home that it made itself."""
+    startup.furnish(tmp_path, 20)
+    taken = startup.start(tmp_path)
+    assert 0 < taken["imported"] < taken["imported"] + taken["answered"]
+    assert {"remegraph", "langgraph"} <= {name for name, _ in startup.heaviest(tmp_path, 30)}
