@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from remegraph.rules.wording import Wording, opposed, weight, wording
 
-__all__ = ["content_digest", "near_duplicate"]
+__all__ = ["at_odds", "content_digest", "near_duplicate"]
 
 # Set on the cases in evals/reviser_cases. What counts is weighed: see `weight`.
 _LEAST_SHARED = 1.5
@@ -58,6 +58,19 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
 
 
 @lru_cache(maxsize=1 << 13)  # each memory is compared with every other of its topic
+def at_odds(a: str, b: str) -> bool:
+    """Return whether two sentences that are alike differ in what counts: numbers, what is denied, or what is liked.
+
+    However near an embedder finds them ("the door code is 4711", "the door code is 4712"), they do not say the same.
+    """
+    first, second = wording(a), wording(b)
+    return (
+        first.negative != second.negative
+        or opposed(first.words, second.words)
+        or not _numbers_agree(first.numbers, second.numbers)
+    )
+
+
 def content_digest(text: str) -> str:
     """Return the SHA-256 of `text` without case, outer punctuation and differences of space and width."""
     folded = unicodedata.normalize("NFKC", text).casefold()
