@@ -87,7 +87,7 @@ class Mismatch(Record):
 
     where: str = Field(description="Which projection, which collection.")
     record_id: str = Field(description="Which record.")
-    problem: str = Field(description="missing, extra, stale, not found by its own vector, or pending.")
+    problem: str = Field(description="missing, extra, stale, pending, not found by its own vector, or damaged and how.")
 
 
 class Verification(Record):
