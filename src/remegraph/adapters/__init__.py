@@ -9,15 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remegraph.adapters.history import MessageHistory
+    from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
+    from remegraph.adapters.tools import memory_tools
 
-__all__ = ["ScopeSource", "resolve_scope"]
+__all__ = ["MemoryRetriever", "MessageHistory", "ScopeSource", "memory_tools", "resolve_scope"]
 
 _HOMES = {
+    "MemoryRetriever": "retriever",
+    "MessageHistory": "history",
     "ScopeSource": "scopes",
+    "memory_tools": "tools",
     "resolve_scope": "scopes",
 }
-"""The module of each name."""
 
 
 def __getattr__(name: str) -> object:
