@@ -171,6 +171,8 @@ class MemoryWriter:
         kind, _, name = key.partition(":")
         if kind not in get_args(TopicType) or not name.strip():
             raise InputError(f"{key!r} names no topic.", "Write it as type:name, as in task:deploy.")
+        if candidate.category not in {None, *get_args(Category)}:
+            raise InputError(f"There is no category {candidate.category!r}.", f"Give one of {get_args(Category)}.")
         if kind == "self":
             raise InputError("The agent's memory of itself is shared by all its users.", "Use remember_self.")
         topic = Topic.model_validate({"type": kind, "target_name": name.strip()})
@@ -200,7 +202,7 @@ class MemoryWriter:
     def _known(
         self, candidate: Candidate, shelf: Shelf, claims: Sequence[Claim], rivals: Sequence[Memory]
     ) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
-        """Return what the statement is compared with: its shelf, or all that this user's partition holds if none is named."""
+        """Return what the statement is compared with: its shelf, or all persons of the partition if none is named."""
         found, degraded = self._searcher.alike(shelf.partition, candidate.indexed_text, _LOOKED_AT)
         ids = {one.memory.memory_id for one in found}
         slots = [slot(claim) for claim in claims]
@@ -212,7 +214,7 @@ class MemoryWriter:
             one
             for one in found
             if (one.memory.topic.type, one.memory.topic.target) == mine
-            or (anywhere and one.memory.topic.type != "self")
+            or (anywhere and one.memory.topic.type == "personal")
         ), degraded
 
     def _state(self, candidate: Candidate, scope: Scope, statement_id: str) -> Stated:

@@ -7,8 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from remegraph.errors import InputError, ModelError, VectorIndexError
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.models import Category, Memory, SaveResult, Scope, Shelf
@@ -127,11 +125,7 @@ class Stating(ABC):
             call_id=call_id,
             by_model=by_model,
         )
-        try:
-            result = self._writer().save(candidate, required(scope))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise InputError(f"Field {first['loc'][0]!r}: {first['msg']}.", "Give another value.") from error
+        result = self._writer().save(candidate, required(scope))
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._bring_up_to_date()))))
 
     asave = twin(save)
