@@ -143,13 +143,13 @@ class _Tools:
         """Delete one memory by its id, because the user asks for it or because it is wrong."""
         with _answered():
             memory = self._kit.forget(memory_id, scope=self._who(runtime))
-        return _reply(f"Forgot memory {memory.memory_id}.", runtime)
+        return _reply("forget_memory", f"Forgot memory {memory.memory_id}.", runtime)
 
     async def aforget(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
         """Delete one memory by its id, because the user asks for it or because it is wrong."""
         with _answered():
             memory = await self._kit.aforget(memory_id, scope=self._who(runtime))
-        return _reply(f"Forgot memory {memory.memory_id}.", runtime)
+        return _reply("forget_memory", f"Forgot memory {memory.memory_id}.", runtime)
 
     def trace(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
         """Show where a memory comes from: the exact words, who said them, and when."""
@@ -209,17 +209,17 @@ def _messages(state: object) -> Sequence[object]:
 def _saved(result: SaveResult, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
     memory = result.memory
     if memory is None:
-        return _reply(f"Not saved: {result.reason}", runtime)
+        return _reply("save_memory", f"Not saved: {result.reason}", runtime)
     if result.outcome == "merged":
         text = framed([{"id": memory.memory_id, "text": memory.content}])
         said = f"Merged into memory {memory.memory_id}. {result.reason} It reads now:\n{text}"
-        return _reply(said, runtime, [memory.memory_id])
+        return _reply("save_memory", said, runtime, [memory.memory_id])
     said = f"Saved as new memory {memory.memory_id}."
     if result.superseded:
         said += f" It replaces {', '.join(result.superseded)}."
     if result.may_contradict:
         said += f" It may contradict {', '.join(result.may_contradict)}: both are kept."
-    return _reply(said, runtime)
+    return _reply("save_memory", said, runtime)
 
 
 def _found(found: Recall, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
@@ -228,7 +228,7 @@ def _found(found: Recall, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
     said = found.context or "Nothing is remembered about this."
     if found.degraded:
         said += f"\nSearched by words only, so something may be missing ({'; '.join(found.degraded)})."
-    return _reply(said, runtime, [each for each in ids if each not in found.left_out])
+    return _reply("search_memory", said, runtime, [each for each in ids if each not in found.left_out])
 
 
 def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
@@ -240,12 +240,12 @@ def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
         for quote in trace.quotes
     ]
     missing = [{"missing": what} for what in trace.missing]
-    return _reply(framed([head, *quotes, *missing]), runtime, [memory.memory_id])
+    return _reply("trace_memory", framed([head, *quotes, *missing]), runtime, [memory.memory_id])
 
 
-def _reply(said: str, runtime: ToolRuntime[Any, Any] | None, recalled: Sequence[str] = ()) -> _Answer:
+def _reply(name: str, said: str, runtime: ToolRuntime[Any, Any] | None, recalled: Sequence[str] = ()) -> _Answer:
     """Return the answer; where a message can be made, one that says which memories it shows (they were not said)."""
     if runtime is None or not runtime.tool_call_id:
         return said
     marks = {RECALLED: list(recalled)} if recalled else {}
-    return ToolMessage(said, tool_call_id=runtime.tool_call_id, additional_kwargs=marks)
+    return ToolMessage(said, name=name, tool_call_id=runtime.tool_call_id, additional_kwargs=marks)
