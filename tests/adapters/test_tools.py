@@ -11,6 +11,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -99,12 +100,9 @@ def test_what_was_forgotten_is_not_found_by_search(kit: MemoryKit) -> None:
 def test_only_what_the_model_may_say_is_in_the_schema(kit: MemoryKit) -> None:
     """A model that could name the user could read anybody's memory."""
     for tool in memory_tools(kit):
-        schema = tool.tool_call_schema
-        assert isinstance(schema, type)
-        assert set(schema.model_json_schema()["properties"]) <= {
-            "key", "content", "tags", "importance", "query", "k", "memory_id",
-        }  # fmt: skip
-        assert all("description" in field for field in schema.model_json_schema()["properties"].values())
+        fields = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
+        assert set(fields) <= {"key", "content", "tags", "importance", "query", "k", "memory_id"}
+        assert all("description" in field for field in fields.values())
 
 
 @pytest.mark.requirement("X5")
@@ -130,7 +128,7 @@ async def test_an_agent_saves_in_one_thread_and_finds_in_another_for_one_user_on
             AIMessage("I do not know."),
         ]
     }
-    agent = create_agent(
+    agent: Any = create_agent(
         ScriptedChatModel(script=script),
         memory_tools(kit, ScopeSource(agent="remy")),
         checkpointer=InMemorySaver(),
@@ -153,13 +151,13 @@ async def test_an_agent_saves_in_one_thread_and_finds_in_another_for_one_user_on
 @pytest.mark.parametrize("state", ["dict", "list"])
 async def test_a_tool_node_runs_all_four_whatever_its_state(kit: MemoryKit, state: str) -> None:
     """A hand-built graph may keep its messages in a dict or be a list."""
-    node = ToolNode(memory_tools(kit, ANN))
+    kind: Any = MessagesState if state == "dict" else list
+    graph = StateGraph(kind)
+    graph.add_node("tools", ToolNode(memory_tools(kit, ANN)))
+    graph.add_edge(START, "tools")
+    compiled: Any = graph.compile()
     kit.save("tea", "Ann drinks oolong.", scope=ANN)
     memory_id = only(kit).memory_id
-    graph = StateGraph(MessagesState)
-    graph.add_node("tools", node)
-    graph.add_edge(START, "tools")
-    compiled = graph.compile()
     for name, args in (
         ("save_memory", {"key": "tea", "content": "Ann drinks oolong."}),
         ("search_memory", {"query": "oolong"}),
@@ -167,13 +165,8 @@ async def test_a_tool_node_runs_all_four_whatever_its_state(kit: MemoryKit, stat
         ("forget_memory", {"memory_id": memory_id}),
     ):
         asked = [calling(name, **args)]
-        if state == "dict":
-            (answer,) = answers((await compiled.ainvoke({"messages": asked}))["messages"])
-        else:
-            found = StateGraph(list)
-            found.add_node("tools", node)
-            found.add_edge(START, "tools")
-            answer = answers(found.compile().invoke(asked))[-1]
+        result = await compiled.ainvoke({"messages": asked} if state == "dict" else asked)
+        (answer,) = answers(result["messages"] if state == "dict" else result)
         assert (answer.status, answer.name, answer.tool_call_id) == ("success", name, f"call-{name}")
         assert memory_id in answer.text
 
@@ -191,7 +184,7 @@ async def test_an_unknown_or_foreign_id_is_refused_and_the_agent_goes_on(kit: Me
             AIMessage("Sorry."),
         ]
     }
-    agent = create_agent(ScriptedChatModel(script=script), memory_tools(kit, ANN))
+    agent: Any = create_agent(ScriptedChatModel(script=script), memory_tools(kit, ANN))
     messages = (await agent.ainvoke({"messages": [HumanMessage("...")]}))["messages"]
 
     assert messages[-1].text == "Sorry."
@@ -205,7 +198,7 @@ async def test_an_unknown_or_foreign_id_is_refused_and_the_agent_goes_on(kit: Me
 def test_a_replay_from_a_checkpoint_saves_nothing_twice(kit: MemoryKit) -> None:
     """LangGraph runs the tools of a step again when a run is resumed from before it."""
     script = {"": [calling("save_memory", key="tea", content="Ann drinks oolong."), AIMessage("Done.")]}
-    agent = create_agent(ScriptedChatModel(script=script), memory_tools(kit, ANN), checkpointer=InMemorySaver())
+    agent: Any = create_agent(ScriptedChatModel(script=script), memory_tools(kit, ANN), checkpointer=InMemorySaver())
     thread = {"configurable": {"thread_id": "1"}}
     agent.invoke({"messages": [HumanMessage("...")]}, thread)
     (before,) = (state for state in agent.get_state_history(thread) if state.next == ("tools",))

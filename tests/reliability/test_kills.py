@@ -92,13 +92,15 @@ class Mill:
             here = "(SELECT id FROM partitions WHERE user = 'ann')"
             (batches,) = {len(ask(f"SELECT 1 FROM messages WHERE partition_id = {here}")) / BATCH}
             assert batches == int(batches) >= self.acknowledged["batch"]
-            assert [seq for (seq,) in ask(f"SELECT seq FROM messages WHERE partition_id = {here} ORDER BY seq")] == list(
-                range(1, int(batches) * BATCH + 1)
-            )
+            assert [
+                seq for (seq,) in ask(f"SELECT seq FROM messages WHERE partition_id = {here} ORDER BY seq")
+            ] == list(range(1, int(batches) * BATCH + 1))
             blocks = ask(f"SELECT first_seq, last_seq, block_id FROM blocks WHERE partition_id = {here} ORDER BY 1")
             ends = [0, *(last for _, last, _ in blocks)]
             assert [first for first, _, _ in blocks] == [end + 1 for end in ends[:-1]]
-            versions = {version for (version,) in ask("SELECT DISTINCT version FROM memories WHERE memory_id GLOB 'm*'")}
+            versions = {
+                version for (version,) in ask("SELECT DISTINCT version FROM memories WHERE memory_id GLOB 'm*'")
+            }
             done = max(versions, default=0)
             assert len(versions) <= 1
             assert self.acknowledged["operation"] <= done <= self.acknowledged["operation"] + 1
@@ -106,9 +108,7 @@ class Mill:
                 "versions": f"SELECT count(*) FROM versions v JOIN memories m ON m.id = v.memory WHERE m.partition_id = {here}",
                 "events": f"SELECT count(*) FROM events WHERE action = 'refine' AND partition_id = {here}",
             }
-            assert {name: ask(query) for name, query in counts.items()} == dict.fromkeys(
-                counts, [(done * MEMORIES,)]
-            )
+            assert {name: ask(query) for name, query in counts.items()} == dict.fromkeys(counts, [(done * MEMORIES,)])
             finished = [
                 f"SELECT count(*) FROM operations WHERE partition_id = {here}",
                 f"SELECT count(*) FROM summaries WHERE partition_id = {here}",

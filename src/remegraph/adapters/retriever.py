@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -74,8 +75,8 @@ class MemoryRetriever(BaseRetriever):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the documents for a query; see `invoke`."""
-        with set_config_context(ensure_config(config)):
-            return await super().ainvoke(input, config, **kwargs)
+        with set_config_context(ensure_config(config)) as context:
+            return await asyncio.create_task(super().ainvoke(input, config, **kwargs), context=context)
 
     def _get_relevant_documents(
         self,

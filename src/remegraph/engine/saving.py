@@ -59,6 +59,7 @@ class Candidate:
     call_id: str = ""
     """Names the call: the same call again changes nothing."""
     by_model: bool = False
+    """Whether a model states it: it is trusted less, and replaces no core rule."""
 
     @property
     def indexed_text(self) -> str:
