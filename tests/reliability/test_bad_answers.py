@@ -11,7 +11,7 @@ import pytest
 
 from remegraph import MemoryKit, RemegraphError, Scope, Settings, SummaryPolicy, SummaryReport
 from remegraph.models import Memory, ToolCall, Work
-from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall
+from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.talk import ANN, NOON, create, digest, proposal, replied, returned, said
 
 PLACES = {"digest": "DigestAnswer", "propose": "ProposalAnswer", "review": "VerdictAnswer"}
@@ -179,6 +179,24 @@ async def test_a_single_bad_answer_is_mended_on_the_way(
         counts[world.check(fault)] += 1
         if fault != "contradiction":
             assert world.contents() == TRUE
+
+
+@pytest.mark.requirement("X3", "X6")
+@pytest.mark.parametrize("field", ["content", "slot", "when_to_use", "valid_from"])
+def test_a_nul_in_what_a_model_writes_is_sent_back(tmp_path: Path, ledger_url: str, field: str) -> None:
+    """PostgreSQL takes no NUL in a column: one stray character would hold up a user's memory for good."""
+    right = create(TEA, 1, "I drink tea")
+    wrong = right | {field: "tea\x00"}
+    answers = [proposal(wrong), proposal(right)]
+    model = ScriptedChatModel(script={"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": answers})
+    settings = Settings(home=tmp_path, ledger_url=ledger_url, summary=SummaryPolicy(reviser="rules"))
+    with MemoryKit.open(settings=settings, model=model, embedder=None, index=InMemoryVectorIndex()) as kit:
+        kit.add_messages(BEFORE, scope=ANN)
+        report = kit.summarize(scope=ANN, close=True)
+
+        assert report.work == ()
+        assert [memory.content for memory in kit.memories(scope=ANN)] == [TEA]
+        assert "must not contain NUL" in model.calls[-1].text
 
 
 def _run(kit: MemoryKit) -> SummaryReport | None:

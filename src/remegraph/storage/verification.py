@@ -55,14 +55,15 @@ def differences(
         held = index.ids(home)
         found += [Mismatch(where=home, record_id=name, problem="missing") for name in sorted(names - held)]
         found += [Mismatch(where=home, record_id=name, problem="extra") for name in sorted(held - names)]
-    used = set(homes.values())
+    used, existing = set(homes.values()), index.collections()
     found += [
         Mismatch(where=name, record_id="", problem="extra")
-        for name in sorted(index.collections() - used)
+        for name in sorted(existing - used)
         if shelves.owned(name, used)
     ]
     step = max(1, -(-len(embedded) // max(1, sample)))
-    placed = [key for key in embedded[::step] if homes.get(key[:2]) in expected]
+    searched = expected.keys() & existing
+    placed = [key for key in embedded[::step] if homes.get(key[:2]) in searched]
     found += _lost(database, index, embedder_id, placed, homes)
     return len(embedded), tuple(found)
 
