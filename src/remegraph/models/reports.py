@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from remegraph.models.base import Record, Text
 from remegraph.models.changes import Work
+from remegraph.models.memories import Memory
 
-__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SummaryReport", "Usage", "Verification"]
+__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SaveResult", "SummaryReport", "Usage", "Verification"]
 
 
 class CallRecord(Record):
@@ -65,6 +68,18 @@ class SummaryReport(Record):
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+
+class SaveResult(Record):
+    """What `save` did: made a memory, merged into one, or refused."""
+
+    outcome: Literal["new", "merged", "refused"] = Field(description="What became of it.")
+    memory: Memory | None = Field(default=None, description="The memory that holds it now; none where refused.")
+    reason: Text = Field(default="", description="Why it was merged or refused.")
+    similarity: float | None = Field(default=None, description="Of the memory it was merged into, if measured: 0 to 1.")
+    superseded: tuple[str, ...] = Field(default=(), description="Memories that it replaces.")
+    may_contradict: tuple[str, ...] = Field(default=(), description="Memories kept beside it, and linked.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
 
 
 class Mismatch(Record):

@@ -13,7 +13,7 @@ from remegraph.language.scripts import language_of
 from remegraph.rules.fitted import model
 from remegraph.rules.wording import grams, opposed, weight, wording
 
-__all__ = ["content_digest", "likeness", "near_duplicate"]
+__all__ = ["at_odds", "content_digest", "likeness", "near_duplicate"]
 
 # Where so much is shared, a number or a "not" that differs is what the two are about.
 _ALL_BUT_ONE = 0.75
@@ -43,6 +43,15 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     if (signs["numbers_clash"] or signs["negation"]) and signs["share_of_longer"] >= _ALL_BUT_ONE:
         return False
     return model("duplicate", language_of(f"{a} {b}")).score(signs) > 0
+
+
+def at_odds(a: str, b: str) -> bool:
+    """Return whether two sentences that are alike differ in what counts: a name, a number, what is denied or liked.
+
+    However near an embedder finds them ("the door code is 4711", "the door code is 4712"), they do not say the same.
+    """
+    signs = likeness(a, b)
+    return any(signs[sign] for sign in ("opposed", "only_names_differ", "numbers_clash", "negation"))
 
 
 def likeness(a: str, b: str, names: Iterable[str] = ()) -> dict[str, float]:

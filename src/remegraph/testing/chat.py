@@ -28,7 +28,7 @@ class ModelCall:
     """One call that a scripted model received."""
 
     schema: str
-    """Name of the schema asked for; empty where none was."""
+    """Name of the schema asked for; empty where none was, or where tools were merely offered."""
     messages: tuple[BaseMessage, ...]
     instructions: tuple[dict[str, Any], ...]
     """The schemas sent along, as OpenAI tools."""
@@ -60,9 +60,11 @@ class _Log:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def call(self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> Iterator[ModelCall]:
+    def call(
+        self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], choice: object
+    ) -> Iterator[ModelCall]:
         """Book one call, also where it fails."""
-        schema = tools[0]["function"]["name"] if tools else ""
+        schema = tools[0]["function"]["name"] if tools and choice else ""
         began = time.monotonic()
         with self._lock:
             self._under_way += 1
@@ -90,7 +92,8 @@ class ScriptedChatModel(BaseChatModel):
 
     Args:
         script: Steps by schema name: `DigestAnswer`, `ProposalAnswer`, `VerdictAnswer`; under the empty name
-            the answers to calls without a schema.
+            the answers to calls that need not use one. Those are an agent's turns, too: its tools are offered, and no
+            `tool_choice` demands one, so a step may be an `AIMessage` with tool calls or with text.
         latency: Seconds that each call takes.
     """
 
@@ -130,7 +133,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
+        with self._log.call(messages, kwargs.get("tools", ()), kwargs.get("tool_choice")) as call:
             if self.latency:
                 time.sleep(self.latency)
             return self._answer(call)
@@ -142,7 +145,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
+        with self._log.call(messages, kwargs.get("tools", ()), kwargs.get("tool_choice")) as call:
             if self.latency:
                 await asyncio.sleep(self.latency)
             return self._answer(call)

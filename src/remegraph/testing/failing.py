@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -32,7 +32,7 @@ class FailingCall:
         """The door whose call failed; empty where none did yet."""
         return self.calls[self.n - 1] if 0 < self.n <= len(self.calls) else ""
 
-    def guard(self, thing: object, doors: dict[str, Callable[[], Exception]]) -> None:
+    def guard(self, thing: object, doors: Mapping[str, Callable[[], Exception]]) -> None:
         """Make methods of an object doors.
 
         Args:
