@@ -120,7 +120,7 @@ class _Known:
     def words_held(self, said: Wording) -> float:
         """Return the largest share of the words, by weight, that one memory holds."""
         words = said.words - self.names - _ATTITUDES
-        held: Counter[int] = Counter()
+        held: defaultdict[int, float] = defaultdict(float)
         for word in words:
             for at in self._holders_of_word.get(word, ()):
                 held[at] += weight([word])
@@ -180,11 +180,12 @@ def _statement(
     if not (missing or numbers or missing_days):
         return None
     amount = weight(missing) + len(numbers)
+    new_attitudes = len((said.words & _ATTITUDES) - known.words) if missing else 0
     size = max(weight(words) + len(said.numbers), 0.5)
     words_held = known.words_held(said)
     nearest, near = known.grams_held(plain)
     signs = {
-        "missing": math.log1p(amount),
+        "missing": math.log1p(amount + new_attitudes),
         "missing_share": amount / size,
         "words_held": words_held,
         "grams_held": nearest,
@@ -200,7 +201,9 @@ def _statement(
         **signs_in(text),
     }
     lacking = [*missing_names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing)
-    return Statement(message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking))
+    return Statement(
+        message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking)
+    )
 
 
 def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str], bool]:
