@@ -24,6 +24,9 @@ __all__ = ["Omission", "Statement", "statements", "uncovered"]
 
 _LEAST_WORDS_OF_PART = 3
 _NEAREST = 3
+
+_LENIENCE = 0.5
+"""So much less must be reached where there are no memories: then it is asked what to remember, not what was forgotten."""
 _MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
@@ -71,7 +74,8 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
 
     Args:
         messages: The messages of a block.
-        memories: All memories that touch it, after the change.
+        memories: All memories that touch it, after the change; with none, all that is worth remembering is returned, and
+            rather too much.
 
     Returns:
         At most one omission per sentence, in the order of the messages.
@@ -79,6 +83,8 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     best: dict[int, tuple[float, Statement]] = {}
     for statement in statements(messages, memories):
         score = model("omission", language_of(statement.text)).score(statement.signs)
+        if not memories:
+            score += _LENIENCE
         if statement.moved:
             score = max(score, math.ulp(0.0))
         if score > best.get(statement.sentence, (0.0,))[0]:
