@@ -37,7 +37,7 @@ Signs = Mapping[str, float]
 FOLDS = 10
 GENERATED = 1.0
 """Weight of a generated case: there are many, and they are alike."""
-PENALTY = {"omission": 0.03, "duplicate": 0.03}
+PENALTY = {"omission": 0.1, "duplicate": 0.01}
 MOST_FALSE_ALARMS = 0.09
 ENOUGH = 0.93
 STEPS = 500
@@ -53,7 +53,7 @@ class _Bags:
     weights: list[float] = field(default_factory=list)
     cases: list[int] = field(default_factory=list)
 
-    def add(self, signs: Sequence[Signs], found: bool, weight: float, case: int) -> None:
+    def add(self, signs: Sequence[Signs], *, found: bool, weight: float, case: int) -> None:
         if signs:
             self.signs.append(signs)
             self.found.append(found)
@@ -72,15 +72,18 @@ def _omissions(case: Case, source: str, number: int, bags: _Bags) -> None:
     ]
     most = max((share for share, _ in told), default=0.0)
     importance = GENERATED if source == "generated" else 1.0
-    bags.add([each.signs for share, each in told if share and share >= most / 2], True, importance, number)
-    bags.add([each.signs for share, each in told if not share], False, importance, number)
+    bags.add(
+        [each.signs for share, each in told if share and share >= most / 2], found=True, weight=importance, case=number
+    )
+    bags.add([each.signs for share, each in told if not share], found=False, weight=importance, case=number)
 
 
 def _duplicates(case: Case, source: str, number: int, bags: _Bags) -> None:
     names = {turn["name"] for turn in case["messages"]}
     memories = [*dict.fromkeys(case["after"]), *filter(None, [case["missing"]])]
     pairs = [likeness(a, b, names) for a, b in combinations(memories, 2) if not {a, b} <= set(case["before"])]
-    bags.add(pairs, case["label"] == "duplicate", GENERATED if source == "generated" else 1.0, number)
+    importance = GENERATED if source == "generated" else 1.0
+    bags.add(pairs, found=case["label"] == "duplicate", weight=importance, case=number)
 
 
 def _packed(bags: _Bags, names: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
@@ -94,7 +97,9 @@ def _packed(bags: _Bags, names: Sequence[str]) -> tuple[Floats, NDArray[np.bool_
     return values, there
 
 
-def _fit(values: Floats, there: NDArray[np.bool_], found: Floats, share: Floats, penalty: float) -> tuple[Floats, float]:
+def _fit(
+    values: Floats, there: NDArray[np.bool_], found: Floats, share: Floats, penalty: float
+) -> tuple[Floats, float]:
     """Return weights and intercept that minimise the weighed logistic loss of softmax-pooled bags (Adam)."""
     told = values[there]
     mean, spread = told.mean(axis=0), told.std(axis=0) + 1e-6
@@ -145,10 +150,15 @@ def _thresholds(wanted: Mapping[str, Floats], clean: Mapping[str, Floats]) -> di
     return best[1]
 
 
-def _written(found: Mapping[str, Floats], names: Mapping[str, Sequence[str]], limits: Mapping[str, Mapping[str, float]]) -> str:
+def _written(
+    found: Mapping[str, Floats], names: Mapping[str, Sequence[str]], limits: Mapping[str, Mapping[str, float]]
+) -> str:
     text = (Path(__file__).with_name("reviser_signs.toml")).read_text(encoding="utf-8")
     meaning = tomllib.loads(text)
-    lines = ["# Written by `python -m evals.fit_reviser`: do not edit. A statement is an omission, a pair of memories a", "# duplicate, where the sum of its signs times their weights exceeds the threshold of its language."]
+    lines = [
+        "# Written by `python -m evals.fit_reviser`: do not edit. A statement is an omission, a pair of memories a",
+        "# duplicate, where the sum of its signs times their weights exceeds the threshold of its language.",
+    ]
     for kind, each in found.items():
         lines += ["", f"[{kind}.threshold]"]
         lines += [f"{language} = {limits[language][kind] - each[-1]:.3f}" for language in sorted(limits)]

@@ -80,7 +80,7 @@ def open_cases(seed: int = 1) -> Iterator[tuple[str, Case]]:
     yield from ((source, case) for source, case in _written() if source == "seen")
 
 
-def judge(case: Case) -> set[str]:
+def judge(case: Case, lenience: float = 0.0) -> set[str]:
     """Return the kinds of objections that the rules raise.
 
     An omission counts where the statement shares a word with what is missing, names aside; else it is "stray".
@@ -100,9 +100,8 @@ def judge(case: Case) -> set[str]:
         )
         for number, text in enumerate(dict.fromkeys([*case["before"], *case["after"]]))
     }
-    objections = review(
-        messages, [memories[text] for text in case["before"]], [memories[text] for text in case["after"]]
-    )
+    before, after = ([memories[text] for text in texts] for texts in (case["before"], case["after"]))
+    objections = review(messages, before, after, lenience=lenience)
     missing = wording(case["missing"]).words - {
         word for turn in case["messages"] for word in wording(turn["name"]).words
     }
@@ -152,11 +151,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print all rates; return 0 where they reach the bar."""
     parser = argparse.ArgumentParser(prog="python -m evals.reviser", description="Rates of the reviser's rules.")
     parser.add_argument("--seed", type=int, default=1, help="Seed of the generated cases.")
+    parser.add_argument("--lenience", type=float, default=0.0, help="How readily omissions are reported; .75 with a model.")
     options = parser.parse_args(argv)
     table: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
     generated = (("generated", case) for case in generate(options.seed))
     for source, case in (*generated, *_written()):
-        kinds = judge(case)
+        kinds = judge(case, options.lenience)
         for rate, hit in _rates(case, kinds):
             for group in (source, EVERY_SOURCE):
                 table[rate, group, case["language"]].append(hit)

@@ -208,11 +208,11 @@ class _Steps:
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
             return {"standing": (), "again": {}, "unreviewed": ""}
-        task = inspect(state["scope"], state["messages"], newest.values(), _language(state["messages"]))
+        task = inspect(
+            state["scope"], state["messages"], newest.values(), _language(state["messages"]), weighed=self._weighs()
+        )
         objections, unreviewed = task.flags, ""
-        if self._thinker.learns and (
-            self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
-        ):
+        if self._weighs() and (self._policy.reviser == "always" or task.flags):
             try:
                 objections = yield Think(self._thinker, "review", task, state["meter"])
             except (InvalidAnswerError, ModelUnavailableError) as error:
@@ -262,7 +262,7 @@ class _Steps:
             proposals=newest,
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
-            weighed=self._thinker.learns and not state.get("unreviewed"),
+            weighed=self._weighs() and not state.get("unreviewed"),
             unreviewed=state.get("unreviewed", ""),
             failure=state.get("digest_failure"),
             policy=self._policy,
@@ -301,6 +301,10 @@ class _Steps:
             for key, proposal in newest.items()
             if key in changed or any(change.memory.memory_id in conflict.records for change in proposal.changes)
         ]
+
+    def _weighs(self) -> bool:
+        """Whether a model weighs what the rules flag."""
+        return self._thinker.learns and self._policy.reviser != "rules"
 
     def _rejected(
         self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]

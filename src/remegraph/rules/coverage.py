@@ -24,6 +24,9 @@ __all__ = ["Omission", "Statement", "statements", "uncovered"]
 
 _LEAST_WORDS_OF_PART = 3
 _NEAREST = 3
+
+_LENIENCE = 0.5
+"""So much less must be reached where there are no memories: then it is asked what to remember, not what was forgotten."""
 _MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
@@ -62,7 +65,7 @@ class Statement:
     """What no memory holds: names, numbers and days, or else words."""
 
 
-def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omission]:
+def uncovered(messages: Sequence[Message], memories: Sequence[str], *, lenience: float = 0.0) -> list[Omission]:
     """Return the statements about people that no memory covers.
 
     A statement is a sentence of a user, or a clause of one. Its content words, numbers, names and dates are looked for
@@ -71,7 +74,9 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
 
     Args:
         messages: The messages of a block.
-        memories: All memories that touch it, after the change.
+        memories: All memories that touch it, after the change; with none, all that is worth remembering is returned, and
+            rather too much.
+        lenience: Added to each score, in log odds: more is reported, right and wrong. 0 keeps false alarms at a tenth.
 
     Returns:
         At most one omission per sentence, in the order of the messages.
@@ -79,6 +84,7 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     best: dict[int, tuple[float, Statement]] = {}
     for statement in statements(messages, memories):
         score = model("omission", language_of(statement.text)).score(statement.signs)
+        score += lenience if memories else _LENIENCE
         if statement.moved:
             score = max(score, math.ulp(0.0))
         if score > best.get(statement.sentence, (0.0,))[0]:
@@ -120,7 +126,7 @@ class _Known:
     def words_held(self, said: Wording) -> float:
         """Return the largest share of the words, by weight, that one memory holds."""
         words = said.words - self.names - _ATTITUDES
-        held: Counter[int] = Counter()
+        held: defaultdict[int, float] = defaultdict(float)
         for word in words:
             for at in self._holders_of_word.get(word, ()):
                 held[at] += weight([word])
@@ -180,11 +186,12 @@ def _statement(
     if not (missing or numbers or missing_days):
         return None
     amount = weight(missing) + len(numbers)
+    new_attitudes = len((said.words & _ATTITUDES) - known.words) if missing else 0
     size = max(weight(words) + len(said.numbers), 0.5)
     words_held = known.words_held(said)
     nearest, near = known.grams_held(plain)
     signs = {
-        "missing": math.log1p(amount),
+        "missing": math.log1p(amount + new_attitudes),
         "missing_share": amount / size,
         "words_held": words_held,
         "grams_held": nearest,

@@ -31,7 +31,9 @@ class Objection:
     statement: str = ""
 
 
-def review(messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory]) -> tuple[Objection, ...]:
+def review(
+    messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory], *, lenience: float = 0.0
+) -> tuple[Objection, ...]:
     """Check the memories of the touched topics as they would stand after a change.
 
     Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that
@@ -42,6 +44,7 @@ def review(messages: Sequence[Message], before: Sequence[Memory], after: Sequenc
         messages: The messages of the block.
         before: The memories of the touched topics before the change.
         after: All of them after it, new and old.
+        lenience: How readily omissions are reported; see `uncovered`.
 
     Returns:
         The objections: evidence, omissions, duplicates, conflicts.
@@ -57,7 +60,7 @@ def review(messages: Sequence[Message], before: Sequence[Memory], after: Sequenc
     names = {message.speaker for message in messages}
     return (
         *_evidence(messages, [memory for memory in live if memory.memory_id in changed]),
-        *_omissions(messages, live),
+        *_omissions(messages, live, lenience),
         *_duplicates(pairs, names),
         *_conflicts(pairs),
     )
@@ -79,9 +82,9 @@ def _evidence(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterat
                 )
 
 
-def _omissions(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterator[Objection]:
+def _omissions(messages: Sequence[Message], memories: Sequence[Memory], lenience: float) -> Iterator[Objection]:
     speakers = {message.message_id: message.speaker for message in messages}
-    for omission in uncovered(messages, [memory.content for memory in memories]):
+    for omission in uncovered(messages, [memory.content for memory in memories], lenience=lenience):
         topic = f"personal:{speakers[omission.message_id]}"
         yield Objection("omission", topic, omission.reason, (), omission.message_id, omission.statement)
 
