@@ -151,7 +151,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print all rates; return 0 where they reach the bar."""
     parser = argparse.ArgumentParser(prog="python -m evals.reviser", description="Rates of the reviser's rules.")
     parser.add_argument("--seed", type=int, default=1, help="Seed of the generated cases.")
-    parser.add_argument("--lenience", type=float, default=0.0, help="How readily omissions are reported; .75 with a model.")
+    parser.add_argument(
+        "--lenience", type=float, default=0.0, help="How readily omissions are reported; .75 with a model."
+    )
     options = parser.parse_args(argv)
     table: dict[tuple[str, str, str], list[bool]] = defaultdict(list)
     generated = (("generated", case) for case in generate(options.seed))
