@@ -240,7 +240,9 @@ def _since(statement: _Statement) -> datetime | None:
 def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     """Remember how reliable a tool was in this block, counted from its results; a later block's count replaces it."""
     tool = task.shelf.topic.target_name
-    calls = {call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool}
+    calls = {
+        call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
+    }
     results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
     known = [message for message in results if message.ok is not None]
     failed = [message for message in known if message.ok is False]

@@ -41,7 +41,9 @@ def topic_lines(shelves: Iterable[Shelf]) -> str:
 
 def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
     """Return memories, one per line, each under the short name given."""
-    lines = (f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories)
+    lines = (
+        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories
+    )
     return "\n".join(lines) or "-"
 
 
