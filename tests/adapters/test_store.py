@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.store.base import (
     BaseStore,
@@ -139,33 +139,34 @@ def test_items_know_when_they_were_first_and_last_written(store: MemoryStore, cl
 
 def test_an_order_does_not_hold_for_what_is_no_number(store: MemoryStore) -> None:
     """One item without the field must not break every search of its namespace."""
-    for key, value in {
+    values: dict[str, dict[str, Any]] = {
         "none": {},
         "text": {"n": "many"},
         "list": {"n": [1]},
         "two": {"n": 2},
         "said": {"n": "3"},
-    }.items():
+    }
+    for key, value in values.items():
         store.put(TASTES, key, value)
     assert keys(store.search(TASTES, filter={"n": {"$gt": 1}})) == ["two", "said"]
     assert keys(store.search(TASTES, filter={"n": {"$lte": 2}})) == ["two"]
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        SearchOp(TASTES, filter={"n": {"$in": [1]}}),
-        SearchOp(TASTES, filter={"inner": {"n": [{"$regex": "x"}]}}),
-        SearchOp(TASTES, limit=-1),
-        SearchOp(TASTES, offset=-1),
-        ListNamespacesOp(limit=-1),
-        ListNamespacesOp(max_depth=-1),
-        PutOp(TASTES, "drink", {}, ttl=-1),
-        PutOp(TASTES, "drink", {}, ttl=float("nan")),
-        PutOp(TASTES, "drink", {}, ttl=float("inf")),
-        "op",
-    ],
-)
+IMPOSSIBLE: list[Op] = [
+    SearchOp(TASTES, filter={"n": {"$in": [1]}}),
+    SearchOp(TASTES, filter={"inner": {"n": [{"$regex": "x"}]}}),
+    SearchOp(TASTES, limit=-1),
+    SearchOp(TASTES, offset=-1),
+    ListNamespacesOp(limit=-1),
+    ListNamespacesOp(max_depth=-1),
+    PutOp(TASTES, "drink", {}, ttl=-1),
+    PutOp(TASTES, "drink", {}, ttl=float("nan")),
+    PutOp(TASTES, "drink", {}, ttl=float("inf")),
+    cast("Op", "an operation"),
+]
+
+
+@pytest.mark.parametrize("op", IMPOSSIBLE)
 def test_what_cannot_be_done_is_refused_before_anything_is_written(store: MemoryStore, op: Op) -> None:
     """A mistake is told at the first call, also by an empty store."""
     with pytest.raises(InputError):
@@ -530,7 +531,7 @@ async def test_an_agent_of_langchain_finds_in_one_run_what_another_wrote(tmp_pat
         with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
             model = ScriptedChatModel(script={"note": [*steps, AIMessage("Done.")]})
             agent = create_agent(model, [note, look_up], store=MemoryStore(kit, scope=scope))
-            answer = await agent.ainvoke({"messages": [("user", "Hello")]})
+            answer = await agent.ainvoke({"messages": [HumanMessage("Hello")]})
             assert answer["messages"][-1].text == "Done."
             return str(answer["messages"][-2].text)
 

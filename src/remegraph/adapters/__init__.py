@@ -1,4 +1,7 @@
-"""Where LangGraph and LangChain look for memory; each adapter is imported when it is first asked for."""
+"""The kit where LangChain and LangGraph look for memory: one line each.
+
+Nothing is imported before it is asked for: who uses the tools need not install what the middleware needs.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["MemoryStore", "decode_label", "encode_label"]
 
 _HOMES = {
-    "MemoryStore": "remegraph.adapters.store",
-    "decode_label": "remegraph.adapters.labels",
-    "encode_label": "remegraph.adapters.labels",
+    "MemoryStore": "store",
+    "decode_label": "labels",
+    "encode_label": "labels",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,8 +1,8 @@
 """Any text as a label of a LangGraph namespace: user ids are e-mail addresses, paths, names in any script.
 
 LangGraph refuses labels that are empty or hold a period or NUL, and `langgraph` as the first one; `*` in a pattern
-means any label. Such characters are written as `%` and the hexadecimal digits of their UTF-8 bytes, as in URLs, and
-all others as they are: `ann@example.org` becomes `ann@example%2Eorg`, and 小林 stays 小林.
+means any label; deepagents takes little but letters, digits and `@`. So letters and digits of ASCII and `-_@+:` stay
+as they are, and all else is written as in URLs, with `~` for `%`: `ann@example.org` becomes `ann@example~2Eorg`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from remegraph.errors import InputError
 
 __all__ = ["decode_label", "encode_label"]
 
-_EMPTY = "%"
+_EMPTY = "~"
 _RESERVED_WORD = "langgraph"
-_RESERVED = re.compile(r"[%.*\x00-\x1f\x7f\ud800-\udfff]")
-_ESCAPED = re.compile(r"(?:%[0-9A-F]{2})+")
+_RESERVED = re.compile(r"[^A-Za-z0-9_@+:-]")
+_ESCAPED = re.compile(r"(?:~[0-9A-F]{2})+")
 
 
 def encode_label(text: str) -> str:
@@ -51,8 +51,8 @@ def decode_label(label: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+    return "".join(f"~{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
 
 
 def _unescaped(digits: str) -> str:
-    return bytes.fromhex(digits.replace("%", "")).decode("utf-8", "surrogatepass")
+    return bytes.fromhex(digits.replace("~", "")).decode("utf-8", "surrogatepass")
