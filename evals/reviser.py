@@ -2,9 +2,10 @@
 
     python -m evals.reviser
 
-Cases are JSON lines in `reviser_cases`: those of `en.jsonl` and `zh.jsonl` were written by hand by people who did not
-know the rules; the rules were developed on the first 25 of each label only ("seen"), the rest is "unseen". Those of
-`reviser_seeded.py` are generated. All rates come with 95 % Wilson intervals.
+Cases are JSON lines in `reviser_cases`, written by hand by people who did not know the rules. Of `en.jsonl` and
+`zh.jsonl` the rules were developed on the first 25 of each label only ("seen"), the rest is "unseen"; `en2.jsonl` and
+`zh2.jsonl` are all seen. Those of `reviser_seeded.py` are generated. All rates come with 95 % Wilson intervals. The bar
+holds for all cases together; the unseen ones alone tell how the rules do on cases that nobody fitted them to.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypedDict
@@ -25,13 +26,16 @@ from remegraph.rules.claims import read_claims
 from remegraph.rules.review import review
 from remegraph.rules.wording import wording
 
-__all__ = ["Case", "judge", "main", "wilson"]
+__all__ = ["Case", "judge", "main", "messages_of", "open_cases", "wilson"]
 
 CASES = Path(__file__).parent / "reviser_cases"
 LEAST_FOUND = 0.9
 MOST_FALSE_ALARMS = 0.1
+BAR = ("omission found", "duplicate found", "false alarm")
+EVERY_SOURCE = "every"
+PARTLY_UNSEEN = ("en", "zh")
 SEEN = 25
-"""So many cases of each label and language were open to the authors of the rules."""
+"""So many cases of each label of these files were open to the authors of the rules; of the others, all."""
 
 
 class Turn(TypedDict):
@@ -56,12 +60,9 @@ class Case(TypedDict):
     missing: str
 
 
-def judge(case: Case) -> set[str]:
-    """Return the kinds of objections that the rules raise.
-
-    An omission counts where the statement shares a word with what is missing, names aside; else it is "stray".
-    """
-    messages = [
+def messages_of(case: Case) -> list[Message]:
+    """Return the block of a case."""
+    return [
         Message(
             message_id=f"m{number}",
             role=turn["role"],
@@ -71,6 +72,20 @@ def judge(case: Case) -> set[str]:
         )
         for number, turn in enumerate(case["messages"])
     ]
+
+
+def open_cases(seed: int = 1) -> Iterator[tuple[str, Case]]:
+    """Yield the cases that the rules may be fitted to, and the source of each: generated, or seen."""
+    yield from (("generated", case) for case in generate(seed))
+    yield from ((source, case) for source, case in _written() if source == "seen")
+
+
+def judge(case: Case) -> set[str]:
+    """Return the kinds of objections that the rules raise.
+
+    An omission counts where the statement shares a word with what is missing, names aside; else it is "stray".
+    """
+    messages = messages_of(case)
     speaker = next(message.speaker for message in messages if message.role == "user")
     topic = Topic(type="personal", target_name=speaker)
     memories = {
@@ -111,14 +126,15 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
     return (centre - margin) / scale, (centre + margin) / scale
 
 
-def _written() -> Iterable[tuple[str, Case]]:
+def _written() -> Iterator[tuple[str, Case]]:
     for path in sorted(CASES.glob("*.jsonl")):
+        seen = SEEN if path.stem in PARTLY_UNSEEN else sys.maxsize
         met: dict[str, int] = defaultdict(int)
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 case: Case = json.loads(line)
                 met[case["label"]] += 1
-                yield ("seen" if met[case["label"]] <= SEEN else "unseen"), case
+                yield ("seen" if met[case["label"]] <= seen else "unseen"), case
 
 
 def _rates(case: Case, kinds: set[str]) -> Iterable[tuple[str, bool]]:
@@ -142,20 +158,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     for source, case in (*generated, *_written()):
         kinds = judge(case)
         for rate, hit in _rates(case, kinds):
-            table[rate, source, case["language"]].append(hit)
-            table[rate, source, "all"].append(hit)
-    met = True
+            for group in (source, EVERY_SOURCE):
+                table[rate, group, case["language"]].append(hit)
+                table[rate, group, "all"].append(hit)
+    met = {EVERY_SOURCE: True, "unseen": True}
     for rate, source, language in sorted(table):
         hits = table[rate, source, language]
-        if language == "all":
+        if language == "all" and source in met and rate in BAR:
             share = sum(hits) / len(hits)
-            met &= share <= MOST_FALSE_ALARMS if rate == "false alarm" else share >= LEAST_FOUND
+            met[source] &= share <= MOST_FALSE_ALARMS if rate == "false alarm" else share >= LEAST_FOUND
         low, high = wilson(sum(hits), len(hits))
         print(
             f"{rate:42s} {source:10s} {language:4s} {sum(hits):3d}/{len(hits):<3d} {sum(hits) / len(hits):.2f} [{low:.2f}, {high:.2f}]"
         )
-    print(f"Bar: {LEAST_FOUND:.0%} found, {MOST_FALSE_ALARMS:.0%} false alarms: {'met' if met else 'not met'}.")
-    return 0 if met else 1
+    for source, reached in met.items():
+        print(
+            f"Bar, {source} cases: {LEAST_FOUND:.0%} found, {MOST_FALSE_ALARMS:.0%} false alarms: "
+            f"{'met' if reached else 'not met'}."
+        )
+    return 0 if met[EVERY_SOURCE] else 1
 
 
 if __name__ == "__main__":

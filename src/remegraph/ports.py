@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 __all__ = [
+    "WHOLE",
     "Archive",
     "Clock",
     "Embedder",
@@ -324,6 +325,10 @@ class Archive(Protocol):
         ...
 
 
+WHOLE = ""
+"""Stands for the whole index where a collection is named."""
+
+
 class VectorIndex(Protocol):
     """A disposable index of vectors, in collections. An error means: the outcome is unknown."""
 
@@ -352,6 +357,18 @@ class VectorIndex(Protocol):
 
     def drop(self, collection: str) -> None:
         """Remove a collection; an unknown one is no error."""
+        ...
+
+    def damage(self, *, thorough: bool = False) -> Mapping[str, str]:
+        """Return what is wrong, by collection, or for `WHOLE`; empty if it is sound.
+
+        Args:
+            thorough: Look into the files, however well they were left.
+        """
+        ...
+
+    def reset(self) -> bool:
+        """Throw everything away; false, and nothing done, where others may share the index."""
         ...
 
     def close(self) -> None:

@@ -53,11 +53,17 @@ class SummaryPolicy(_Policy):
         default=0.1, ge=0, le=1, description="A block under this score is indexed without a model."
     )
     similar: int = Field(default=8, ge=1, description="Similar memories shown to a Sub Agent.")
+    merge_threshold: float = Field(
+        default=0.85, ge=0, le=1, description="A statement more similar than this to a memory is merged into it."
+    )
     max_concurrency: int = Field(default=8, ge=1, description="Sub Agents at work at once.")
-    timeout: float = Field(default=60.0, gt=0, description="Seconds that a model call may take.")
+    timeout: float = Field(default=60.0, gt=0, description="Seconds that a model call may take, retries not counted.")
     repairs: int = Field(default=1, ge=0, description="How often an invalid answer is sent back with the error.")
     retries: int = Field(default=2, ge=0, description="Retries of a failed transport.")
     backoff: float = Field(default=0.5, ge=0, description="First wait before such a retry, in seconds; doubles.")
+    longest_wait: float = Field(
+        default=30.0, ge=0, description="Longest wait before such a retry, also where the provider asks for more."
+    )
     recipe: str = Field(default="1", min_length=1, description="Name of this way; another name summarises anew.")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -14,7 +16,7 @@ from pydantic import BaseModel, Field
 from remegraph import Budget, BudgetExceededError, InvalidAnswerError, ModelUnavailableError
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
-from remegraph.testing import ScriptedChatModel, refusal, spoken, truncated
+from remegraph.testing import FaultyChatModel, ModelCall, ProviderError, ScriptedChatModel, refusal, spoken, truncated
 
 
 class Sum(BaseModel):
@@ -188,3 +190,77 @@ async def test_asking_asynchronously_is_the_same() -> None:
     assert await asking.aask(QUESTION, meter) == 3
     assert len(model.calls) == 3
     assert len(meter.usage().calls) == 3
+
+
+@pytest.mark.requirement("X3", "X8")
+async def test_a_call_that_hangs_is_given_up_at_its_deadline() -> None:
+    """Some clients have no timeout; one lost connection must not stop a worker for good."""
+    model = FaultyChatModel(script={"Sum": RIGHT}, faults=("hang",))
+    asking = Asker(model, repairs=0, retries=1, backoff=0, timeout=0.05)
+    meter = Meter()
+
+    with pytest.raises(ModelUnavailableError, match=r"no answer in 0\.05 seconds"):
+        asking.ask(QUESTION, meter)
+    with pytest.raises(ModelUnavailableError, match=r"no answer in 0\.05 seconds"):
+        await asking.aask(QUESTION, meter)
+
+    assert len(meter.usage().calls) == 4
+    model.heal()
+    assert asking.ask(QUESTION, Meter()) == await asking.aask(QUESTION, Meter()) == 3
+
+
+def test_a_call_sees_the_context_of_its_caller() -> None:
+    """LangChain's callbacks and tracing are context variables: a deadline must not cost them."""
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    seen: list[str] = []
+
+    def answer(_: ModelCall) -> dict[str, Any]:
+        seen.append(user.get())
+        return RIGHT
+
+    token = user.set("ann")
+    try:
+        asker(answer)[0].ask(QUESTION, Meter())
+    finally:
+        user.reset(token)
+
+    assert seen == ["ann"]
+
+
+class ResponseError(Exception):
+    """The error of a client that keeps the HTTP response, as OpenAI's and Anthropic's do."""
+
+    def __init__(self, retry_after: str) -> None:
+        super().__init__("HTTP 429")
+        self.response = httpx.Response(429, headers={"Retry-After": retry_after})
+
+
+@pytest.mark.parametrize(
+    ("error", "waited"),
+    [
+        (ProviderError(429, retry_after=7), 7),
+        (ProviderError(429, retry_after=86_400), 20),
+        (ProviderError(500), 0),
+        (ResponseError("12"), 12),
+        (ResponseError("Fri, 21 Nov 2025 10:00:00 GMT"), 0),
+        (ResponseError("-3"), 0),
+        (ResponseError("nan"), 0),
+    ],
+    ids=["hint", "a day", "no hint", "header", "date", "negative", "not a number"],
+)
+async def test_a_retry_waits_as_long_as_the_provider_asks_but_not_for_ever(
+    error: Exception, waited: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes back too early is turned away again; who waits a day at every call is down."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:  # noqa: RUF029 - stands in for asyncio.sleep
+        waits.append(seconds)
+
+    model = ScriptedChatModel(script={"Sum": [error, RIGHT, error, RIGHT]})
+    asking = Asker(model, repairs=0, retries=1, backoff=0, longest_wait=20)
+    monkeypatch.setattr(asking._retrying, "sleep", waits.append)
+    monkeypatch.setattr(asking._aretrying, "sleep", sleep)
+
+    assert asking.ask(QUESTION, Meter()) == await asking.aask(QUESTION, Meter()) == 3
+    assert waits == [waited, waited]

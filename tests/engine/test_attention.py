@@ -22,12 +22,10 @@ def test_a_short_statement_about_oneself_is_no_small_talk(text: str) -> None:
 
 
 @pytest.mark.requirement("X8")
-@pytest.mark.parametrize(
-    "text", ["Hi, how are you?", "I love it!", "I like that.", "I'm good, thanks.", "Thanks!", "好的，谢谢！"]
-)
+@pytest.mark.parametrize("text", ["Hi, how are you?", "I'm good, thanks.", "Thanks!", "好的，谢谢！"])
 def test_small_talk_is_worth_no_call(text: str) -> None:
     """Most of what is said to an agent is greetings and thanks; nobody wants to pay for these."""
-    assert attention([said(text), replied("I love tea, too.")]) < THRESHOLD
+    assert attention([said(text), replied("You are welcome.")]) < THRESHOLD
 
 
 def test_tool_calls_have_full_attention() -> None:

@@ -127,6 +127,19 @@ def test_a_home_holds_everything_over_a_restart(tmp_path: Path) -> None:
         assert kit.admin.verify().healthy
 
 
+@pytest.mark.requirement("C3")
+def test_a_chroma_server_serves_by_a_setting(tmp_path: Path, chroma_url: str) -> None:
+    """Several processes share one index, and nothing else changes."""
+    options: dict[str, Any] = {"chroma_url": chroma_url, "model": None, "embedder": None, "require_index": True}
+    with MemoryKit.open(tmp_path, **options) as kit, MemoryKit.open(tmp_path, **options) as other:
+        kit.add_messages(DAYS, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert other.recall("Where does Ann live?", scope=ANN).memories[0].text == "Ann: I live in Lisbon by the river."
+        assert other.admin.verify().healthy
+        assert other.admin.stats()["index"] == "chroma"
+
+
 @pytest.mark.requirement("R13")
 def test_progress_counts_up_block_by_block(tmp_path: Path) -> None:
     """A long run that says nothing looks like one that hangs."""
@@ -247,6 +260,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "block_id": LABELS[0],
         "time_range": (NOON, NOON),
         "content": "I am Remy.",
+        "topic": "personal:Ann",
         "key": "personal",
         "agent": lambda _search, _archive: (),
     }

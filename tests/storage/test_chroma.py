@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,34 +24,6 @@ if TYPE_CHECKING:
 A, B, C = np.eye(3, dtype=np.float32)
 
 
-@pytest.fixture(scope="module")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Chroma server on a free loopback port; it writes kilobytes per request, so its output goes to a file."""
-    folder = tmp_path_factory.mktemp("server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
-    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as process:
-        try:
-            _wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the Chroma server did not start")
-
-
 @pytest.fixture(params=["memory", "embedded", "server"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
     opened: VectorIndex
@@ -63,7 +32,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorInde
     elif request.param == "embedded":
         opened = embedded(tmp_path)
     else:
-        opened = ChromaIndex.server(request.getfixturevalue("server_url"))
+        opened = ChromaIndex.server(request.getfixturevalue("chroma_url"))
         for name in opened.collections():
             opened.drop(name)
     yield opened
@@ -166,7 +135,7 @@ def test_chroma_that_fails_is_a_vector_index_error_with_its_cause(
     use: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Chroma's errors have no common class; callers handle one, and still see what Chroma said."""
-    chroma = embedded(tmp_path) if use == "embedded" else ChromaIndex.server(request.getfixturevalue("server_url"))
+    chroma = embedded(tmp_path) if use == "embedded" else ChromaIndex.server(request.getfixturevalue("chroma_url"))
     chroma.upsert("dim", ["a"], ["x"], rows(A))
     with pytest.raises(VectorIndexError, match="dimension") as failure:
         chroma.upsert("dim", ["b"], ["x"], np.ones((1, 7), np.float32))

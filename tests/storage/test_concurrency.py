@@ -16,6 +16,9 @@ from tests.storage.conftest import ANN, BOB, NOON, Ledger, create, following
 pytestmark = pytest.mark.requirement("X3")
 
 
+USERS = [ANN.evolve(user=f"user {number}") for number in range(5)]
+
+
 def say_fifty(url: str, name: str) -> int:
     """Record 50 messages one by one for two users; in a process of its own."""
     archive = SqlArchive.open(url, clock=lambda: datetime.now(UTC), new_id=lambda: name)
@@ -38,6 +41,28 @@ def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
             assert mine == sorted(mine)
     (matches,) = ledger.archive.match([ANN], "message", ["hello"])
     assert (len(matches.matches), matches.total) == (100, 100)
+
+
+def deliver_twice(url: str, name: str) -> tuple[int, int]:
+    """Record 100 messages for five users, each twice; in a process of its own. Return how many were new and known."""
+    archive = SqlArchive.open(url, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    added = known = 0
+    for number in range(100):
+        message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)
+        for _ in range(2):
+            receipt = archive.add_messages(USERS[number % 5], [message], NOON)
+            added, known = added + receipt.added, known + receipt.known
+    archive.close()
+    return added, known
+
+
+def test_eight_processes_that_deliver_everything_twice_record_it_once(ledger: Ledger) -> None:
+    """Queues deliver at least once, and services run in many processes."""
+    with multiprocessing.get_context("spawn").Pool(8) as pool:
+        counts = pool.starmap(deliver_twice, [(ledger.url, f"p{number}") for number in range(8)])
+    assert counts == [(100, 100)] * 8
+    seqs = [[message.seq for message in ledger.archive.messages([user])] for user in USERS]
+    assert seqs == [list(range(1, 161))] * 5
 
 
 def test_threads_that_write_and_read_do_not_disturb_each_other(ledger: Ledger) -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = ["DigestAnswer", "ObjectionAnswer", "OperationAnswer", "ProposalAnswer", "QuoteAnswer", "VerdictAnswer"]
+
+
+def _no_nul(value: str) -> str:
+    if "\x00" in value:
+        raise ValueError("must not contain NUL")
+    return value
+
+
+_Words = Annotated[str, AfterValidator(_no_nul)]
+"""What a model says in words of its own; a quote is checked against its message instead."""
 
 
 class _Answer(BaseModel):
@@ -16,9 +26,9 @@ class _Answer(BaseModel):
 class DigestAnswer(_Answer):
     """Summary and routing of a block."""
 
-    summary: str = Field(min_length=1, max_length=2000, description="What happened, 1-2 sentences.")
-    entities: list[str] = Field(default_factory=list, max_length=50)
-    topics: list[str] = Field(
+    summary: _Words = Field(min_length=1, max_length=2000, description="What happened, 1-2 sentences.")
+    entities: list[_Words] = Field(default_factory=list, max_length=50)
+    topics: list[_Words] = Field(
         default_factory=list, max_length=50, description="Keys type:name; empty: nothing to remember."
     )
 
@@ -34,13 +44,13 @@ class OperationAnswer(_Answer):
     """One change to the memories of a topic."""
 
     action: Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "DELETE"]
-    id: str = Field(default="", description="Memory id; none for CREATE.")
-    content: str = Field(default="", max_length=2000)
-    when_to_use: str = Field(default="", max_length=500)
+    id: _Words = Field(default="", description="Memory id; none for CREATE.")
+    content: _Words = Field(default="", max_length=2000)
+    when_to_use: _Words = Field(default="", max_length=500)
     category: Literal["preference", "fact", "decision", "emotion", "episode"] = "fact"
-    slot: str = Field(default="", max_length=80, description="Attribute with one current value, e.g. lives_in.")
+    slot: _Words = Field(default="", max_length=80, description="Attribute with one current value, e.g. lives_in.")
     importance: float = Field(default=0.5, ge=0, le=1)
-    valid_from: str = Field(default="", max_length=40, description="ISO date since when it is true.")
+    valid_from: _Words = Field(default="", max_length=40, description="ISO date since when it is true.")
     evidence: list[QuoteAnswer] = Field(default_factory=list, max_length=20)
 
 
@@ -53,9 +63,9 @@ class ProposalAnswer(_Answer):
 class ObjectionAnswer(_Answer):
     """One thing wrong with the memories."""
 
-    topic: str = Field(description="Topic key.")
+    topic: _Words = Field(description="Topic key.")
     kind: Literal["omission", "duplicate", "conflict"]
-    reason: str = Field(min_length=1, max_length=500)
+    reason: _Words = Field(min_length=1, max_length=500)
 
 
 class VerdictAnswer(_Answer):

@@ -1,15 +1,23 @@
 """One question to a chat model: sent, metered, read tolerantly, repaired a bounded number of times.
 
+Every call has a deadline, whatever the model's client does about time. An async call is cancelled at its deadline. A
+sync one cannot be ended from outside: it runs in a thread of its own, which is left behind. That thread lives until
+the client gives up, and does not keep the process from ending; so give models a timeout of their own, too.
+
 What to say is a generator (`_dialogue`) that knows no I/O; `ask` and `aask` are its two short drivers.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, TypeVar
@@ -19,7 +27,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
@@ -31,6 +47,7 @@ __all__ = ["Asker", "Question"]
 
 A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
+R = TypeVar("R")
 
 _PROBLEM_LIMIT = 600
 """Characters of an error that are fed back to the model."""
@@ -62,13 +79,29 @@ class Asker:
         repairs: How often an invalid answer is sent back with the error.
         retries: How often a failed transport is tried again.
         backoff: First wait before such a retry, in seconds; doubles, with jitter.
+        longest_wait: Longest such wait in seconds, also where the provider asks for more (Retry-After).
+        timeout: Seconds that a call may take.
     """
 
-    def __init__(self, model: BaseChatModel, *, repairs: int, retries: int, backoff: float) -> None:
+    def __init__(
+        self,
+        model: BaseChatModel,
+        *,
+        repairs: int,
+        retries: int,
+        backoff: float,
+        longest_wait: float = 30.0,
+        timeout: float = 60.0,
+    ) -> None:
         self._model = model
         self._repairs = repairs
+        self._timeout = timeout
         stop = stop_after_attempt(retries + 1)
-        wait = wait_exponential(multiplier=backoff, max=30) + wait_random(0, backoff)
+        usual = wait_exponential(multiplier=backoff, max=longest_wait) + wait_random(0, backoff)
+
+        def wait(state: RetryCallState) -> float:
+            return min(max(usual(state), _asked_to_wait(state)), longest_wait)
+
         transport = retry_if_exception_type(ModelUnavailableError)
         self._retrying = Retrying(stop=stop, wait=wait, retry=transport, reraise=True)
         self._aretrying = AsyncRetrying(stop=stop, wait=wait, retry=transport, reraise=True)
@@ -151,7 +184,7 @@ class Asker:
         meter: Meter,
     ) -> AIMessage:
         with self._booked(question, messages, meter) as replies:
-            replies.append(bound.invoke(messages))
+            replies.append(_within(self._timeout, lambda: bound.invoke(messages)))
         return replies[0]
 
     async def _acall(
@@ -162,7 +195,7 @@ class Asker:
         meter: Meter,
     ) -> AIMessage:
         with self._booked(question, messages, meter) as replies:
-            replies.append(await bound.ainvoke(messages))
+            replies.append(await _awithin(self._timeout, bound.ainvoke(messages)))
         return replies[0]
 
     @contextmanager
@@ -192,6 +225,60 @@ class Asker:
                 error=trouble,
             )
             meter.record(record, estimate)
+
+
+def _within(seconds: float, call: Callable[[], R]) -> R:
+    """Return what a call returns, if it does so in time; it runs in a thread with the caller's context variables.
+
+    Raises:
+        TimeoutError: It did not.
+    """
+    outcome: Future[R] = Future()
+    context = copy_context()  # LangChain's callbacks and LangGraph's writers are context variables
+
+    def run() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, name="remegraph-model-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome.done():
+        raise TimeoutError(f"no answer in {seconds:g} seconds")
+    return outcome.result()
+
+
+async def _awithin(seconds: float, call: Awaitable[R]) -> R:
+    """Return what a call returns, if it does so in time; else it is cancelled.
+
+    Raises:
+        TimeoutError: It did not.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await call
+    except TimeoutError as error:
+        if deadline.expired():
+            raise TimeoutError(f"no answer in {seconds:g} seconds") from error
+        raise
+
+
+def _asked_to_wait(state: RetryCallState) -> float:
+    """Return the seconds that the provider asked to wait, in the way of its error; 0 where it did not ask.
+
+    OpenAI, Anthropic and others raise errors with the HTTP response; some give `retry_after`.
+    """
+    failure = state.outcome.exception() if state.outcome else None
+    cause = failure.__cause__ if failure else None
+    headers = getattr(getattr(cause, "response", None), "headers", None)
+    told = headers.get("retry-after") if isinstance(headers, Mapping) else getattr(cause, "retry_after", None)
+    try:
+        return max(0.0, float(told or 0))
+    except (TypeError, ValueError):  # a date: the usual wait will do
+        return 0.0
 
 
 @cache

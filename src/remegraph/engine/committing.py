@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from remegraph.engine.proposals import operation_id
@@ -35,6 +36,7 @@ def change_set(
     objections: Sequence[Objection],
     refused: Sequence[str],
     weighed: bool,
+    unreviewed: str = "",
     failure: str | None,
     policy: SummaryPolicy,
     actor: str,
@@ -51,6 +53,7 @@ def change_set(
         objections: What the reviser still says of them.
         refused: Topic keys that a model named and may not use.
         weighed: Whether a model weighed what the rules flagged.
+        unreviewed: Why no model reviewed the proposals, where one should have: then a person should.
         failure: Why the digest is not a model's, or empty; none where it stood already and only topics were redone.
         policy: Names the recipe.
         actor: Who thought.
@@ -60,6 +63,11 @@ def change_set(
         key: settle(proposal, [item for item in objections if item.topic == key], weighed=weighed)
         for key, proposal in proposals.items()
     }
+    if unreviewed:
+        settled = {
+            key: replace(item, state="review", reason=unreviewed) if item.state == "done" else item
+            for key, item in settled.items()
+        }
     work = [_work(block, key, policy.recipe, settled[key], proposal.attempt) for key, proposal in proposals.items()]
     orphans: dict[str, list[str]] = {}
     for item in objections:

@@ -1,11 +1,16 @@
-"""A memory that someone states outright: it too has a raw record, a block, and evidence (REQUIREMENTS, 9)."""
+"""Statements that someone makes outright: they too have a raw record, a block, and evidence (REQUIREMENTS, 9)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from remegraph.engine.proposals import operation_id
 from remegraph.errors import InputError
 from remegraph.language.scripts import language_of
 from remegraph.models import (
+    Block,
     BlockSummary,
     ChangeSet,
     Cut,
@@ -13,12 +18,104 @@ from remegraph.models import (
     Memory,
     MemoryChange,
     Message,
+    Partition,
     Shelf,
     Work,
 )
 from remegraph.ports import Archive, Clock, NewId
 
-__all__ = ["remember"]
+__all__ = ["Stated", "check_statement", "remember", "state"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A statement as it was recorded: one message, in a block of its own."""
+
+    message: Message
+    block: Block
+
+    @property
+    def evidence(self) -> Evidence:
+        """The whole statement, as evidence."""
+        return Evidence(message_id=self.message.message_id, quote=self.message.text, block_id=self.block.block_id)
+
+    @property
+    def summary(self) -> BlockSummary:
+        """The index entry of its block: the statement itself."""
+        return BlockSummary(
+            block_id=self.block.block_id,
+            partition=self.block.partition,
+            start_time=self.message.time,
+            end_time=self.message.time,
+            summary=self.message.text,
+            language=language_of(self.message.text),
+        )
+
+    def work(self, recipe: str) -> Work:
+        """Its block is done: there is nothing left to summarise.
+
+        Args:
+            recipe: Name of the way of summarising.
+        """
+        return Work(
+            partition=self.block.partition, block_id=self.block.block_id, recipe=recipe, state="done", attempts=1
+        )
+
+
+def check_statement(content: str, importance: float) -> None:
+    """Refuse what cannot be remembered.
+
+    Raises:
+        InputError: The statement is empty, or the importance is not between 0 and 1.
+    """
+    if not content.strip():
+        raise InputError("The statement is empty.", "Say what to remember.")
+    if not 0 <= importance <= 1:
+        raise InputError(f"The importance is {importance}.", "Give a number from 0 to 1.")
+
+
+def state(
+    archive: Archive,
+    clock: Clock,
+    partition: Partition,
+    content: str,
+    *,
+    statement_id: str,
+    role: Literal["assistant", "system"],
+    actor: str,
+    recipe: str,
+    extra: Mapping[str, object] | None = None,
+) -> Stated:
+    """Record a statement as a message and a block of its own; one that is recorded already is taken up again.
+
+    Args:
+        archive: The ledger.
+        clock: Tells the time.
+        partition: Where.
+        content: The statement.
+        statement_id: Id of the message.
+        role: system for a person or an application, assistant for a model.
+        actor: Who states it.
+        recipe: Name of the way of summarising, for the work row.
+        extra: What else was said with it.
+    """
+    if not archive.messages([partition], ids=[statement_id]):
+        now = clock()
+        message = Message(
+            message_id=statement_id,
+            thread=f"stated:{statement_id}",
+            role=role,
+            name=actor,
+            content=content,
+            time=now,
+            extra=dict(extra or {}),
+        )
+        archive.add_messages(partition, [message], now)
+    (stored,) = archive.messages([partition], ids=[statement_id])
+    cut = Cut(thread=stored.thread, after_seq=0, first_seq=stored.seq, last_seq=stored.seq)
+    archive.add_blocks(partition, [cut], recipe)  # left out where it is cut already
+    (block,) = archive.blocks([partition], thread=stored.thread)
+    return Stated(stored, block)
 
 
 def remember(
@@ -49,61 +146,39 @@ def remember(
     Raises:
         InputError: The statement is empty, or the importance is not between 0 and 1.
     """
-    if not content.strip():
-        raise InputError("The statement is empty.", "Say what to remember.")
-    if not 0 <= importance <= 1:
-        raise InputError(f"The importance is {importance}.", "Give a number from 0 to 1.")
-    now = clock()
+    check_statement(content, importance)
     partition = shelf.partition
     twins = [
         m for m in archive.memories([partition], topics=[shelf.topic], statuses=["active"]) if m.content == content
     ]
     if twins:
         return twins[0]
-    message = Message(
-        message_id=new_id(), thread=f"stated:{new_id()}", role="system", name=actor, content=content, time=now
-    )
-    archive.add_messages(partition, [message], now)
-    (tail,) = (tail for tail in archive.tails(partition) if tail.thread == message.thread)
-    seq = tail.messages[0].seq
-    (block,) = archive.add_blocks(
-        partition, [Cut(thread=message.thread, after_seq=0, first_seq=seq, last_seq=seq)], recipe
-    )
-    evidence = Evidence(message_id=message.message_id, quote=content, block_id=block.block_id)
+    stated = state(archive, clock, partition, content, statement_id=new_id(), role="system", actor=actor, recipe=recipe)
     memory = Memory(
-        memory_id=operation_id(shelf.to_json(), message.message_id),
+        memory_id=operation_id(shelf.to_json(), stated.message.message_id),
         partition=partition,
         topic=shelf.topic,
         content=content,
         kind="profile",
-        evidence=(evidence,),
-        block_ids=(block.block_id,),
+        evidence=(stated.evidence,),
+        block_ids=(stated.block.block_id,),
         layer="long_term",
         importance=importance,
         language=language_of(content),
         source="tool-call",
         extractor=actor,
-        said_at=now,
-        recorded_at=now,
+        said_at=stated.message.time,
+        recorded_at=stated.message.time,
     )
-    summary = BlockSummary(
-        block_id=block.block_id,
-        partition=partition,
-        start_time=now,
-        end_time=now,
-        summary=content,
-        language=language_of(content),
-    )
-    work = Work(partition=partition, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
     archive.commit(
         ChangeSet(
             operation_id=operation_id("state", memory.memory_id),
             actor=actor,
-            recorded_at=now,
+            recorded_at=stated.message.time,
             shelves=(shelf,),
             changes=(MemoryChange(memory=memory, expected_version=0, action="create"),),
-            summaries=(summary,),
-            work=(work,),
+            summaries=(stated.summary,),
+            work=(stated.work(recipe),),
         )
     )
     return memory

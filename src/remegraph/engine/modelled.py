@@ -62,7 +62,12 @@ class ModelThinker:
         return await self._asker.aask(self._review(task), meter)
 
     def _digest(self, task: DigestTask) -> Question[DigestAnswer, Digest]:
+        keys = {shelf.topic.key.casefold(): shelf.topic.key for shelf in task.shelves}
+
         def accept(answer: DigestAnswer) -> Digest:
+            named = [topic.strip().casefold() for topic in answer.topics]
+            if named and not any(topic in keys or topic.startswith("task:") for topic in named):  # all would be lost
+                raise InvalidAnswerError(f"unknown topics {answer.topics}; the topics are {sorted(keys.values())}.")
             summary = BlockSummary(
                 block_id=task.block.block_id,
                 partition=task.block.partition,

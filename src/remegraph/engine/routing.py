@@ -89,7 +89,7 @@ def resolve(
         where: Where a new shelf is made.
         policy: Whether a model may invent topics.
     """
-    known = {shelf.topic.key.casefold(): shelf for shelf in allowed}
+    known = {shelf.topic.key.strip().casefold(): shelf for shelf in allowed}  # a name may end in a space
     found: dict[str, Shelf] = {}
     refused: list[str] = []
     for key in dict.fromkeys(key.strip() for key in keys):

@@ -9,6 +9,7 @@ from remegraph.errors import ModelError, VectorIndexError
 from remegraph.language.tokens import query_tokens
 from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf
 from remegraph.ports import Archive, Embedder, Projection
+from remegraph.rules.merging import Alike
 from remegraph.rules.ranking import bm25
 
 __all__ = ["Candidates", "Scored", "Searcher"]
@@ -91,6 +92,30 @@ class Searcher:
         scored = [Scored(partition, record_id, parts) for (partition, record_id), parts in found.items()]
         scored.sort(key=lambda item: (-item.score, item.record_id))
         return Candidates(tuple(scored), index, degraded)
+
+    def alike(self, partition: Partition, text: str, limit: int) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
+        """Return the live memories of a partition most like a text, with their similarity; and what could not be used.
+
+        Args:
+            partition: Where.
+            text: As it would be indexed.
+            limit: How many to look at, by words and by vectors each.
+        """
+        similarities: dict[str, float] = {}
+        degraded: tuple[str, ...] = ()
+        try:
+            nearest, _ = self._projection.nearest([partition], "memory", self._embedder.embed([text])[0], limit)
+            similarities = {near.record_id: max(0.0, near.similarity) for near in nearest}
+        except (ModelError, VectorIndexError) as error:
+            degraded = (f"vectors: {error.what}",)
+        scores: dict[str, float] = {}
+        tokens = query_tokens(text)
+        for matches in self._archive.match([partition], "memory", tokens) if tokens else ():
+            scores.update(bm25(matches, tokens))
+        worded = sorted(scores, key=lambda record_id: (-scores[record_id], record_id))[:limit]
+        ids = list(dict.fromkeys((*similarities, *worded)))
+        memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
+        return tuple(Alike(memory, similarities.get(memory.memory_id)) for memory in memories), degraded
 
     def similar(self, shelf: Shelf, messages: Iterable[Message], limit: int) -> tuple[Memory, ...]:
         """Return the live memories of one topic that are most like these messages (R8, recall_similar_memory).

@@ -12,7 +12,8 @@ One run does one block. Durability is the ledger's: no graph of ours has a check
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypedDict
 
@@ -24,6 +25,7 @@ from remegraph.engine.attention import attention
 from remegraph.engine.committing import change_set
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.proposals import operation_id
 from remegraph.engine.reviser import inspect
 from remegraph.engine.routing import home, resolve, shelves_for
 from remegraph.engine.search import Searcher
@@ -32,8 +34,9 @@ from remegraph.engine.subagents import ProposalKey, create_sub_agent
 from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
-from remegraph.models import Block, BlockSummary, Receipt, Scope, Shelf, StoredMessage
+from remegraph.models import Block, BlockSummary, ChangeSet, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Archive, Clock
+from remegraph.prompts import Language
 from remegraph.rules.review import Objection
 from remegraph.settings import Settings
 
@@ -88,6 +91,8 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
     standing: tuple[Objection, ...]
     """What the reviser says of the newest attempts."""
+    unreviewed: str
+    """Why no model reviewed them, where one should have."""
     again: dict[str, tuple[str, ...]]
     """Topic keys to send again, each with its reasons."""
 
@@ -171,7 +176,7 @@ class _Steps:
         if redo is not None and redo.topics and known:
             topics, refused = resolve(redo.topics, allowed, where, self._policy)
             return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
-        language = language_of("\n".join(message.text for message in messages))
+        language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
         failure = ""
         if self._thinker.learns and attention(messages) < self._policy.attention:
@@ -179,6 +184,9 @@ class _Steps:
         else:
             try:
                 digest = yield Think(self._thinker, "digest", task, state["meter"])
+            except ModelUnavailableError as error:
+                self._note_outage(block, error)
+                raise
             except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
                 digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
         topics, refused = resolve(digest.topics, allowed, where, self._policy)
@@ -199,22 +207,25 @@ class _Steps:
         """Check completeness, duplicates and conflicts; say which topics go back."""
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
-            return {"standing": (), "again": {}}
-        task = inspect(state["scope"], state["messages"], newest.values(), language_of(state["summary"].summary))
-        objections = task.flags
-        trouble: tuple[str, ...] = ()
+            return {"standing": (), "again": {}, "unreviewed": ""}
+        task = inspect(state["scope"], state["messages"], newest.values(), _language(state["messages"]))
+        objections, unreviewed = task.flags, ""
         if self._thinker.learns and (
             self._policy.reviser == "always" or (self._policy.reviser == "auto" and task.flags)
         ):
             try:
                 objections = yield Think(self._thinker, "review", task, state["meter"])
             except (InvalidAnswerError, ModelUnavailableError) as error:
-                trouble = (f"review: {error}",)  # what the rules flagged stands where no model can weigh it
+                unreviewed = f"not reviewed: {error}"  # what the rules flagged stands where no model can weigh it
         again = self._rejected(state, newest, objections)
         return {
             "standing": objections,
             "again": again,
-            "objections": (*(f"{item.topic}: {item.kind}: {item.reason}" for item in objections), *trouble),
+            "unreviewed": unreviewed,
+            "objections": (
+                *(f"{item.topic}: {item.kind}: {item.reason}" for item in objections),
+                *((unreviewed,) if unreviewed else ()),
+            ),
         }
 
     def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
@@ -251,13 +262,29 @@ class _Steps:
             proposals=newest,
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
-            weighed=self._thinker.learns,
+            weighed=self._thinker.learns and not state.get("unreviewed"),
+            unreviewed=state.get("unreviewed", ""),
             failure=state.get("digest_failure"),
             policy=self._policy,
             actor=self._thinker.name,
             now=self._clock(),
         )
         return self._archive.commit(changes)
+
+    def _note_outage(self, block: Block, error: ModelUnavailableError) -> None:
+        """Write on a pending block why it waits, and how often it was tried."""
+        pending = self._archive.work([block.partition], states=["pending"], recipe=self._policy.recipe)
+        for work in pending:
+            if (work.block_id, work.topic) == (block.block_id, ""):
+                noted = work.evolve(reason=str(error), attempts=work.attempts + 1)
+                changes = ChangeSet(
+                    operation_id=operation_id("outage", noted.to_json()),
+                    actor=self._thinker.name,
+                    recorded_at=self._clock(),
+                    work=(noted,),
+                )
+                with suppress(ConflictError):  # another worker has done it
+                    self._archive.commit(changes)
 
     def _done_elsewhere(self, state: _State) -> bool:
         """Whether another worker did this block meanwhile."""
@@ -306,11 +333,15 @@ class _Steps:
             block=_block(state),
             messages=state["messages"],
             reasons=reasons,
-            language=language_of("\n".join(message.text for message in state["messages"])),
+            language=_language(state["messages"]),
             now=self._clock(),
             recipe=self._policy.recipe,
         )
         return Send("sub_agent", {"task": task, "meter": state["meter"]})
+
+
+def _language(messages: Sequence[StoredMessage]) -> Language:
+    return language_of("\n".join(message.text for message in messages))
 
 
 def _block(state: _State) -> Block:

@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from uuid import uuid4
 
-from remegraph.errors import ClosedError, MessageError, ModelError, VectorIndexError
+from remegraph.errors import ClosedError, MessageError
 from remegraph.exchange.chat import MessageLike, to_messages
-from remegraph.kit.calling import check_text, required, twin, zone
+from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.reading import Reading
-from remegraph.models import AddReceipt, Budget, Memory, Scope, Shelf, SummaryReport
+from remegraph.kit.stating import Stating
+from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading):
+class MemoryKit(Reading, Stating):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -258,41 +259,6 @@ class MemoryKit(Reading):
         )
 
     adrain = twin(drain)
-
-    def remember_self(self, content: str, *, scope: Scope, importance: float = 0.9) -> Memory:
-        """State something that the agent knows of itself, for all its users. Stating it again changes nothing.
-
-        Args:
-            content: The statement.
-            scope: Names tenant and agent; its user and project do not matter.
-            importance: 0 to 1; .9 and more make it a core rule.
-
-        Raises:
-            InputError: The statement is no text or empty, or the importance is not between 0 and 1.
-        """
-        from remegraph.engine.explicit import remember
-        from remegraph.engine.routing import self_topic
-
-        parts = self._open_parts()
-        check_text(content=content)
-        where = required(scope).partition().evolve(user=None, project=None)
-        memory = remember(
-            parts.archive,
-            self._clock,
-            self._new_id,
-            Shelf(partition=where, topic=self_topic()),
-            content,
-            actor=scope.agent or "operator",
-            recipe=self.settings.summary.recipe,
-            importance=importance,
-        )
-        try:
-            parts.projection.sync()
-        except (ModelError, VectorIndexError) as error:  # the ledger has it; the index follows at the next sync
-            _log.warning("What was stated has no vector yet: %s", error)
-        return memory
-
-    aremember_self = twin(remember_self)
 
     def register_agent(self, key: str, agent: RetrievalAgent) -> None:
         """Let a custom Sub Agent retrieve from a topic, or from all topics of a type (R9).

@@ -15,6 +15,8 @@ from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
 from remegraph.settings import Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.database import Database
+from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
 from remegraph.storage.owner import IndexOwner
@@ -58,7 +60,14 @@ class Parts:
         if self.model is None:
             return ExtractiveThinker()
         policy = self.settings.summary
-        asker = Asker(self.model, repairs=policy.repairs, retries=policy.retries, backoff=policy.backoff)
+        asker = Asker(
+            self.model,
+            repairs=policy.repairs,
+            retries=policy.retries,
+            backoff=policy.backoff,
+            longest_wait=policy.longest_wait,
+            timeout=policy.timeout,
+        )
         return ModelThinker(asker, similar_limit=policy.similar)
 
     @cached_property
@@ -102,7 +111,7 @@ def open_parts(
         url = settings.ledger_url or _sqlite_url(home)
         archive = SqlArchive.open(url, clock=clock, new_id=new_id)
         opened.callback(archive.close)
-        index = index or _index(settings, home, require_index=require_index)
+        index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
         projection = VectorProjection.open(
@@ -137,12 +146,12 @@ def _sqlite_url(home: Path) -> str:
     return f"sqlite:///{home / 'ledger.sqlite'}"
 
 
-def _index(settings: Settings, home: Path, *, require_index: bool) -> VectorIndex | None:
+def _index(settings: Settings, home: Path, database: Database, *, require_index: bool) -> VectorIndex | None:
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
     owner = IndexOwner.acquire(home / "index")
     if owner is not None:
-        return ChromaIndex.embedded(owner)
+        return GuardedIndex(database, owner)
     if require_index:
         raise IndexOwnedError(f"Another process owns the vector index in {home}.")
     return None

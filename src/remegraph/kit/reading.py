@@ -45,6 +45,11 @@ class Reading(ABC):
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
 
+    @property
+    def embedder_name(self) -> str:
+        """Name of the embedder, as it is recorded with every vector."""
+        return self._open_parts().embedder.name
+
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
 
@@ -134,6 +139,22 @@ class Reading(ABC):
         raise NotFoundError(f"There is no topic {topic!r} here.")
 
     atopic_agent = twin(topic_agent)
+
+    def messages(self, thread: str = "main", *, scope: Scope) -> tuple[StoredMessage, ...]:
+        """Return the raw messages of a thread, in the order of recording.
+
+        Args:
+            thread: The conversation.
+            scope: Who asks; only what was said in this very scope.
+
+        Raises:
+            InputError: The thread is no text.
+        """
+        archive = self._open_parts().archive
+        check_text(thread=thread)
+        return archive.messages([required(scope).partition()], thread=thread)
+
+    amessages = twin(messages)
 
     def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
         """Return the raw messages of a block.

@@ -32,6 +32,10 @@ def encodable(value: str) -> bool:
 
 def _json(value: Any) -> Any:
     """Refuse what JSON cannot hold, and return a copy that shares nothing with the caller's."""
+    if value is None or type(value) in (str, int, bool):
+        return value
+    if not value and type(value) in (dict, list):  # most records carry nothing
+        return type(value)()
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:

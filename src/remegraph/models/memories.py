@@ -136,6 +136,18 @@ class Memory(Record):
         return self.when_to_use or self.content
 
     @property
+    def priority(self) -> int:
+        """Priority as the memory layer RFC counts it: 100 for full importance, 10 for each merge, at most 200."""
+        return min(int(self.importance * 100 + 0.5) + 10 * self.merges, 200)
+
+    @property
+    def weighted_tags(self) -> dict[str, float]:
+        """Tags with their weights: the given ones 1, `memory:<category>` .5, `session:<id>` .3 where one is recorded."""
+        session = self.payload.get("session") if isinstance(self.payload, dict) else None
+        derived = {f"memory:{self.category}": 0.5} | ({f"session:{session}": 0.3} if session else {})
+        return derived | dict.fromkeys(self.tags, 1.0)
+
+    @property
     def live(self) -> bool:
         """Whether recall returns it by default."""
         return self.status in LIVE

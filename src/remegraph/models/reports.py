@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from remegraph.models.base import Record, Text
 from remegraph.models.changes import Work
+from remegraph.models.memories import Memory
 
-__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SummaryReport", "Usage", "Verification"]
+__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SaveResult", "SummaryReport", "Usage", "Verification"]
 
 
 class CallRecord(Record):
@@ -67,12 +70,24 @@ class SummaryReport(Record):
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
 
 
+class SaveResult(Record):
+    """What `save` did: made a memory, merged into one, or refused."""
+
+    outcome: Literal["new", "merged", "refused"] = Field(description="What became of it.")
+    memory: Memory | None = Field(default=None, description="The memory that holds it now; none where refused.")
+    reason: Text = Field(default="", description="Why it was merged or refused.")
+    similarity: float | None = Field(default=None, description="Of the memory it was merged into, if measured: 0 to 1.")
+    superseded: tuple[str, ...] = Field(default=(), description="Memories that it replaces.")
+    may_contradict: tuple[str, ...] = Field(default=(), description="Memories kept beside it, and linked.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
+
+
 class Mismatch(Record):
     """One difference between the ledger and a projection."""
 
     where: str = Field(description="Which projection, which collection.")
     record_id: str = Field(description="Which record.")
-    problem: str = Field(description="missing, extra, stale, not found by its own vector, or pending.")
+    problem: str = Field(description="missing, extra, stale, pending, not found by its own vector, or damaged and how.")
 
 
 class Verification(Record):

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
-from remegraph.rules.wording import weight, wording
+from remegraph.rules.fitted import model
+from remegraph.rules.signs import signs_in
+from remegraph.rules.wording import Wording, grams, weight, wording
 
 if TYPE_CHECKING:
     from remegraph.models import Message
 
-__all__ = ["Omission", "uncovered"]
+__all__ = ["Omission", "Statement", "statements", "uncovered"]
 
-# A statement is reported where what is missing of it and the signs that it is worth remembering add up to this.
-# Chinese sentences break up into shorter parts. Both values were set on the cases in evals/reviser_cases.
-_THRESHOLD = {"en": 5.0, "zh": 4.5}
-_LEAST_MISSING_SHARE = 0.65
-_MOST_FOR_WORDS = 4.0
 _LEAST_WORDS_OF_PART = 3
-
-_SIGNS = {
-    "name": 1.5,
-    "number": 1.0,
-    "day": 4.0,
-    "attitude": 1.0,
-    "first_person": 1.0,
-    "third_person": 1.0,
-    "lasting": 1.0,
-    "passing": -1.0,
-}
-"""What each sign adds: a name, a number or a day that no memory holds, an attitude, who speaks, for how long."""
-
+_NEAREST = 3
 _MONTH = timedelta(days=31)
 
 _PARTS = re.compile(
@@ -49,7 +33,7 @@ _PARTS = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
 _ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
-"""Synonym groups that are worth remembering by themselves: what somebody cannot or will not have."""
+"""Synonym groups that say how somebody stands to a thing: it is the thing that must be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +47,27 @@ class Omission:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What the memories hold, with the names of the speakers."""
+class Statement:
+    """A sentence or a clause of one, and what speaks for and against its being an omission."""
 
-    words: frozenset[str]
-    numbers: frozenset[str]
-    texts: tuple[str, ...]
-
-    def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
-        """Return whether a memory names this time. Looked up only for statements that name one: it is dear."""
-        mentions = (mention for text in self.texts for mention in resolve(text, said_at))
-        return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
+    message_id: str
+    sentence: int
+    """Which sentence of all it is, or is a part of."""
+    text: str
+    signs: Mapping[str, float]
+    """Each sign's value, about 0 to 3; those of data/weights.toml."""
+    moved: bool
+    """Whether a memory holds all of it but for the day: that memory is wrong."""
+    lacking: tuple[str, ...]
+    """What no memory holds: names, numbers and days, or else words."""
 
 
 def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omission]:
     """Return the statements about people that no memory covers.
 
-    A statement is a sentence of a user, or a part of one, that asks for nothing. Its content words, numbers, names and
-    dates are looked for in all memories together; dates also as the day that they meant when they were said. What is
-    missing is weighed with the signs that it is worth remembering: the first person, habits, aversions, names, numbers.
+    A statement is a sentence of a user, or a clause of one. Its content words, numbers, names and dates are looked for
+    in the memories, all together and each alone; dates also as the day that they meant when they were said. What is
+    missing and the signs that it is worth remembering are weighed by a logistic model, fitted to cases.
 
     Args:
         messages: The messages of a block.
@@ -90,22 +76,78 @@ def uncovered(messages: Sequence[Message], memories: Sequence[str]) -> list[Omis
     Returns:
         At most one omission per sentence, in the order of the messages.
     """
-    known_words: set[str] = set()
-    known_numbers: set[str] = set()
-    for text in (*memories, *(message.speaker for message in messages)):
-        known_words |= wording(text).words
-        known_numbers |= wording(text).numbers
-    known = _Known(frozenset(known_words), frozenset(known_numbers), tuple(memories))
-    omissions: list[Omission] = []
+    best: dict[int, tuple[float, Statement]] = {}
+    for statement in statements(messages, memories):
+        score = model("omission", language_of(statement.text)).score(statement.signs)
+        if statement.moved:
+            score = max(score, math.ulp(0.0))
+        if score > best.get(statement.sentence, (0.0,))[0]:
+            best[statement.sentence] = score, statement
+    return [
+        Omission(statement.message_id, statement.text, f"No memory holds: {', '.join(statement.lacking)}.")
+        for _, statement in best.values()
+    ]
+
+
+def statements(messages: Sequence[Message], memories: Sequence[str]) -> Iterator[Statement]:
+    """Yield all statements of users with a word, number or day that no memory holds, and their signs."""
+    known = _Known(memories, [message.speaker for message in messages])
+    number = 0
     for message in messages:
-        if message.role != "user":
-            continue
-        for sentence in sentences(message.text):
-            found = [_omission(message, part, known) for part in _parts(sentence.text)]
-            best = max((each for each in found if each is not None), key=lambda each: each[0], default=None)
-            if best is not None:
-                omissions.append(best[1])
-    return omissions
+        spans = sentences(message.text) if message.role == "user" else []
+        for at, span in enumerate(spans):
+            number += 1
+            for part in _parts(span.text):
+                place = {"opening": float(at == 0 and len(spans) > 1), "clause": float(part != span.text)}
+                statement = _statement(message, number, part, known, place)
+                if statement is not None:
+                    yield statement
+
+
+class _Known:
+    """What the memories hold, with the names of the speakers."""
+
+    def __init__(self, memories: Sequence[str], speakers: Sequence[str]) -> None:
+        self._texts = memories
+        said = [wording(text) for text in memories]
+        names = [wording(name) for name in speakers]
+        self.words = frozenset().union(*(each.words for each in (*said, *names)))
+        self.numbers = frozenset().union(*(each.numbers for each in (*said, *names)))
+        self.names = frozenset().union(*(each.words for each in names))
+        self._holders_of_word = _holders([each.words - self.names for each in said])
+        self._holders_of_gram = _holders([grams(text) for text in memories])
+
+    def words_held(self, said: Wording) -> float:
+        """Return the largest share of the words, by weight, that one memory holds."""
+        words = said.words - self.names - _ATTITUDES
+        held: Counter[int] = Counter()
+        for word in words:
+            for at in self._holders_of_word.get(word, ()):
+                held[at] += weight([word])
+        return max(held.values(), default=0.0) / max(weight(words), 0.5)
+
+    def grams_held(self, text: str) -> tuple[float, float]:
+        """Return the share of the character n-grams that the nearest memory holds, and the three nearest together."""
+        pieces = grams(text)
+        held = Counter(at for piece in pieces for at in self._holders_of_gram.get(piece, ()))
+        nearest = held.most_common(_NEAREST)
+        together = {at for at, _ in nearest}
+        in_nearest = sum(not together.isdisjoint(self._holders_of_gram.get(piece, ())) for piece in pieces)
+        return (nearest[0][1] if nearest else 0) / max(len(pieces), 1), in_nearest / max(len(pieces), 1)
+
+    def has_time(self, begins: datetime, ends: datetime, said_at: datetime) -> bool:
+        """Return whether a memory names this time. Looked up only for statements that name one: it is dear."""
+        mentions = (mention for text in self._texts for mention in resolve(text, said_at))
+        return any(_same_time(begins, ends, mention.begins, mention.ends) for mention in mentions)
+
+
+def _holders(memories: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+    """Return for each word or n-gram in which memories it stands; in most of them, it tells none from another."""
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for at, found in enumerate(memories):
+        for each in found:
+            holders[each].append(at)
+    return holders
 
 
 def _parts(sentence: str) -> Iterator[str]:
@@ -125,56 +167,62 @@ def _parts(sentence: str) -> Iterator[str]:
         yield from (piece.strip() for piece in pieces)
 
 
-def _omission(message: Message, statement: str, known: _Known) -> tuple[float, Omission] | None:
-    if _has(statement, "asks"):
-        return None
-    plain, missing_days = _without_times(statement, message.time, known)
+def _statement(
+    message: Message, sentence: int, text: str, known: _Known, place: Mapping[str, float]
+) -> Statement | None:
+    plain, missing_days, held_days = _without_times(text, message.time, known)
     said = wording(plain)
-    words = said.words - _ATTITUDES
+    words = said.words - known.names - _ATTITUDES
     missing = words - known.words
     numbers = said.numbers - known.numbers
-    names = [name for name in _NAME.findall(plain) if wording(name).words & missing]
-    attitudes = said.words & _ATTITUDES
+    names = [name for name in _NAME.findall(plain) if wording(name).words & words]
+    missing_names = [name for name in names if wording(name).words & missing]
+    if not (missing or numbers or missing_days):
+        return None
     amount = weight(missing) + len(numbers)
-    language = language_of(statement)
-    if amount < _LEAST_MISSING_SHARE * max(weight(words) + len(said.numbers), 0.5) and not missing_days:
-        return None
+    size = max(weight(words) + len(said.numbers), 0.5)
+    words_held = known.words_held(said)
+    nearest, near = known.grams_held(plain)
     signs = {
-        "name": bool(names),
-        "number": any(map(_telling, numbers)),
-        "day": bool(missing_days),
-        "attitude": bool(missing and (attitudes or _has(statement, "refuses"))),
-        "first_person": _has(statement, "first_person"),
-        "third_person": _has(statement, "third_person"),
-        "lasting": _has(statement, "lasting") or _has(statement, "refuses"),
-        "passing": _has(statement, "passing"),
+        "missing": math.log1p(amount),
+        "missing_share": amount / size,
+        "words_held": words_held,
+        "grams_held": nearest,
+        "grams_held_by_three": near,
+        "name_missing": float(bool(missing_names)),
+        "number_missing": float(any(len(number) > 1 for number in numbers)),
+        "digit_missing": float(any(len(number) == 1 for number in numbers)),
+        "number_held": float(bool(said.numbers - numbers)),
+        "day_missing": float(bool(missing_days)),
+        "day_held": float(held_days),
+        "negative": float(said.negative),
+        **place,
+        **signs_in(text),
     }
-    if not any(met for sign, met in signs.items() if sign not in ("lasting", "passing")):
-        return None
-    score = min(amount + len(attitudes - known.words), _MOST_FOR_WORDS) + sum(
-        _SIGNS[sign] for sign, met in signs.items() if met
+    lacking = [*missing_names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing)
+    return Statement(
+        message.message_id, sentence, text, signs, bool(missing_days) and words_held == 1.0, tuple(lacking)
     )
-    if score < _THRESHOLD[language]:
-        return None
-    lacking = ", ".join([*names, *sorted(numbers), *missing_days] or sorted(word.lstrip("=~") for word in missing))
-    return score, Omission(message.message_id, statement, f"No memory holds: {lacking}.")
 
 
-def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str]]:
-    """Cut the days and longer times out of a statement; return the rest, and those that no memory names.
+def _without_times(statement: str, said_at: datetime, known: _Known) -> tuple[str, list[str], bool]:
+    """Cut the days and longer times out of a statement; return the rest, those that no memory names, and if one does.
 
     The day on which something was said goes without saying, and so does what is over where it has no date.
     """
     kept = statement
     missing: list[str] = []
+    held = False
     for mention in reversed(resolve(statement, said_at)):
         if mention.kind == "instant":
             continue
         kept = f"{kept[: mention.start]} {kept[mention.end :]}"
-        dated = mention.begins > said_at or re.search(r"\d", mention.text)
-        if dated and not known.has_time(mention.begins, mention.ends, said_at):
-            missing.append(mention.text)
-    return kept, missing
+        if mention.begins > said_at or re.search(r"\d", mention.text):
+            if known.has_time(mention.begins, mention.ends, said_at):
+                held = True
+            else:
+                missing.append(mention.text)
+    return kept, missing, held
 
 
 def _same_time(begins: datetime, ends: datetime, known_begins: datetime, known_ends: datetime) -> bool:
@@ -185,21 +233,3 @@ def _same_time(begins: datetime, ends: datetime, known_begins: datetime, known_e
     exact = known_ends - known_begins <= max(_MONTH, ends - begins)
     overlap = exact and known_begins < ends and begins < known_ends
     return overlap or (begins.month, begins.day) == (known_begins.month, known_begins.day)
-
-
-def _telling(number: str) -> bool:
-    """Return whether a number is worth remembering by itself: not what is counted on one's fingers."""
-    return len(number) > 1
-
-
-def _has(statement: str, kind: str) -> bool:
-    return any(sign.search(statement) for sign in _signs()[kind])
-
-
-@lru_cache(maxsize=1)
-def _signs() -> dict[str, tuple[re.Pattern[str], ...]]:
-    text = (files("remegraph.rules") / "data" / "marks.toml").read_text(encoding="utf-8")
-    return {
-        kind: tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-        for kind, patterns in tomllib.loads(text).items()
-    }

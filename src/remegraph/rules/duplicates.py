@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from remegraph.rules.wording import Wording, opposed, weight, wording
+from remegraph.language.scripts import language_of
+from remegraph.rules.fitted import model
+from remegraph.rules.wording import grams, opposed, weight, wording
 
-__all__ = ["content_digest", "near_duplicate"]
+__all__ = ["at_odds", "content_digest", "likeness", "near_duplicate"]
 
-# Set on the cases in evals/reviser_cases. What counts is weighed: see `weight`.
-_LEAST_SHARED = 1.5
-_LEAST_SHARE = 0.35
-_LEAST_SHARED_OF_FEW = 1.0
-_LEAST_SHARE_OF_FEW = 0.75
-_ALL_BUT_NEGATION = 0.75
+# Where so much is shared, a number or a "not" that differs is what the two are about.
+_ALL_BUT_ONE = 0.75
 
 _OUTER = re.compile(r"^[\W_]+|[\W_]+$")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -27,9 +26,9 @@ _NAME = re.compile(r"(?<=[a-z,’'] )[A-Z][\w’'-]+")
 def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     """Return whether two memory sentences say the same, in whatever words.
 
-    They do where they share enough of their content words (stems, synonyms folded): one and a half that make up .35 of
-    the shorter one, or one that makes up .75 of it. Names and words that say little by themselves count half. Numbers and
-    years must not differ, nor what is denied or liked: "likes red" and "hates red" are no duplicates but a contradiction.
+    A logistic model, fitted to cases, weighs how much of their content words (stems, synonyms folded) and letters they
+    share against the names and numbers that only one of them has. Where what is liked differs, or a name or number and
+    little else, they are no duplicates but a contradiction: "likes red" and "hates red".
 
     Args:
         a: A sentence.
@@ -38,23 +37,76 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
     """
     if content_digest(a) == content_digest(b):
         return True
-    about: set[str] = set()
-    for name in names:
-        about |= wording(name).words
+    signs = likeness(a, b, names)
+    if signs["opposed"] or signs["only_names_differ"]:
+        return False
+    if (signs["numbers_clash"] or signs["negation"]) and signs["share_of_longer"] >= _ALL_BUT_ONE:
+        return False
+    return model("duplicate", language_of(f"{a} {b}")).score(signs) > 0
+
+
+def at_odds(a: str, b: str) -> bool:
+    """Return whether two sentences that are alike differ in what counts: a name, a number, what is denied or liked.
+
+    However near an embedder finds them ("the door code is 4711", "the door code is 4712"), they do not say the same.
+    """
+    signs = likeness(a, b)
+    return any(signs[sign] for sign in ("opposed", "only_names_differ", "numbers_clash", "negation"))
+
+
+def likeness(a: str, b: str, names: Iterable[str] = ()) -> dict[str, float]:
+    """Return what speaks for and against two sentences' saying the same: the signs of data/weights.toml.
+
+    Args:
+        a: A sentence.
+        b: Another.
+        names: Whom they are about.
+    """
+    names = tuple(names)
+    about = frozenset[str]().union(*(wording(name).words for name in names))
     first, second = wording(a), wording(b)
     mine, yours = first.words - about, second.words - about
-    if not _numbers_agree(first.numbers, second.numbers) or opposed(mine, yours):
-        return False
-    light = {word for text in (a, b) for name in _NAME.findall(text) for word in wording(name).words}
-    numbers = {number for number in first.numbers & second.numbers if not _YEAR.fullmatch(number)}
-    shared = weight(mine & yours, light) + len(numbers)
-    sizes = _size(first, mine, light), _size(second, yours, light)
-    share = shared / max(min(sizes), 0.5)
-    if first.negative != second.negative and shared >= _ALL_BUT_NEGATION * max(sizes):
-        return False
-    return (shared >= _LEAST_SHARED and share >= _LEAST_SHARE) or (
-        shared >= _LEAST_SHARED_OF_FEW and share >= _LEAST_SHARE_OF_FEW
-    )
+    my_names, your_names = _names(a) - about, _names(b) - about
+    light = my_names | your_names
+    shared = weight(mine & yours, light)
+    shorter, longer = sorted((weight(mine, light), weight(yours, light)))
+    my_grams, your_grams = grams(_without(a, names)), grams(_without(b, names))
+    my_years, your_years = (frozenset(filter(_YEAR.fullmatch, said.numbers)) for said in (first, second))
+    my_numbers, your_numbers = first.numbers - my_years, second.numbers - your_years
+    return {
+        "shared": math.log1p(shared),
+        "share_of_shorter": shared / max(shorter, 0.5),
+        "share_of_longer": shared / max(longer, 0.5),
+        "shorter": math.log1p(shorter),
+        "grams": len(my_grams & your_grams) / max(len(my_grams), len(your_grams), 1),
+        "numbers_shared": math.log1p(len(my_numbers & your_numbers)),
+        "numbers_differ": float(my_numbers != your_numbers),
+        "numbers_clash": float(_clash(my_numbers, your_numbers) or _clash(my_years, your_years)),
+        "years_shared": float(bool(my_years & your_years)),
+        "years_differ": float(bool(my_years) != bool(your_years)),
+        "years_clash": float(_clash(my_years, your_years)),
+        "names_shared": math.log1p(len(my_names & your_names)),
+        "names_differ": float(bool(my_names - yours) or bool(your_names - mine)),
+        "names_clash": float(_clash(my_names - yours, your_names - mine)),
+        "negation": float(first.negative != second.negative),
+        "only_names_differ": float(_clash(mine, yours) and mine ^ yours <= light),
+        "opposed": float(opposed(mine, yours)),
+    }
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(word for name in _NAME.findall(text) for word in wording(name).words)
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    for name in filter(None, names):
+        text = text.replace(name, " ")
+    return text
+
+
+def _clash(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Return whether each has what the other has not."""
+    return bool(a - b) and bool(b - a)
 
 
 @lru_cache(maxsize=1 << 13)  # each memory is compared with every other of its topic
@@ -63,17 +115,3 @@ def content_digest(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     folded = _OUTER.sub("", " ".join(folded.split()))
     return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _size(said: Wording, words: frozenset[str], light: set[str]) -> float:
-    return weight(words, light) + sum(not _YEAR.fullmatch(number) for number in said.numbers)
-
-
-def _numbers_agree(a: frozenset[str], b: frozenset[str]) -> bool:
-    """Return whether the numbers of one are all found in the other, years and other numbers each on their own."""
-    for years in (True, False):
-        mine = {number for number in a if bool(_YEAR.fullmatch(number)) is years}
-        yours = {number for number in b if bool(_YEAR.fullmatch(number)) is years}
-        if not (mine <= yours or yours <= mine):
-            return False
-    return True

@@ -12,12 +12,13 @@ from remegraph.language.numerals import number
 from remegraph.language.scripts import HAN
 from remegraph.language.tokens import tokenize
 
-__all__ = ["Wording", "opposed", "weight", "wording"]
+__all__ = ["Wording", "grams", "opposed", "weight", "wording"]
 
 _PART = re.compile(rf"(?P<han>[{HAN}]+)|(?P<other>[^{HAN}]+)")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _CONTRACTION = re.compile(r"['’](?:ll|ve|re|m|d|s)\b", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
 _NUMERAL = re.compile(r"[〇零一二两三四五六七八九十百千万亿]+")
 _NEGATION_EN = frozenset(
     "not no never nor neither none without isnt arent wasnt werent dont doesnt didnt cant cannot couldnt wont wouldnt "
@@ -60,6 +61,21 @@ def wording(text: str) -> Wording:
         numbers |= counted
         negative |= denied
     return Wording(frozenset(words), frozenset(numbers), negative)
+
+
+@lru_cache(maxsize=1 << 13)
+def grams(text: str) -> frozenset[str]:
+    """Return the pairs of Chinese characters and the runs of four letters of `text`, word by word."""
+    found: set[str] = set()
+    for match in _PART.finditer(text.lower()):
+        if match.lastgroup == "han":
+            run = match.group()
+            found.update(run[at : at + 2] for at in range(len(run) - 1))
+        else:
+            for word in _LETTERS.findall(match.group()):
+                padded = f" {word}"
+                found.update(padded[at : at + 4] for at in range(max(len(padded) - 3, 1)))
+    return frozenset(found)
 
 
 def _spaced(text: str) -> tuple[set[str], set[str], bool]:

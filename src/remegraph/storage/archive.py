@@ -9,6 +9,7 @@ from typing import Self
 
 from sqlalchemy import func, insert, select
 
+from remegraph.failpoints import failpoint
 from remegraph.models import (
     AddReceipt,
     Block,
@@ -99,9 +100,12 @@ class SqlArchive:
             with self.database.write() as connection:
                 partition_id = self._interning.ensure(connection, [partition])[partition]
                 self.database.lock(connection, [partition_id])
+                failpoint("add.begin")
                 added = message_rows.add(connection, partition_id, messages, recorded_at)
                 if added:
                     jobs.enqueue(connection, "summarize", partition_id, micros(self._clock()))
+                failpoint("add.before_commit")
+            failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
         return AddReceipt(message_ids=ids, added=added, known=len(messages) - added)
 
@@ -148,6 +152,7 @@ class SqlArchive:
             shelves = self._interning.known(connection, [partition])
             self.database.lock(connection, shelves)
             added: list[Block] = []
+            failpoint("blocks.begin")
             for partition_id in shelves:
                 added = block_rows.add(connection, partition_id, partition, cuts)
                 pending = [
@@ -179,6 +184,8 @@ class SqlArchive:
                         for block in added
                     ],
                 )
+            failpoint("blocks.before_commit")
+        failpoint("blocks.after_commit")
         return tuple(added)
 
     def blocks(

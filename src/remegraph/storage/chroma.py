@@ -12,8 +12,9 @@ the caller repeats, since writing and removing by id can be repeated.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["ChromaIndex"]
+__all__ = ["SHELF", "ChromaIndex", "persistent"]
 
 _FOLDER = "chroma"
-_SHELF = "shelf"
+SHELF = "shelf"
+"""The one metadata key of a record."""
 _PAGE = 5_000
 _SPACE: CreateHNSWConfiguration = {
     "space": "cosine",
@@ -68,13 +70,7 @@ class ChromaIndex:
         Args:
             owner: The right to the directory; the files are in its subfolder `chroma`.
         """
-
-        def connect() -> ClientAPI:
-            import chromadb
-
-            return chromadb.PersistentClient(owner.directory / _FOLDER, settings=_settings())
-
-        return cls(connect, owner)
+        return cls(lambda: persistent(owner.directory / _FOLDER), owner)
 
     @classmethod
     def server(cls, url: str) -> Self:
@@ -122,7 +118,7 @@ class ChromaIndex:
                 handle.upsert(
                     ids=list(ids[part]),
                     embeddings=vectors[part],
-                    metadatas=[{_SHELF: shelf} for shelf in shelves[part]],
+                    metadatas=[{SHELF: shelf} for shelf in shelves[part]],
                 )
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
@@ -153,7 +149,7 @@ class ChromaIndex:
         if k < 1 or (shelves is not None and not shelves):
             return []
         among: dict[InclusionExclusionOperator, list[LiteralValue]] = {"$in": [*(shelves or ())]}
-        where: Where | None = None if shelves is None else {_SHELF: among}
+        where: Where | None = None if shelves is None else {SHELF: among}
         with self._outcome_unknown(collection) as client:
             found = self._handle(client, collection).query(
                 query_embeddings=vector, n_results=k, where=where, include=["distances"]
@@ -183,6 +179,14 @@ class ChromaIndex:
         with self._outcome_unknown(collection) as client, _missing_is_fine():
             self._handles.pop(collection, None)
             client.delete_collection(collection)
+
+    def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
+        """Return nothing: what is wrong shows when it is used. A `GuardedIndex` looks first."""
+        return {}
+
+    def reset(self) -> bool:
+        """Refuse: others may share it."""
+        return False
 
     def close(self) -> None:
         """Close the client and give the directory back; using the index afterwards is an error."""
@@ -223,6 +227,17 @@ class ChromaIndex:
         except Exception as error:
             self._handles.pop(collection, None)  # another process may have dropped it and made it anew
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
+
+
+def persistent(files: Path) -> ClientAPI:
+    """Open an embedded Chroma.
+
+    Args:
+        files: Its folder, which is made where it is missing. Only one process may have it open.
+    """
+    import chromadb
+
+    return chromadb.PersistentClient(files, settings=_settings())
 
 
 def _close(client: ClientAPI) -> None:

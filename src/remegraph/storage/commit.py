@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.failpoints import failpoint
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
     LIVE,
@@ -62,7 +63,11 @@ def commit(database: Database, interning: Interning, new_id: NewId, changes: Cha
         referred = [change.memory.memory_id for change in changes.changes]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
-        return _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
+        failpoint("commit.begin")
+        receipt = _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
+        failpoint("commit.before_commit")
+    failpoint("commit.after_commit")
+    return receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,7 @@ class _Commit:
         self._check_references()
         shelves = self._ensure_topics()
         written = self._write(shelves)
+        failpoint("commit.half_written")
         self._check_twins(written)
         self._link()
         self._summarise()

@@ -50,6 +50,7 @@ _CURES = (
     ("readonly", "Make the file and its folder writable."),
     ("read-only", "Make the file and its folder writable."),
     ("unable to open", "Make sure that the folder exists and is writable."),
+    ("index row", "Use shorter names and ids: PostgreSQL takes about 2,600 bytes. Nothing was written."),
 )
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 

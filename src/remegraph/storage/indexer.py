@@ -8,8 +8,9 @@ and until then recall finds them in SQL.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlalchemy import Connection, select
 
-from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError
-from remegraph.ports import Embedder, VectorIndex
+from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
+from remegraph.failpoints import failpoint
+from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
 __all__ = ["EVERYBODY", "Advance", "Indexer", "index_id", "key_of", "shelf_name", "units"]
+
+_log = logging.getLogger(__name__)
 
 EVERYBODY = 0
 """To lock when a write concerns no partition alone: no partition has this number."""
@@ -110,14 +114,16 @@ class Indexer:
     def sync(self, embedder: Embedder) -> int:
         """Apply the dirty set; see `VectorProjection.sync`."""
         with self._one_at_a_time:
-            return self._apply(embedder)
+            return self._apply(embedder, heal=True)
 
     def rebuild(self, embedder: Embedder, advance: Advance | None) -> int:
         """Make the index anew; see `VectorProjection.rebuild`."""
         index = self._owned()
         with self._one_at_a_time:
             self._mark_everything()
-            self._drop_all(index)
+            failpoint("rebuild.marked")
+            self._empty(index)
+            failpoint("rebuild.emptied")
             return self._apply(embedder, advance)
 
     def reindex(self, embedder: Embedder, advance: Advance | None) -> int:
@@ -130,18 +136,22 @@ class Indexer:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
                 vectors.make_current(connection, embedder_id)
-            self._drop_all(index)
+            self._empty(index)
             with self._database.write([EVERYBODY]) as connection:
                 vectors.forget_other_embedders(connection, embedder_id)
             return self._apply(embedder)
 
     # ------------------------------------------------------------------------------------------- apply
 
-    def _apply(self, embedder: Embedder, advance: Advance | None = None) -> int:
-        """Apply all marks, in the order of their keys, each once: those that come meanwhile are for the next call."""
+    def _apply(self, embedder: Embedder, advance: Advance | None = None, *, heal: bool = False) -> int:
+        """Apply all marks, in the order of their keys, each once: those that come meanwhile are for the next call.
+
+        What is marked is embedded even if the index fails: the search in SQL that stands in for it needs the vectors.
+        """
         applied = 0
         after: Key | None = None
         failure: ModelError | None = None
+        down = self._heal() if heal else None
         touched: set[str] = set()
         with self._database.read() as connection:
             total = vectors.pending(connection)
@@ -152,9 +162,14 @@ class Indexer:
                     self._embed(embedder, batch)
                 except ModelError as error:  # what needs no embedding is applied all the same
                     failure = failure or error
-            applied += self._apply_batch(batch, touched)
+            try:
+                applied += self._apply_batch(batch, touched) if down is None else 0
+            except VectorIndexError as error:
+                down = error
             if advance is not None:
                 advance(min(applied, total), total)
+        if down is not None:
+            raise down
         if self._part(embedder, touched):
             self._apply(embedder)
         if failure is not None:
@@ -179,12 +194,14 @@ class Indexer:
         """Embed what has no vector of its text, and write it where the record is still as it was read."""
         if not batch.stale:
             return
+        failpoint("index.before_embed")
         rows = units(embedder.embed(list(batch.stale.values())), len(batch.stale), embedder)
         with self._database.write({key.partition_id for key in batch.stale}) as connection:
             now = vectors.live_bodies(connection, list(batch.stale))
             same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]
             texts = list(batch.stale.items())
             vectors.write(connection, batch.embedder_id, dict(texts[at] for at in same), rows[same])
+        failpoint("index.embedded")
         batch.stale.clear()
 
     def _apply_batch(self, batch: _Batch, touched: set[str]) -> int:
@@ -213,6 +230,8 @@ class Indexer:
         with self._database.write(batch.partition_ids) as connection:
             vectors.forget(connection, gone)
             vectors.unmark(connection, done)
+            failpoint("index.before_unmark")
+        failpoint("index.unmarked")
         return len(done)
 
     def _places(self, batch: _Batch, live: Sequence[Key]) -> tuple[Mapping[shelves.Shelf, str], list[Key], Vectors]:
@@ -267,16 +286,48 @@ class Indexer:
     def _mark_everything(self) -> None:
         with self._database.read() as connection:
             partition_ids = list(connection.execute(select(partitions.c.id)).scalars())
+        self._mark(partition_ids)
+
+    def _mark(self, partition_ids: Iterable[int]) -> None:
         for partition_id in partition_ids:
             with self._database.write([partition_id]) as connection:
                 vectors.mark_live(connection, partition_id)
 
-    def _drop_all(self, index: VectorIndex) -> None:
-        """Drop the collections of this ledger, those of embedders before too, and forget who was where."""
+    def _heal(self) -> VectorIndexError | None:
+        """Drop what is damaged, its records marked first, so that they are applied anew; return how that failed."""
+        if self._index is None:
+            return None
+        try:
+            damage = self._index.damage()
+            for name, problem in damage.items():
+                _log.warning("The vector index is damaged and made anew (%s): %s", name or "all of it", problem)
+            if WHOLE in damage:
+                self._mark_everything()
+                failpoint("heal.marked")
+                self._empty(self._index)
+                failpoint("heal.dropped")
+            elif damage:
+                self._drop(self._index, damage)
+        except VectorIndexError as error:
+            return error
+        return None
+
+    def _drop(self, index: VectorIndex, names: Iterable[str]) -> None:
         with self._database.read() as connection:
-            used = shelves.collection_names(connection)
-        for name in sorted(used | {name for name in index.collections() if shelves.owned(name, used)}):
+            hurt = shelves.inhabitants(connection, names)
+        self._mark({partition_id for places in hurt.values() for partition_id, _ in places})
+        failpoint("heal.marked")
+        for name in names:
             index.drop(name)
+        failpoint("heal.dropped")
+
+    def _empty(self, index: VectorIndex) -> None:
+        """Drop the collections of this ledger, those of embedders before too, and forget who was where."""
+        if not index.reset():
+            with self._database.read() as connection:
+                used = shelves.collection_names(connection)
+            for name in sorted(used | {name for name in index.collections() if shelves.owned(name, used)}):
+                index.drop(name)
         with self._database.write([EVERYBODY]) as connection:
             shelves.release_all(connection)
 

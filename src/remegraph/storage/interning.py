@@ -10,16 +10,19 @@ from sqlalchemy import Connection, Row, or_, select
 
 from remegraph.models import Partition, Scope, visible
 from remegraph.storage.database import upsert
-from remegraph.storage.rows import chunks
+from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import partitions
 
 __all__ = ["Interning", "partition_of"]
 
 _CACHED = 10_000
+_LONGEST_KEY = 1_000
 
 
 def _key(partition: Partition) -> str:
-    return json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
+    """Return what is unique to a partition, also where fields are none; short enough for PostgreSQL's indexes."""
+    key = json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
+    return key if len(key) <= _LONGEST_KEY else digest(key)
 
 
 def partition_of(row: Row[Any]) -> Partition:

@@ -190,7 +190,8 @@ class VectorProjection:
             hits = self._by_index(self._index, search, homes, dirty)
             self.failure = None
         except VectorIndexError as error:
-            _log.warning("The vector index failed, SQL is searched instead: %s", error)
+            if self.failure is None:  # once, not at every search
+                _log.warning("The vector index failed, SQL is searched instead: %s", error)
             self.failure = error
             hits = None
         if hits is not None:
@@ -236,7 +237,7 @@ class VectorProjection:
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.
 
-        No record is dirty; every live record has a vector of its current text; each collection holds those of its
+        The files of the index are sound; no record is dirty; every live record has a vector of its current text; each collection holds those of its
         live records and no others; and a search for a vector finds its record.
 
         Args:

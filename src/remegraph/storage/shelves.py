@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, true
+from sqlalchemy import Connection, and_, delete, func, insert, select, true
 
+from remegraph.storage.rows import chunks
 from remegraph.storage.tables import collections, dirty, vectors
 
 __all__ = ["Shelf", "assign", "collection_names", "homes", "inhabitants", "overfull", "owned", "release", "release_all"]
@@ -130,15 +131,15 @@ def release_all(connection: Connection) -> None:
 def _sizes(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> dict[Shelf, int]:
     """Return how many vectors each shelf counts as: those that it has, or will have once all marks are applied."""
     sizes = dict.fromkeys(shelves, RESERVED)
-    if not sizes:
-        return sizes
+    partition_ids = sorted({partition_id for partition_id, _ in sizes})
     for table, which in ((vectors, vectors.c.embedder_id == embedder_id), (dirty, true())):
         place = (table.c.partition_id, table.c.kind)
-        these = or_(*(and_(place[0] == number, place[1] == kind) for number, kind in sizes))
-        query = select(*place, func.count().label("size")).where(which, these).group_by(*place)
-        for row in connection.execute(query):
-            shelf = (row.partition_id, row.kind)
-            sizes[shelf] = max(sizes[shelf], row.size)
+        counted = select(*place, func.count().label("size")).where(which).group_by(*place)
+        for chunk in chunks(partition_ids):  # not shelf by shelf: each number of them would be a statement to compile
+            for row in connection.execute(counted.where(table.c.partition_id.in_(chunk))):
+                shelf = (row.partition_id, row.kind)
+                if shelf in sizes:
+                    sizes[shelf] = max(sizes[shelf], row.size)
     return sizes
 
 

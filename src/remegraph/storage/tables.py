@@ -46,7 +46,9 @@ partitions = Table(
     Column("user", Text),
     Column("agent", Text),
     Column("project", Text),
-    Column("key", Text, nullable=False, unique=True),  # JSON of the four: unique also where some are none
+    Column(
+        "key", Text, nullable=False, unique=True
+    ),  # JSON of the four, or its digest: unique also where some are none
     Column("last_seq", _Big, nullable=False, server_default="0"),  # seq of its newest message
     Index(None, "tenant", "user"),
 )
@@ -345,6 +347,14 @@ collections = Table(
     Column("embedder_id", _Big, ForeignKey("embedders.id"), primary_key=True),
     Column("name", Text, nullable=False),
     Index(None, "name"),
+)
+
+# Which generation of an embedded index the ledger worked with last; a copy from before has another one.
+projections = Table(
+    "projections",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("generation", Text, nullable=False),
 )
 
 # One row per kind and partition, used again and again: the table does not grow with the work done.

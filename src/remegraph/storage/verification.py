@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from remegraph.models import Mismatch
-from remegraph.ports import Embedder, VectorIndex
+from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.indexer import index_id
@@ -26,7 +26,7 @@ _TOLERANCE = 1e-3  # of a cosine that went through the index
 
 
 def differences(
-    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int
+    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int, *, thorough: bool = True
 ) -> tuple[int, tuple[Mismatch, ...]]:
     """Compare; see `VectorProjection.verify`."""
     with database.read() as connection:
@@ -41,24 +41,29 @@ def differences(
         homes = shelves.homes(connection, embedder_id)
     if index is None:
         return len(embedded), tuple(found)
-    expected: dict[str, set[str]] = {home: set() for home in homes.values()}
+    damage = index.damage(thorough=thorough)
+    found += [Mismatch(where=name or "index", record_id="", problem=f"damaged: {damage[name]}") for name in damage]
+    if WHOLE in damage:
+        return len(embedded), tuple(found)
+    expected: dict[str, set[str]] = {home: set() for home in homes.values() if home not in damage}
     for key in embedded:
         if home := homes.get(key[:2]):
-            expected[home].add(index_id(key))
+            expected.get(home, set()).add(index_id(key))
         else:
             found.append(Mismatch(where="collections", record_id=key.record_id, problem="missing"))
     for home, names in sorted(expected.items()):
         held = index.ids(home)
         found += [Mismatch(where=home, record_id=name, problem="missing") for name in sorted(names - held)]
         found += [Mismatch(where=home, record_id=name, problem="extra") for name in sorted(held - names)]
-    used = set(expected)
+    used, existing = set(homes.values()), index.collections()
     found += [
         Mismatch(where=name, record_id="", problem="extra")
-        for name in sorted(index.collections() - used)
+        for name in sorted(existing - used)
         if shelves.owned(name, used)
     ]
     step = max(1, -(-len(embedded) // max(1, sample)))
-    placed = [key for key in embedded[::step] if key[:2] in homes]
+    searched = expected.keys() & existing
+    placed = [key for key in embedded[::step] if homes.get(key[:2]) in searched]
     found += _lost(database, index, embedder_id, placed, homes)
     return len(embedded), tuple(found)
 

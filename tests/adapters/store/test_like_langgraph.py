@@ -13,7 +13,7 @@ from langgraph.store.base import IndexConfig, Op
 
 from remegraph import MemoryKit, Scope
 from remegraph.adapters import MemoryStore
-from tests.adapters.reference import BATCHES, Reference, TableEmbeddings, plain
+from tests.adapters.store.reference import BATCHES, Reference, TableEmbeddings, plain
 
 _USERS = (f"user{number}" for number in itertools.count())
 

@@ -1,19 +1,16 @@
-"""What tests need in place of the world, shipped so that applications can use it too."""
+"""A chat model that answers by a script."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
@@ -23,56 +20,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from remegraph.errors import VectorIndexError
-
-if TYPE_CHECKING:
-    from remegraph.ports import Vectors
-
-__all__ = [
-    "FrozenClock",
-    "InMemoryVectorIndex",
-    "ModelCall",
-    "ScriptedChatModel",
-    "SequentialIds",
-    "refusal",
-    "spoken",
-    "truncated",
-]
-
-
-class FrozenClock:
-    """A clock that stands still until it is moved.
-
-    Args:
-        start: The time that it shows first; aware.
-    """
-
-    def __init__(self, start: datetime = datetime(2025, 1, 1, 12, tzinfo=UTC)) -> None:
-        self._now = start
-
-    def __call__(self) -> datetime:
-        """Return the time that it shows."""
-        return self._now
-
-    def move(self, by: timedelta) -> None:
-        """Go on by some time, or back by a negative one."""
-        self._now += by
-
-
-class SequentialIds:
-    """Ids in order: `id-0001`, `id-0002`, ...
-
-    Args:
-        prefix: What each begins with.
-    """
-
-    def __init__(self, prefix: str = "id-") -> None:
-        self._prefix = prefix
-        self._numbers = itertools.count(1)
-
-    def __call__(self) -> str:
-        """Return the next id."""
-        return f"{self._prefix}{next(self._numbers):04d}"
+__all__ = ["Answer", "ModelCall", "ScriptedChatModel", "Step", "refusal", "spoken", "truncated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +28,7 @@ class ModelCall:
     """One call that a scripted model received."""
 
     schema: str
-    """Name of the schema asked for; empty where none was."""
+    """Name of the schema asked for; empty where none was, or where tools were merely offered."""
     messages: tuple[BaseMessage, ...]
     instructions: tuple[dict[str, Any], ...]
     """The schemas sent along, as OpenAI tools."""
@@ -112,9 +60,11 @@ class _Log:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def call(self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> Iterator[ModelCall]:
+    def call(
+        self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], choice: object
+    ) -> Iterator[ModelCall]:
         """Book one call, also where it fails."""
-        schema = tools[0]["function"]["name"] if tools else ""
+        schema = tools[0]["function"]["name"] if tools and choice else ""
         began = time.monotonic()
         with self._lock:
             self._under_way += 1
@@ -142,7 +92,8 @@ class ScriptedChatModel(BaseChatModel):
 
     Args:
         script: Steps by schema name: `DigestAnswer`, `ProposalAnswer`, `VerdictAnswer`; under the empty name
-            the answers to calls without a schema.
+            the answers to calls that need not use one. Those are an agent's turns, too: its tools are offered, and no
+            `tool_choice` demands one, so a step may be an `AIMessage` with tool calls or with text.
         latency: Seconds that each call takes.
     """
 
@@ -182,7 +133,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
+        with self._log.call(messages, kwargs.get("tools", ()), kwargs.get("tool_choice")) as call:
             if self.latency:
                 time.sleep(self.latency)
             return self._answer(call)
@@ -194,7 +145,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        with self._log.call(messages, kwargs.get("tools", ())) as call:
+        with self._log.call(messages, kwargs.get("tools", ()), kwargs.get("tool_choice")) as call:
             if self.latency:
                 await asyncio.sleep(self.latency)
             return self._answer(call)
@@ -204,7 +155,7 @@ class ScriptedChatModel(BaseChatModel):
         if steps is None:
             raise AssertionError(f"The script has no steps for {call.schema!r}; it has {sorted(self.script)}.")
         step = self._log.next_step(call.schema, steps if isinstance(steps, list) else [steps])
-        answer = step(call) if callable(step) else step
+        answer = self._spoil(call, step(call) if callable(step) else step)
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, AIMessage):
@@ -215,6 +166,10 @@ class ScriptedChatModel(BaseChatModel):
         else:
             message = AIMessage(json.dumps(answer))
         return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _spoil(self, call: ModelCall, answer: Answer) -> Answer:  # noqa: ARG002 - for those that spoil it
+        """Return what becomes of an answer: here it stays as it is."""
+        return answer
 
 
 def spoken(answer: Mapping[str, Any], before: str = "Sure! Here it is:", after: str = "Anything else?") -> AIMessage:
@@ -231,56 +186,3 @@ def truncated(answer: Mapping[str, Any], share: float = 0.6) -> AIMessage:
 def refusal() -> AIMessage:
     """Return a refusal."""
     return AIMessage("I'm sorry, but I can't help with that.")
-
-
-class InMemoryVectorIndex:
-    """A `VectorIndex` in memory: exact, for small collections, gone when closed."""
-
-    def __init__(self) -> None:
-        self._collections: dict[str, dict[str, tuple[str, Vectors]]] = {}
-
-    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
-        """Write records, by copy; the collection is made where it is missing."""
-        records = self._collections.setdefault(collection, {})
-        records.update(zip(ids, zip(shelves, np.array(vectors, np.float32), strict=True), strict=True))
-
-    def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Remove records; unknown ids and collections are no error."""
-        for name in ids:
-            self._collections.get(collection, {}).pop(name, None)
-
-    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
-        """Return ids and cosine similarities of the k nearest on these shelves (or all), best first.
-
-        Raises:
-            VectorIndexError: There is no such collection.
-        """
-        if collection not in self._collections:
-            raise VectorIndexError(f"There is no collection {collection}.")
-        near = [
-            (name, _cosine(vector, other))
-            for name, (shelf, other) in self._collections[collection].items()
-            if shelves is None or shelf in shelves
-        ]
-        return sorted(near, key=lambda hit: (-hit[1], hit[0]))[:k]
-
-    def ids(self, collection: str) -> set[str]:
-        """Return all ids of a collection; empty where it does not exist."""
-        return set(self._collections.get(collection, ()))
-
-    def collections(self) -> set[str]:
-        """Return the names of all collections."""
-        return set(self._collections)
-
-    def drop(self, collection: str) -> None:
-        """Remove a collection; an unknown one is no error."""
-        self._collections.pop(collection, None)
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._collections.clear()
-
-
-def _cosine(one: Vectors, other: Vectors) -> float:
-    length = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / length if length else 0.0

@@ -204,7 +204,12 @@ def test_namespaces_are_matched_label_by_label(store: MemoryStore) -> None:
 def test_labels_that_langgraph_refuses_are_refused_in_batches_too(store: MemoryStore, namespace: Any) -> None:
     """A batch goes around the checks of `put` and `get`; the store has to make them."""
     condition = MatchCondition("prefix", namespace)
-    ops = [GetOp(namespace, "key"), PutOp(namespace, "key", {}), SearchOp(namespace), ListNamespacesOp((condition,))]
+    ops: list[Op] = [
+        GetOp(namespace, "key"),
+        PutOp(namespace, "key", {}),
+        SearchOp(namespace),
+        ListNamespacesOp((condition,)),
+    ]
     for op in ops:
         with pytest.raises(InvalidNamespaceError):
             store.batch([op])

@@ -1,0 +1,125 @@
+"""Who calls: one answer for all surfaces, from what the caller, the run and the server say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Annotated, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langgraph.runtime import ServerInfo, get_runtime
+from pydantic import Field, ValidationError
+
+from remegraph.errors import ScopeError
+from remegraph.models import Scope
+from remegraph.models.base import Record, Token
+
+__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope"]
+
+_Name = Annotated[Token, Field(min_length=1)]
+
+_KEYS = {
+    "user": ("user_id", "user", "langgraph_user_id"),
+    "tenant": ("tenant_id", "tenant"),
+    "agent": ("agent_id", "agent"),
+    "project": ("project_id", "project"),
+}
+"""What each field of a scope may be called in a context or in `configurable`; the first that is there counts."""
+
+_CURE = (
+    'Name the user: context={"user_id": ...} or config={"configurable": {"user_id": ...}} with the run, '
+    "or scope=Scope(user=...) with the surface."
+)
+
+
+class ScopeSource(Record):
+    """The fields of a scope that are the same for all calls; the user comes with each run."""
+
+    tenant: _Name = Field(default="default", description="The organisation, where the run names none.")
+    agent: _Name | None = Field(default=None, description="The agent, where the run names none.")
+    project: _Name | None = Field(default=None, description="The project, where the run names none.")
+
+
+class RuntimeLike(Protocol):
+    """What `langgraph.runtime.Runtime` and `ToolRuntime` have in common."""
+
+    @property
+    def context(self) -> object:
+        """What the caller passed as `context`."""
+        ...
+
+    @property
+    def server_info(self) -> ServerInfo | None:
+        """What the Agent Server knows of the run."""
+        ...
+
+
+def resolve_scope(
+    explicit: Scope | ScopeSource | None = None,
+    *,
+    runtime: RuntimeLike | None = None,
+    config: RunnableConfig | None = None,
+) -> Scope:
+    """Return who calls. The first that names a user decides, whole: fields are never mixed from two sources.
+
+    In this order: an explicit `Scope`; `runtime.context` (a `Scope`, or an object or mapping with `user_id` or `user`,
+    and optionally `tenant_id`, `agent_id`, `project_id`, or these without `_id`); `config["configurable"]`, with the
+    same keys and `langgraph_user_id`; the user whom the Agent Server authenticated. Names are compared, never parsed.
+
+    Args:
+        explicit: The scope, or what all calls have in common.
+        runtime: The runtime of the node or tool; that of the run at hand unless given.
+        config: The config of the run; that of the run at hand unless given.
+
+    Raises:
+        ScopeError: Nobody names a user, or a name is no text or empty: that is never taken for no name.
+    """
+    if isinstance(explicit, Scope):
+        return explicit
+    if explicit is not None and not isinstance(explicit, ScopeSource):
+        raise ScopeError(f"A scope is needed, not {type(explicit).__name__}.")
+    for source in _sources(runtime or _running(), ensure_config(config)):
+        if isinstance(source, Scope):
+            return source
+        named = _named(source)
+        if "user" in named:
+            return _scope(dict(explicit or ScopeSource()) | named)
+    raise ScopeError("Nobody says who the user is.", _CURE)
+
+
+def _running() -> RuntimeLike | None:
+    """Return the runtime of the graph that we run in, if any."""
+    with suppress(RuntimeError, KeyError):  # outside of any run; in a run whose config was made by hand
+        return get_runtime()
+    return None
+
+
+def _sources(runtime: RuntimeLike | None, config: RunnableConfig) -> Iterator[object]:
+    if runtime is not None:
+        yield runtime.context
+    yield config.get("configurable")
+    if runtime is not None and runtime.server_info is not None and runtime.server_info.user is not None:
+        yield {"user_id": runtime.server_info.user.identity}
+
+
+def _named(source: object) -> dict[str, object]:
+    """Return the fields of a scope that a mapping or an object names."""
+    found: dict[str, object] = {}
+    for field, keys in _KEYS.items():
+        values = (source.get(key) if isinstance(source, Mapping) else getattr(source, key, None) for key in keys)
+        value = next((value for value in values if value is not None), None)
+        if value is not None:
+            found[field] = value
+    return found
+
+
+def _scope(fields: dict[str, object]) -> Scope:
+    try:
+        return Scope.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = str(first["loc"][0])
+        raise ScopeError(
+            f"The {field} of this run, {fields[field]!r}, names nobody: {first['msg']}.", "Give text, free of NUL."
+        ) from error

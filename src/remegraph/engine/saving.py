@@ -1,0 +1,348 @@
+"""The memory writer: what someone wants remembered becomes a memory, strengthens one, replaces one, or is refused (F3, F4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from remegraph.engine.explicit import Stated, check_statement, state
+from remegraph.engine.proposals import operation_id
+from remegraph.engine.routing import home
+from remegraph.engine.search import Searcher
+from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.language.scripts import language_of
+from remegraph.models import (
+    Category,
+    ChangeSet,
+    Claim,
+    Link,
+    Memory,
+    MemoryChange,
+    Partition,
+    SaveResult,
+    Scope,
+    Shelf,
+    Topic,
+    TopicType,
+)
+from remegraph.ports import Archive, Clock, NewId
+from remegraph.rules.claims import read_claims, slot
+from remegraph.rules.context import holds_recalled
+from remegraph.rules.merging import Alike, Decision, decide, joined
+from remegraph.settings import Settings
+
+__all__ = ["Candidate", "MemoryWriter"]
+
+_ATTEMPTS = 4
+"""How often a change is decided anew because another one came first."""
+
+_LOOKED_AT = 32
+"""Memories that a statement is compared with, by words and by vectors each."""
+
+_LIKING = frozenset({"likes", "dislikes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What someone wants remembered."""
+
+    key: str
+    """What it is about, in a few words."""
+    content: str
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    topic: str | None = None
+    """Key of its topic, `type:name`; the scope's user unless given."""
+    category: Category | None = None
+    session: str = ""
+    call_id: str = ""
+    """Names the call: the same call again changes nothing."""
+    by_model: bool = False
+    """Whether a model states it: it is trusted less, and replaces no core rule."""
+
+    @property
+    def indexed_text(self) -> str:
+        """What is embedded and searched: the content, under its key where it does not hold it."""
+        return self.content if self.key.casefold() in self.content.casefold() else f"{self.key}: {self.content}"
+
+    def actor(self, scope: Scope) -> str:
+        """Return who states it."""
+        return scope.agent or ("agent" if self.by_model else "operator")
+
+
+class MemoryWriter:
+    """Writes single statements.
+
+    Args:
+        archive: The ledger.
+        searcher: Finds what is like a statement.
+        clock: Tells the time.
+        new_id: Makes ids.
+        settings: Threshold, recipe, and where memories live.
+    """
+
+    def __init__(self, archive: Archive, searcher: Searcher, clock: Clock, new_id: NewId, settings: Settings) -> None:
+        self._archive = archive
+        self._searcher = searcher
+        self._clock = clock
+        self._new_id = new_id
+        self._settings = settings
+
+    def save(self, candidate: Candidate, scope: Scope) -> SaveResult:
+        """Remember a statement.
+
+        Args:
+            candidate: The statement.
+            scope: Whose.
+
+        Raises:
+            InputError: The statement is empty, or a field cannot be used.
+            ConflictError: Other changes came first, again and again.
+        """
+        check_statement(candidate.content, candidate.importance)
+        if holds_recalled(candidate.content):
+            return SaveResult(outcome="refused", reason="It is recalled memory, and no statement of anybody.")
+        shelf = self._shelf(candidate, scope)
+        claims = read_claims(candidate.content, scope.user, language_of(candidate.content))
+        statement_id = self._statement_id(candidate, scope)
+        if (done := self._done(statement_id, scope, shelf.partition)) is not None:
+            return done
+        rivals: tuple[Memory, ...] = ()
+        stated: Stated | None = None
+        for _ in range(_ATTEMPTS):
+            known, degraded = self._known(candidate, shelf, claims, rivals)
+            decision = decide(
+                candidate.content,
+                claims,
+                known,
+                threshold=self._settings.summary.merge_threshold,
+                by_person=not candidate.by_model,
+            )
+            if decision.refusal:
+                return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
+            stated = stated or self._state(candidate, scope, statement_id)
+            change = _Change(candidate, scope, shelf, claims, stated, decision)
+            try:
+                memory = self._commit(change)
+            except ConflictError as conflict:
+                rivals = self._archive.memories([shelf.partition], ids=conflict.records)
+            else:
+                return change.result(memory).evolve(degraded=degraded)
+        raise ConflictError([memory.memory_id for memory in rivals] or [statement_id], "Save it again.")
+
+    def forget(self, memory_id: str, scope: Scope) -> Memory:
+        """Mark a memory as deleted; its versions stay. Forgetting it again changes nothing.
+
+        Args:
+            memory_id: A memory of this user, or of their team.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: There is no such memory, or it is not this user's.
+            ConflictError: Other changes came first, again and again.
+        """
+        shared = home(scope, self._settings.trust_boundary)
+        own = [each for each in self._archive.visible(scope) if each == shared or each.user == scope.user]
+        for _ in range(_ATTEMPTS):
+            found = self._archive.memories(own, ids=[memory_id]) if own else ()
+            if not found or found[0].status in {"purged", "erased"}:
+                raise NotFoundError(f"There is no memory {memory_id!r} here.")
+            (old,) = found
+            if old.status == "deleted":
+                return old
+            new = old.evolve(version=old.version + 1, status="deleted", recorded_at=self._clock())
+            try:
+                self._archive.commit(
+                    ChangeSet(
+                        operation_id=operation_id("forget", memory_id, old.version),
+                        actor=scope.agent or "operator",
+                        recorded_at=new.recorded_at,
+                        changes=(MemoryChange(memory=new, expected_version=old.version, action="delete"),),
+                    )
+                )
+            except ConflictError:
+                continue
+            return new
+        raise ConflictError([memory_id])
+
+    def _shelf(self, candidate: Candidate, scope: Scope) -> Shelf:
+        where = home(scope, self._settings.trust_boundary)
+        key = candidate.topic or f"personal:{scope.user}"
+        kind, _, name = key.partition(":")
+        if kind not in get_args(TopicType) or not name.strip():
+            raise InputError(f"{key!r} names no topic.", "Write it as type:name, as in task:deploy.")
+        if candidate.category not in {None, *get_args(Category)}:
+            raise InputError(f"There is no category {candidate.category!r}.", f"Give one of {get_args(Category)}.")
+        if kind == "self":
+            raise InputError("The agent's memory of itself is shared by all its users.", "Use remember_self.")
+        topic = Topic.model_validate({"type": kind, "target_name": name.strip()})
+        for shelf in self._archive.topics([where]):
+            if (shelf.topic.type, shelf.topic.target) == (topic.type, topic.target):
+                return shelf
+        return Shelf(partition=where, topic=topic)
+
+    def _statement_id(self, candidate: Candidate, scope: Scope) -> str:
+        if not candidate.call_id:
+            return self._new_id()
+        return operation_id("call", scope.to_json(), candidate.call_id, candidate.key, candidate.content)
+
+    def _done(self, statement_id: str, scope: Scope, where: Partition) -> SaveResult | None:
+        """Return what this very call did before, if it did."""
+        own = scope.partition()
+        if not (stored := self._archive.messages([own], ids=[statement_id])):
+            return None
+        blocks = [block.block_id for block in self._archive.blocks([own], thread=stored[0].thread)]
+        for memory in self._archive.memories([where], block_ids=blocks) if blocks else ():
+            evidence = [item.message_id for item in memory.evidence]
+            if statement_id in evidence:
+                outcome: Literal["new", "merged"] = "new" if evidence[0] == statement_id else "merged"
+                return SaveResult(outcome=outcome, memory=memory, reason="This call was carried out before.")
+        return None
+
+    def _known(
+        self, candidate: Candidate, shelf: Shelf, claims: Sequence[Claim], rivals: Sequence[Memory]
+    ) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
+        """Return what the statement is compared with: its shelf, or all persons of the partition if none is named."""
+        found, degraded = self._searcher.alike(shelf.partition, candidate.indexed_text, _LOOKED_AT)
+        ids = {one.memory.memory_id for one in found}
+        slots = [slot(claim) for claim in claims]
+        more = [*rivals, *(self._archive.memories([shelf.partition], canonical_topics=slots) if slots else ())]
+        found += tuple(Alike(memory, None) for memory in more if memory.live and memory.memory_id not in ids)
+        anywhere = candidate.topic is None and shelf.partition.user is not None
+        mine = (shelf.topic.type, shelf.topic.target)
+        return tuple(
+            one
+            for one in found
+            if (one.memory.topic.type, one.memory.topic.target) == mine
+            or (anywhere and one.memory.topic.type == "personal")
+        ), degraded
+
+    def _state(self, candidate: Candidate, scope: Scope, statement_id: str) -> Stated:
+        return state(
+            self._archive,
+            self._clock,
+            scope.partition(),
+            candidate.content,
+            statement_id=statement_id,
+            role="assistant" if candidate.by_model else "system",
+            actor=candidate.actor(scope),
+            recipe=self._settings.summary.recipe,
+            extra={"key": candidate.key, "tags": list(candidate.tags), "session": candidate.session},
+        )
+
+    def _commit(self, change: _Change) -> Memory:
+        stated, recipe = change.stated, self._settings.summary.recipe
+        changes = change.changes()
+        summarized = self._archive.summaries([stated.block.partition], ids=[stated.block.block_id])
+        self._archive.commit(
+            ChangeSet(
+                operation_id=operation_id("save", stated.message.message_id),
+                actor=change.candidate.actor(change.scope),
+                recorded_at=stated.message.time,
+                shelves=(change.shelf,),
+                changes=changes,
+                links=change.links(changes[0].memory),
+                summaries=() if summarized else (stated.summary,),
+                work=() if summarized else (stated.work(recipe),),
+            )
+        )
+        return changes[0].memory
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A decision, carried out on paper."""
+
+    candidate: Candidate
+    scope: Scope
+    shelf: Shelf
+    claims: tuple[Claim, ...]
+    stated: Stated
+    decision: Decision
+
+    def changes(self) -> tuple[MemoryChange, ...]:
+        """Return the next versions; the first is that of the memory that holds the statement."""
+        if self.decision.target is not None:
+            old = self.decision.target.memory
+            return (MemoryChange(memory=self._merged(old), expected_version=old.version, action="merge"),)
+        new = self._new()
+        retired = tuple(
+            MemoryChange(
+                memory=old.evolve(
+                    version=old.version + 1,
+                    status="superseded",
+                    valid_to=old.valid_to or new.said_at,
+                    recorded_at=new.recorded_at,
+                ),
+                expected_version=old.version,
+                action="supersede",
+            )
+            for old in self.decision.replaced
+        )
+        return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
+
+    def links(self, memory: Memory) -> tuple[Link, ...]:
+        """Return the links of a new memory to those that it replaces or may contradict."""
+        pairs: list[tuple[Any, Memory]] = [("supersedes", old) for old in self.decision.replaced]
+        pairs += [("may_contradict", old) for old in self.decision.may_contradict]
+        return tuple(Link(source_id=memory.memory_id, type=kind, target_id=old.memory_id) for kind, old in pairs)
+
+    def result(self, memory: Memory) -> SaveResult:
+        """Return what was done."""
+        target = self.decision.target
+        if target is not None:
+            same = target.similarity is None or memory.content == target.memory.content
+            reason = "It says the same." if same else "It is similar: both are kept in one text."
+            return SaveResult(outcome="merged", memory=memory, reason=reason, similarity=target.similarity)
+        return SaveResult(
+            outcome="new",
+            memory=memory,
+            superseded=tuple(old.memory_id for old in self.decision.replaced),
+            may_contradict=tuple(old.memory_id for old in self.decision.may_contradict),
+        )
+
+    def _new(self) -> Memory:
+        candidate, message = self.candidate, self.stated.message
+        liking = any(claim.relation in _LIKING for claim in self.claims)
+        return Memory(
+            memory_id=operation_id(self.shelf.to_json(), message.message_id),
+            partition=self.shelf.partition,
+            topic=self.shelf.topic,
+            content=candidate.content,
+            when_to_use="" if candidate.indexed_text == candidate.content else candidate.indexed_text,
+            kind="profile" if self.shelf.topic.type == "personal" else "workflow",
+            category=candidate.category or ("preference" if liking else "fact"),
+            payload={"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
+            claims=self.claims,
+            canonical_topic=slot(self.claims[0]) if self.claims else "",
+            evidence=(self.stated.evidence,),
+            block_ids=(self.stated.block.block_id,),
+            layer="long_term",
+            importance=candidate.importance,
+            tags=candidate.tags,
+            language=language_of(candidate.content),
+            trust=message.trust,
+            source="tool-call",
+            extractor=candidate.actor(self.scope),
+            supersedes=tuple(old.memory_id for old in self.decision.replaced),
+            said_at=message.time,
+            recorded_at=message.time,
+        )
+
+    def _merged(self, old: Memory) -> Memory:
+        message = self.stated.message
+        content = joined(old.content, self.candidate.content)
+        return old.evolve(
+            version=old.version + 1,
+            content=content,
+            when_to_use=old.when_to_use.replace(old.content, content),
+            claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
+            evidence=(*old.evidence, self.stated.evidence),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
+            tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
+            merges=old.merges + 1,
+            trust=old.trust if content == old.content else min(old.trust, message.trust),
+            said_at=max(old.said_at, message.time),
+            recorded_at=message.time,
+        )

@@ -1,0 +1,166 @@
+"""The verbs that state or take back single memories outright, beside those that learn from conversations."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from remegraph.errors import InputError, ModelError, VectorIndexError
+from remegraph.kit.calling import check_text, required, twin
+from remegraph.models import Category, Memory, SaveResult, Scope, Shelf
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from remegraph.engine.saving import MemoryWriter
+    from remegraph.kit.parts import Parts
+    from remegraph.ports import Clock, NewId
+
+__all__ = ["Stating"]
+
+_log = logging.getLogger(__name__)
+
+
+class Stating(ABC):
+    """The verbs of the kit that write one memory at a time. Each has a raw record, a block and evidence, too."""
+
+    settings: Settings
+    _clock: Clock
+    _new_id: NewId
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    def remember_self(self, content: str, *, scope: Scope, importance: float = 0.9) -> Memory:
+        """State something that the agent knows of itself, for all its users. Stating it again changes nothing.
+
+        Args:
+            content: The statement.
+            scope: Names tenant and agent; its user and project do not matter.
+            importance: 0 to 1; .9 and more make it a core rule.
+
+        Raises:
+            InputError: The statement is no text or empty, or the importance is not between 0 and 1.
+        """
+        from remegraph.engine.explicit import remember
+        from remegraph.engine.routing import self_topic
+
+        parts = self._open_parts()
+        check_text(content=content)
+        where = required(scope).partition().evolve(user=None, project=None)
+        memory = remember(
+            parts.archive,
+            self._clock,
+            self._new_id,
+            Shelf(partition=where, topic=self_topic()),
+            content,
+            actor=scope.agent or "operator",
+            recipe=self.settings.summary.recipe,
+            importance=importance,
+        )
+        self._bring_up_to_date()
+        return memory
+
+    aremember_self = twin(remember_self)
+
+    def save(
+        self,
+        key: str,
+        content: str,
+        *,
+        scope: Scope,
+        tags: Sequence[str] = (),
+        importance: float = 0.5,
+        topic: str | None = None,
+        category: Category | None = None,
+        session: str = "",
+        call_id: str = "",
+        by_model: bool = False,
+    ) -> SaveResult:
+        """Remember one statement (F3, F4). No model is called.
+
+        The same words, and what is similar strictly above `settings.summary.merge_threshold` without contradiction,
+        are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
+        told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked.
+        Anything else is a new memory.
+
+        Args:
+            key: What it is about, in a few words; searched too.
+            content: The statement, understandable by itself.
+            scope: Whose memory.
+            tags: Labels.
+            importance: 0 to 1, priority is 100 times that; .9 and more make it a core rule.
+            topic: Key of its topic, `type:name`; the scope's user unless given.
+            category: preference, fact, decision, emotion or episode; told from the words unless given.
+            session: The session that it comes from.
+            call_id: Names this call, where it may be carried out twice (as on replay): that changes nothing.
+            by_model: Whether a model states it, not a person: its words are trusted less, and it replaces no core rule.
+
+        Returns:
+            Whether it is new, merged or refused, into which memory, and why.
+
+        Raises:
+            InputError: The statement is empty, or a field cannot be used.
+            ConflictError: Other changes came first, again and again.
+        """
+        from remegraph.engine.saving import Candidate
+
+        if isinstance(tags, str):
+            raise InputError("tags is one text.", "Give a list of labels.")
+        check_text(key=key, content=content, session=session, call_id=call_id)
+        for tag in tags:
+            check_text(tag=tag)
+        if topic is not None:
+            check_text(topic=topic)
+        candidate = Candidate(
+            key=key.strip(),
+            content=content.strip(),
+            tags=tuple(dict.fromkeys(tags)),
+            importance=importance,
+            topic=topic,
+            category=category,
+            session=session,
+            call_id=call_id,
+            by_model=by_model,
+        )
+        result = self._writer().save(candidate, required(scope))
+        return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._bring_up_to_date()))))
+
+    asave = twin(save)
+
+    def forget(self, memory_id: str, *, scope: Scope) -> Memory:
+        """Take a memory back: it is not recalled any more, its versions stay. Forgetting it again changes nothing.
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+
+        Returns:
+            The memory, deleted.
+
+        Raises:
+            NotFoundError: There is no such memory, or it is not this user's.
+        """
+        check_text(memory_id=memory_id)
+        memory = self._writer().forget(memory_id, required(scope))
+        self._bring_up_to_date()
+        return memory
+
+    aforget = twin(forget)
+
+    def _writer(self) -> MemoryWriter:
+        from remegraph.engine.saving import MemoryWriter
+
+        parts = self._open_parts()
+        return MemoryWriter(parts.archive, parts.searcher, self._clock, self._new_id, self.settings)
+
+    def _bring_up_to_date(self) -> tuple[str, ...]:
+        """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
+        try:
+            self._open_parts().projection.sync()
+        except (ModelError, VectorIndexError) as error:
+            _log.warning("What was stated has no vector yet: %s", error)
+            return (f"vectors: {error.what}",)
+        return ()

@@ -1,0 +1,85 @@
+"""Whether a statement is new, says what a memory says already, or replaces one (the memory writer's rules)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remegraph.models import Claim, Memory
+from remegraph.rules.claims import contradicts
+from remegraph.rules.duplicates import at_odds, content_digest
+from remegraph.rules.wording import wording
+
+__all__ = ["CORE", "Alike", "Decision", "decide", "joined"]
+
+CORE = 0.9
+"""Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A live memory near a statement."""
+
+    memory: Memory
+    similarity: float | None
+    """Cosine, 0 to 1; none where it could not be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What shall become of a statement: it is refused, merged into `target`, or new."""
+
+    refusal: str = ""
+    target: Alike | None = None
+    replaced: tuple[Memory, ...] = ()
+    may_contradict: tuple[Memory, ...] = ()
+
+
+def decide(
+    content: str, claims: Sequence[Claim], known: Sequence[Alike], *, threshold: float, by_person: bool
+) -> Decision:
+    """Decide by words, slots and similarity, in this order.
+
+    The same words are merged, never kept twice. What contradicts a memory, where the slots parse on both sides,
+    replaces it. What is similar strictly above the threshold is merged, unless the two are at odds: then both are kept.
+
+    Args:
+        content: The statement.
+        claims: What it states, in slots.
+        known: The live memories most like it.
+        threshold: Similarity that must be exceeded for a merge.
+        by_person: Whether a person states it, or an application for them; else a model does.
+    """
+    digest = content_digest(content)
+    same = next((one for one in known if content_digest(one.memory.content) == digest), None)
+    if same is not None:
+        return Decision(target=same)
+    replaced = tuple(one.memory for one in known if _against(claims, one.memory.claims))
+    core = next((memory for memory in replaced if memory.importance >= CORE), None)
+    if core is not None and not by_person:
+        return Decision(refusal=f"It contradicts memory {core.memory_id}, a core rule that only a person may change.")
+    if replaced:
+        return Decision(replaced=replaced)
+    similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
+    similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
+    may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
+    for one in similar:
+        if one.memory not in may_contradict and (by_person or one.memory.importance < CORE):
+            return Decision(target=one)
+    return Decision(may_contradict=may_contradict)
+
+
+def joined(old: str, new: str) -> str:
+    """Return one text that holds what both say: the one that holds all words of the other, else both, one per line."""
+    if content_digest(old) == content_digest(new) or _holds(old, new):
+        return old
+    return new if _holds(new, old) else f"{old}\n{new}"
+
+
+def _holds(one: str, other: str) -> bool:
+    mine, yours = wording(one), wording(other)
+    return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
+
+
+def _against(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
+    return any(contradicts(one, other) for one in new for other in old)

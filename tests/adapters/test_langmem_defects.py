@@ -1,0 +1,160 @@
+"""What goes wrong in LangMem 0.0.30, by the number of the defect in its review; here it goes right.
+
+Only those that concern tools and search; its background executor (3, 4) has no counterpart here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.store.memory import InMemoryStore
+
+from remegraph import MemoryKit, Scope, ScopeError
+from remegraph.adapters import memory_tools, resolve_scope
+from remegraph.testing import FailingCall, ScriptedChatModel
+from tests.talk import ANN, open_kit
+
+TEA = {"key": "tea", "content": "Ann drinks oolong."}
+
+
+def agent(kit: MemoryKit, *calls: tuple[str, dict[str, Any]], tools: Any = None, **options: Any) -> Any:
+    steps = [AIMessage("", tool_calls=[ToolCall(name=name, args=args, id="c")]) for name, args in calls]
+    model = ScriptedChatModel(script={"": [*steps, AIMessage("Done.")]})
+    return create_agent(model, tools or memory_tools(kit), **options)
+
+
+def answers(result: Any) -> list[ToolMessage]:
+    return [message for message in result["messages"] if isinstance(message, ToolMessage)]
+
+
+ASK = {"messages": [HumanMessage("...")]}
+
+
+@pytest.mark.requirement("C6")
+def test_defect_1_a_graph_with_or_without_a_store_remembers(kit: MemoryKit) -> None:
+    """There, the executor lost the graph's store, and the error lay in a future that nobody read."""
+    for store in (None, InMemoryStore()):
+        result = agent(kit, ("save_memory", TEA), store=store, context_schema=Scope).invoke(ASK, context=ANN)
+        assert answers(result)[0].status == "success"
+    assert [memory.content for memory in kit.memories(scope=ANN)] == ["Ann drinks oolong."]
+
+
+@pytest.mark.requirement("C6")
+def test_defects_2_and_10_a_script_that_makes_the_tools_ends_without_a_warning(tmp_path: Path) -> None:
+    """There, constructing it left a thread that kept the process alive, and the import warned of deprecations."""
+    script = (
+        "from remegraph import MemoryKit, Scope\n"
+        "from remegraph.adapters import MemoryRetriever, MessageHistory, memory_tools, resolve_scope\n"
+        f"kit = MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None)\n"
+        "tools = memory_tools(kit, Scope(user='ann'))\n"
+        "print(tools[0].invoke({'key': 'tea', 'content': 'Ann drinks oolong.'}))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("Saved as new memory")
+
+
+@pytest.mark.requirement("C6", "X5")
+def test_defect_5_the_same_tools_in_two_graphs_serve_the_user_of_each_run(kit: MemoryKit) -> None:
+    """There, the first graph's store was kept, and the second graph wrote into it."""
+    tools = memory_tools(kit)
+    for user in ("ann", "bob"):
+        saved = ("save_memory", {"key": "tea", "content": f"{user} drinks tea."})
+        made = agent(kit, saved, tools=tools, context_schema=Scope)
+        made.invoke(ASK, context=Scope(user=user))
+    for user in ("ann", "bob"):
+        assert [memory.content for memory in kit.memories(scope=Scope(user=user))] == [f"{user} drinks tea."]
+
+
+@pytest.mark.requirement("C6", "X3")
+async def test_defect_6_a_failed_write_is_a_failure_sync_and_async(kit: MemoryKit) -> None:
+    """There, the sync path reported success while the disk was full."""
+    from sqlalchemy.exc import OperationalError
+
+    for run in ("invoke", "ainvoke"):
+        failing = FailingCall(1)
+        doors = {"add_messages": lambda: OperationalError("INSERT", {}, OSError("disk full"))}
+        failing.guard(kit._open_parts().archive, doors)
+        result = getattr(agent(kit, ("save_memory", TEA), context_schema=Scope), run)(ASK, context=ANN)
+        result = await result if inspect.isawaitable(result) else result
+        assert [answer.status for answer in answers(result)] == ["error"]
+        assert result["messages"][-1].text == "Done."
+    assert kit.memories(scope=ANN) == ()
+
+
+class _Counting:
+    """An embedder that counts its calls."""
+
+    name = "counting"
+    dimension = 1
+    semantic = False
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        import numpy as np
+
+        self.calls += 1
+        return np.ones((len(texts), 1), np.float32)
+
+
+@pytest.mark.requirement("C6")
+async def test_defect_7_one_search_is_one_search_sync_and_async(tmp_path: Path) -> None:
+    """There, the sync path ran every similarity search twice."""
+    embedder = _Counting()
+    with MemoryKit.open(tmp_path, model=None, embedder=embedder) as kit:
+        _, search, *_ = memory_tools(kit, ANN)
+        kit.save("tea", "Ann drinks oolong.", scope=ANN)
+        for expected in (1, 2):
+            before = embedder.calls
+            if expected == 1:
+                search.invoke({"query": "oolong"})
+            else:
+                await search.ainvoke({"query": "oolong"})
+            assert embedder.calls - before == 1
+
+
+@pytest.mark.requirement("C6", "F3", "X5")
+def test_defect_8_no_twins_and_no_success_on_unknown_ids(kit: MemoryKit) -> None:
+    """There, a second create was stored twice, and an unknown id was "updated" and "Deleted"."""
+    save, _, forget, trace = memory_tools(kit, ANN)
+    for _ in range(2):
+        save.invoke(TEA)
+    assert len(kit.memories(scope=ANN)) == 1
+    for tool in (forget, trace):
+        call = ToolCall(name=tool.name, args={"memory_id": "made-up"}, id="1", type="tool_call")
+        answer = tool.invoke(call)
+        assert (answer.status, "There is no memory 'made-up' here." in answer.text) == ("error", True)
+    assert len(kit.memories(scope=ANN)) == 1
+
+
+@pytest.mark.requirement("C6", "X5")
+def test_defect_9_the_context_counts_and_its_absence_is_an_ordinary_error(kit: MemoryKit) -> None:
+    """There, `context_schema` was ignored, and the error was no Exception, so nothing caught it."""
+    agent(kit, ("save_memory", TEA), context_schema=Scope).invoke(ASK, context=ANN)
+    assert len(kit.memories(scope=ANN)) == 1
+    assert issubclass(ScopeError, Exception)
+    with pytest.raises(ScopeError, match="Name the user"):
+        resolve_scope()
+
+
+@pytest.mark.requirement("C6", "X5")
+@pytest.mark.parametrize("user", ["ann.lee@example.org", "100%_*", "安.李", "../ann", "a/b", "x" * 500])
+def test_defect_10_any_text_is_a_user_id(tmp_path: Path, user: str) -> None:
+    """There, an e-mail address was no valid namespace."""
+    with open_kit(tmp_path) as kit:
+        made = agent(kit, ("save_memory", TEA), ("search_memory", {"query": "oolong"}))
+        result = made.invoke(ASK, {"configurable": {"user_id": user}})
+        assert "Ann drinks oolong." in answers(result)[1].text
+        assert kit.memories(scope=Scope(user=user[:-1] or "x")) == ()

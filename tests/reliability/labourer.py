@@ -1,0 +1,215 @@
+"""A process that works on a ledger, says what is done, and is killed: at a failpoint, or from outside at any time.
+
+Run as `python -m tests.reliability.labourer HOME MODE FAILPOINT HITS`. Each turn adds a batch of messages, makes a
+block of it, and commits one operation for the block that gives every one of `MEMORIES` memories its next version. It
+goes on where the one before was killed, and does what that one may have done last once more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from remegraph import failpoints
+from remegraph.language.embedding import HashedEmbedder
+from remegraph.models import (
+    AddReceipt,
+    BlockSummary,
+    ChangeSet,
+    Cut,
+    Memory,
+    MemoryChange,
+    Message,
+    Partition,
+    Scope,
+    Topic,
+    Work,
+)
+from remegraph.storage.archive import SqlArchive
+from remegraph.storage.guard import GuardedIndex
+from remegraph.storage.owner import IndexOwner
+from remegraph.storage.projection import VectorProjection
+from remegraph.storage.verification import differences
+
+MEMORIES = 120
+BATCH = 5
+NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
+HERE = Partition(tenant="default", user="ann")
+TALKER = Scope(user="ben")
+TOPIC = Topic(type="personal", target_name="Ann")
+WORDS = "tea cat sea red job moon salt bread river cello paint train glass violet summer garden mountain".split()
+
+
+def say(*words: object) -> None:
+    """Acknowledge: what was said is done."""
+    print(*words, flush=True)  # noqa: T201 - the acknowledgement
+
+
+def die_at(name: str, hits: int) -> None:
+    """Be killed when a place is reached the so-manieth time."""
+    left = hits
+
+    def reached(place: str) -> None:
+        nonlocal left
+        if place == name:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.listen(reached)
+
+
+class Labourer:
+    """Works on the ledger below the kit."""
+
+    def __init__(self, home: Path) -> None:
+        url = f"sqlite:///{home / 'ledger.sqlite'}"
+        self.archive = SqlArchive.open(url, clock=lambda: NOON, new_id=lambda: uuid4().hex)
+
+    def recover(self) -> None:
+        """Finish what the one before began; deliver once more what it delivered last."""
+        self.cut()
+        self.commit_open()
+        batches = len(self.archive.messages([HERE])) // BATCH
+        if batches:
+            assert self.add(batches).added == 0
+        done = [work for work in self.archive.work([HERE], states=["done"]) if not work.topic]
+        if done:
+            last = max(work.block_id for work in done)
+            assert self.archive.commit(self.change(last, len(done))).replayed
+        self.turns = batches
+
+    def turn(self) -> None:
+        """Add, cut, commit."""
+        self.turns += 1
+        self.add(self.turns)
+        say("batch", self.turns)
+        self.cut()
+        self.commit_open()
+
+    def add(self, number: int) -> AddReceipt:
+        """Record a batch of messages, whose ids tell its number."""
+        messages = [
+            Message(message_id=f"b{number}-{at}", role="user", content=f"tea {number} {at}", time=day(number))
+            for at in range(BATCH)
+        ]
+        return self.archive.add_messages(HERE, messages, NOON)
+
+    def cut(self) -> None:
+        """Make a block of what has none."""
+        for tail in self.archive.tails(HERE):
+            first, last = tail.messages[0].seq, tail.messages[-1].seq
+            cut = Cut(thread=tail.thread, after_seq=tail.after_seq, first_seq=first, last_seq=last)
+            for block in self.archive.add_blocks(HERE, [cut], "1"):
+                say("block", block.block_id)
+
+    def commit_open(self) -> None:
+        """Commit the operation of each block that waits."""
+        for work in self.archive.work([HERE], states=["pending"]):
+            done = len(self.archive.work([HERE], states=["done"]))
+            self.archive.commit(self.change(work.block_id, done + 1))
+            say("operation", done + 1)
+
+    def change(self, block_id: str, version: int) -> ChangeSet:
+        """The operation of a block: all memories get their next version, the block its index entry and its mark."""
+        rng = random.Random(version)
+        (block,) = self.archive.blocks([HERE], ids=[block_id])
+        summary = BlockSummary(
+            block_id=block_id,
+            partition=HERE,
+            start_time=block.start_time,
+            end_time=block.end_time,
+            summary=f"{' '.join(rng.sample(WORDS, 5))} {block_id}",
+        )
+        memories = [
+            Memory(
+                memory_id=f"m{number}",
+                partition=HERE,
+                topic=TOPIC,
+                content=f"{' '.join(rng.sample(WORDS, 6))} {number} {version}",
+                said_at=NOON,
+                recorded_at=NOON,
+            )
+            for number in range(MEMORIES)
+        ]
+        return ChangeSet(
+            operation_id=f"operation of {block_id}",
+            actor="labourer",
+            recorded_at=NOON,
+            changes=tuple(
+                MemoryChange(memory=each, expected_version=version - 1, action="refine") for each in memories
+            ),
+            summaries=(summary,),
+            work=(Work(partition=HERE, block_id=block_id, recipe="1", state="done", attempts=1),),
+        )
+
+
+def day(number: int) -> datetime:
+    """A day of its own for each batch, so that labels sort as they were made."""
+    return NOON + timedelta(days=number)
+
+
+def ledger_only(home: Path, kill: Callable[[], None]) -> None:
+    """Work on the ledger, without an index."""
+    labourer = Labourer(home)
+    labourer.recover()
+    kill()
+    say("ready")
+    while True:
+        labourer.turn()
+
+
+def with_index(home: Path, kill: Callable[[], None]) -> None:
+    """Work on the ledger and apply it to the index, in batches of over a hundred, and build it anew now and then."""
+    labourer = Labourer(home)
+    owner = IndexOwner.acquire(home / "index")
+    assert owner is not None
+    database = labourer.archive.database
+    index, embedder = GuardedIndex(database, owner), HashedEmbedder(64)
+    projection = VectorProjection.open(database, index, embedder, exact_limit=0)
+    labourer.recover()
+    if os.environ.get("KILL_WHILE_HEALING"):
+        kill()
+    projection.sync()
+    say("compared", *differences(database, index, embedder, 200, thorough=False)[1])
+    kill()
+    say("ready")
+    while True:
+        labourer.turn()
+        projection.sync()
+        say("synced")
+        if labourer.turns % 3 == 0:
+            projection.rebuild()
+            say("rebuilt")
+
+
+def with_kit(home: Path, kill: Callable[[], None]) -> None:
+    """Talk, summarise without a model, and recall."""
+    from remegraph import MemoryKit
+
+    kit = MemoryKit.open(home, model=None, embedder=HashedEmbedder(64))
+    kit.summarize(scope=TALKER, close=True)
+    kill()
+    say("ready")
+    rng = random.Random(os.getpid())
+    while True:
+        texts = [f"I like {' and '.join(rng.sample(WORDS, 3))}." for _ in range(BATCH)]
+        say("said", *kit.add_messages(texts, scope=TALKER).message_ids)
+        kit.summarize(scope=TALKER, close=True)
+        kit.recall("What do I like?", scope=TALKER)
+        say("summarized")
+
+
+def _main(home: str, mode: str, place: str, hits: str) -> None:
+    modes = {"ledger": ledger_only, "index": with_index, "kit": with_kit}
+    modes[mode](Path(home), lambda: die_at(place, int(hits)) if place != "-" else None)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

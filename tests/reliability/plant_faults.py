@@ -1,0 +1,219 @@
+"""Tests the tests: plants one fault at a time in a copy of the sources, and tells which tests notice.
+
+python -m tests.reliability.plant_faults [words of the faults to plant]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_SECONDS = 300
+_REME = "tests/reliability/test_reme_defects.py"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A piece of a source file, which stands there exactly once, and what it becomes."""
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, package: Path) -> None:
+        """Change the file.
+
+        Raises:
+            LookupError: The piece does not stand there exactly once.
+        """
+        path = package / self.file
+        text = path.read_text(encoding="utf-8")
+        if (count := text.count(self.old)) != 1:
+            raise LookupError(f"{self.file} holds {self.old!r} {count} times, not once: mend this patch.")
+        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake that somebody might make, and the tests that are there to notice."""
+
+    name: str
+    patches: tuple[Patch, ...]
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "acknowledge early",
+        (
+            Patch(
+                "kit/kit.py",
+                "        return parts.archive.add_messages(partition, named, now)\n",
+                "        import threading\n"
+                "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
+                "        ids = tuple(each.message_id for each in named)\n"
+                "        return AddReceipt(message_ids=ids, added=len(ids), known=0)\n",
+            ),
+        ),
+        (f"{_REME}::test_defect_5_a_kill_before_close_loses_nothing",),
+    ),
+    Fault(
+        "plain BEGIN",
+        (Patch("storage/database.py", 'sqlite_begin="BEGIN IMMEDIATE"', 'sqlite_begin="BEGIN"'),),
+        ("tests/storage/test_concurrency.py::test_four_processes_lose_nothing_and_leave_no_gaps",),
+    ),
+    Fault(
+        "no expected version",
+        (Patch("storage/commit.py", "if change.expected_version != (head.version if head else 0):", "if False:"),),
+        (
+            "tests/storage/test_commit.py::test_a_change_that_follows_another_version_is_a_conflict",
+            "tests/storage/test_concurrency.py::test_of_two_who_change_one_memory_one_is_told",
+        ),
+    ),
+    Fault(
+        "prefix match on tenants",  # the rule is kept twice, in SQL and in the models: both must fall
+        (
+            Patch(
+                "storage/interning.py",
+                "where(partitions.c.tenant == scope.tenant)",
+                "where(partitions.c.tenant.startswith(scope.tenant))",
+            ),
+            Patch(
+                "models/scope.py",
+                "return self.tenant == scope.tenant and all(",
+                "return self.tenant.startswith(scope.tenant) and all(",
+            ),
+        ),
+        ("tests/reliability/test_hostile_tenants.py::test_no_name_reads_what_another_one_said[sqlite]",),
+    ),
+    Fault(
+        "no fence",
+        (Patch("storage/jobs.py", "jobs.c.fence == job.fence, ", ""),),
+        ("tests/storage/test_jobs.py::test_a_lease_that_runs_out_gives_the_job_to_another",),
+    ),
+    Fault(
+        "mark outside the transaction",
+        (
+            Patch(
+                "storage/commit.py",
+                "mark_dirty(self.connection, shelf.partition_id, shelf.kind, marks)",
+                "LATER.append((shelf.partition_id, shelf.kind, marks))",
+            ),
+            Patch("storage/commit.py", "\n_TOMBSTONES: ", "\nLATER: list[Any] = []\n_TOMBSTONES: "),
+            Patch(
+                "storage/archive.py",
+                "        return commit(self.database, self._interning, self._new_id, changes)\n",
+                "        receipt = commit(self.database, self._interning, self._new_id, changes)\n"
+                "        from remegraph.storage.commit import LATER, mark_dirty\n"
+                "        with self.database.write() as connection:\n"
+                "            while LATER:\n"
+                "                mark_dirty(connection, *LATER.pop())\n"
+                "        return receipt\n",
+            ),
+        ),
+        ("tests/reliability/test_invariants.py::test_a_change_and_its_mark_are_one_transaction",),
+    ),
+    Fault(
+        "no evidence check",
+        (
+            Patch(
+                "storage/evidence.py",
+                "[row for row in rows if find_quote(evidence.quote, Message.from_json(row.body).text) is not None]",
+                "rows",
+            ),
+        ),
+        (
+            "tests/reliability/test_invariants.py::test_what_a_change_set_says_is_checked_not_believed",
+            "tests/storage/test_commit.py::test_evidence_must_hold",
+        ),
+    ),
+    Fault(
+        "stale proposal committed",
+        (
+            Patch(
+                "engine/summarizer.py",
+                '        newest = _newest(state["proposals"])\n        try:\n',
+                '        made = {key: one for key, one in state["proposals"].items() if not one.failure}\n'
+                "        newest = _newest(made)\n        try:\n",
+            ),
+        ),
+        ("tests/engine/test_summarizer.py::test_a_rejected_proposal_is_not_committed_when_its_retry_fails",),
+    ),
+    Fault(
+        "add for upsert",
+        (Patch("storage/chroma.py", "handle.upsert(", "handle.add("),),
+        ("tests/storage/test_chroma.py::test_writing_an_id_again_replaces_it",),
+    ),
+    Fault(
+        "order by return",
+        (
+            Patch(
+                "storage/indexer.py",
+                "        homes, found, rows = self._places(batch, live)\n",
+                "        homes, found, rows = self._places(batch, live)\n        found = live\n",
+            ),
+        ),
+        ("tests/reliability/test_invariants.py::test_every_record_gets_its_own_vector_in_whatever_order_sql_answers",),
+    ),
+)
+
+
+def plant(fault: Fault) -> list[str]:
+    """Run a fault's tests against a copy of the sources that has it; return the names of those that turned red.
+
+    Raises:
+        LookupError: A patch does not fit any more.
+        RuntimeError: The tests could not be run at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="remegraph-fault-") as folder:
+        package = Path(folder) / "remegraph"
+        shutil.copytree(_ROOT / "src" / "remegraph", package, ignore=shutil.ignore_patterns("__pycache__"))
+        for patch in fault.patches:
+            patch.apply(package)
+        return run(fault.tests, Path(folder))
+
+
+def run(tests: Iterable[str], sources: Path) -> list[str]:
+    """Run tests against the package in a folder; return the names of those that failed.
+
+    Raises:
+        RuntimeError: Pytest ended in another way than with tests that passed or failed.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests],
+        cwd=_ROOT,
+        env={**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    if done.returncode not in (0, 1) or re.search(r"^ERROR ", done.stdout, re.MULTILINE):
+        raise RuntimeError(f"The tests did not run:\n{done.stdout}\n{done.stderr}")
+    return re.findall(r"^FAILED \S+::(\S+)", done.stdout, re.MULTILINE)
+
+
+def main(wanted: Sequence[str]) -> int:
+    """Plant all faults, or those whose names hold a word; return how many survived."""
+    faults = [fault for fault in FAULTS if not wanted or any(word in fault.name for word in wanted)]
+    red = run({test for fault in faults for test in fault.tests}, _ROOT / "src")
+    print(f"without a fault: {', '.join(red) or 'all green'}", flush=True)
+    survivors = 0
+    for fault in faults:
+        noticed = plant(fault)
+        survivors += not noticed
+        print(f"{fault.name}: {', '.join(noticed) or 'SURVIVED'}", flush=True)
+    print(f"{len(faults) - survivors} of {len(faults)} faults were noticed.")
+    return survivors + len(red)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""A home whose power can be cut: what is on the disk at that moment is all that is left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
+from remegraph import MemoryKit, Settings, SlicingPolicy, SummaryPolicy
+from remegraph.storage.archive import SqlArchive
+from remegraph.testing import InMemoryVectorIndex, SequentialIds
+from tests.talk import NOON
+
+
+class PowerCutError(RuntimeError):
+    """The process dies here: nothing after this statement happens."""
+
+
+class Fuse:
+    """Counts the calls of a kit's clock and id maker, both of which are called in the midst of transactions.
+
+    Once it is armed, the n-th call from then on is the last.
+    """
+
+    def __init__(self) -> None:
+        self._ids = SequentialIds()
+        self._left: int | None = None
+        self._on_blow: Callable[[], None] = lambda: None
+
+    def arm(self, calls: int, on_blow: Callable[[], None]) -> None:
+        """Blow at the call after so many."""
+        self._left, self._on_blow = calls, on_blow
+
+    def disarm(self) -> bool:
+        """Blow no more; return whether it was still to come."""
+        left, self._left = self._left, None
+        return left is not None
+
+    def clock(self) -> datetime:
+        """Tell the time, which stands still."""
+        self._burn()
+        return NOON
+
+    def new_id(self) -> str:
+        """Give a new id."""
+        self._burn()
+        return self._ids()
+
+    def _burn(self) -> None:
+        if self._left is None:
+            return
+        self._left -= 1
+        if self._left < 0:
+            self._left = None
+            self._on_blow()
+            raise PowerCutError
+
+
+class KeptIndex(InMemoryVectorIndex):
+    """A vector index in memory that outlives the kits that use it, as files would."""
+
+    def close(self) -> None:
+        """Keep everything."""
+
+
+class Home:
+    """A home on SQLite, opened by a kit, reopened, or left as a power cut leaves it.
+
+    Args:
+        folder: Where; each power cut makes a new folder in it.
+        template: An empty ledger, to save the time of making one.
+        chroma: Whether the index is Chroma's; else it is in memory, which is faster.
+    """
+
+    def __init__(self, folder: Path, template: Path | None = None, *, chroma: bool = False) -> None:
+        self.fuse = Fuse()
+        self._folder = folder
+        self._number = 0
+        self._index = None if chroma else KeptIndex()
+        self.path.mkdir(parents=True)
+        if template is not None:
+            shutil.copy(template, self.path / "ledger.sqlite")
+        self.kit = self._open(None)
+        self._model: BaseChatModel | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder of the kit that is open."""
+        return self._folder / str(self._number)
+
+    @property
+    def archive(self) -> SqlArchive:
+        """The ledger of the kit that is open."""
+        return self.kit._open_parts().archive
+
+    def reopen(self, model: BaseChatModel | None) -> None:
+        """Close the kit in peace and open the next one, which thinks with another model."""
+        self.kit.close()
+        self._model = model
+        self.kit = self._open(model)
+
+    def cut_power(self) -> None:
+        """Go on with what is on the disk now."""
+        self.take_image()
+        self.restart()
+
+    def take_image(self) -> None:
+        """Copy the ledger as it lies on the disk, its log included, in the midst of whatever is under way."""
+        image = self._folder / str(self._number + 1)
+        image.mkdir()
+        for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+            if (self.path / name).exists():
+                shutil.copy(self.path / name, image / name)
+
+    def restart(self) -> None:
+        """Go on with the image that was taken; what happened since then has not happened."""
+        self.kit.close()
+        index = self.path / "index"
+        self._number += 1
+        if index.exists():
+            shutil.move(index, self.path / "index")
+        self.kit = self._open(self._model)
+
+    def close(self) -> None:
+        """Close the kit."""
+        self.kit.close()
+
+    def _open(self, model: BaseChatModel | None) -> MemoryKit:
+        return MemoryKit.open(
+            settings=Settings(
+                home=self.path,
+                slicing=SlicingPolicy(max_messages=10_000, max_tokens=1_000_000),
+                summary=SummaryPolicy(backoff=0),
+            ),
+            model=model,
+            embedder=None,
+            index=self._index,
+            clock=self.fuse.clock,
+            new_id=self.fuse.new_id,
+        )

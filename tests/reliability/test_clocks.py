@@ -1,0 +1,146 @@
+"""Clocks that jump, run back, or disagree."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from remegraph import MemoryKit, Message, Scope, Settings
+from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from tests.talk import ANN, NOON
+
+DAY = timedelta(days=1)
+
+
+def open_kit(home: Path, clock: FrozenClock, index: InMemoryVectorIndex | None = None) -> MemoryKit:
+    return MemoryKit.open(
+        settings=Settings(home=home), model=None, embedder=None, index=index or InMemoryVectorIndex(), clock=clock
+    )
+
+
+@pytest.mark.requirement("X3")
+@pytest.mark.parametrize("jump", [DAY, -DAY, timedelta(hours=-1), timedelta(days=3650)], ids=str)
+def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, jump: timedelta) -> None:
+    """NTP, suspended laptops and restored machines move clocks; what was said first stays first."""
+    clock = FrozenClock(NOON)
+    with open_kit(tmp_path, clock) as kit:
+        for number in range(6):
+            kit.add_messages([f"I love hiking on mountain {number}."], scope=ANN)
+            if number == 2:
+                kit.summarize(scope=ANN, close=True)
+                clock.move(jump)
+        kit.summarize(scope=ANN, close=True)
+
+        messages = kit.retrieve_message(scope=ANN)
+        assert [message.seq for message in messages] == [1, 2, 3, 4, 5, 6]
+        assert [message.text[-2] for message in messages] == list("012345")
+        assert len(kit.blocks(scope=ANN)) == 2
+        assert kit.work(scope=ANN) == ()
+        assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
+        recalled = kit.recall("Which mountain?", scope=ANN, k=20, depth="messages")
+        assert len(recalled.messages) == 6
+        assert kit.admin.verify().healthy
+
+
+@pytest.mark.requirement("X3")
+def test_the_hour_that_comes_twice_and_the_one_that_never_was_keep_their_order(tmp_path: Path) -> None:
+    """When summer time ends, 2:30 comes twice; a ledger by local time would shuffle the night."""
+    paris = ZoneInfo("Europe/Paris")
+    night = [datetime(2025, 10, 26, 0, 0, tzinfo=UTC) + timedelta(minutes=30 * step) for step in range(6)]
+    spring = [datetime(2025, 3, 30, 0, 30, tzinfo=UTC) + timedelta(minutes=30 * step) for step in range(3)]
+    for home, times in (("autumn", night), ("spring", spring)):
+        with open_kit(tmp_path / home, FrozenClock(NOON)) as kit:
+            kit.add_messages(
+                [Message(role="user", content=f"{at}", time=at.astimezone(paris)) for at in times], scope=ANN
+            )
+            kit.summarize(scope=ANN, close=True)
+
+            stored = kit.retrieve_message(scope=ANN)
+            assert [message.time.astimezone(UTC) for message in stored] == times
+            (entry,) = kit.blocks(scope=ANN)
+            assert entry.end_time - entry.start_time == times[-1] - times[0]
+            assert len(kit.retrieve_message(time_start=times[1], time_end=times[2], scope=ANN)) == 2
+
+
+@pytest.mark.requirement("R1", "X3")
+@pytest.mark.parametrize(
+    "offset",
+    [
+        timedelta(0),
+        timedelta(hours=5, minutes=45),
+        timedelta(hours=-11, minutes=-30),
+        timedelta(minutes=9, seconds=21),
+        timedelta(seconds=-1),
+        timedelta(hours=23, minutes=59, seconds=59),
+        timedelta(microseconds=1),
+    ],
+    ids=str,
+)
+def test_a_message_keeps_its_time_to_the_microsecond_whatever_its_offset(tmp_path: Path, offset: timedelta) -> None:
+    """Paris kept +00:09:21 until 1911, Nepal keeps +05:45: history imports hold both."""
+    with open_kit(tmp_path, FrozenClock(NOON)) as kit:
+        for year in (1, 1911, 2025, 9999):
+            time = datetime(year, 6, 15, 12, 34, 56, 789_012, tzinfo=timezone(offset))
+            kit.add_messages([Message(role="user", content="I love hiking.", time=time)], scope=ANN, thread=str(year))
+
+            (message,) = kit.retrieve_message(time_start=time, time_end=time, scope=ANN)
+            assert message.time == time
+            assert kit.retrieve_message(time_start=time + timedelta(microseconds=1), scope=ANN) == ()
+        kit.summarize(scope=ANN, close=True)
+        assert kit.admin.verify().healthy
+
+
+@pytest.mark.requirement("X3")
+def test_two_machines_whose_clocks_disagree_share_a_ledger(tmp_path: Path) -> None:
+    """Machines drift; the order of the ledger is the order of recording, and no work is left or done twice."""
+    now, late, index = FrozenClock(NOON), FrozenClock(NOON - DAY), InMemoryVectorIndex()
+    with open_kit(tmp_path, now, index) as one, open_kit(tmp_path, late, index) as other:
+        for number in range(6):
+            kit = one if number % 2 else other
+            kit.add_messages([f"I love hiking on mountain {number}."], scope=ANN)
+            assert [message.seq for message in kit.retrieve_message(scope=ANN)] == list(range(1, number + 2))
+        other.summarize(scope=ANN, close=True)
+        one.summarize(scope=ANN, close=True)
+
+        assert [message.text[-2] for message in one.retrieve_message(scope=ANN)] == list("012345")
+        assert one.work(scope=ANN) == ()
+        assert one.admin.verify().healthy
+
+
+@pytest.mark.requirement("X3")
+def test_a_lease_outlives_a_clock_that_runs_back_and_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    """A job taken must not be taken again because a clock was set; a dead worker's must be, in the end."""
+    clock = FrozenClock(NOON)
+    with open_kit(tmp_path, clock) as kit:
+        kit.add_messages(["I love hiking."], scope=ANN)
+        jobs = kit._open_parts().jobs
+        first = jobs.claim("summarize", "one", 60)
+        assert first is not None
+        clock.move(-DAY)
+        assert jobs.claim("summarize", "two", 60) is None
+
+        clock.move(2 * DAY)
+        second = jobs.claim("summarize", "two", 60)
+
+        assert second is not None
+        assert second.fence > first.fence
+        assert not jobs.finish(first, "done")
+        assert jobs.finish(second, "done")
+
+
+@pytest.mark.requirement("X3")
+def test_work_that_was_queued_tomorrow_is_done_today(tmp_path: Path) -> None:
+    """A clock that was a day ahead and is set right must not hold jobs up for a day."""
+    clock = FrozenClock(NOON + DAY)
+    with open_kit(tmp_path, clock) as kit:
+        kit.add_messages(["I love hiking."], scope=Scope(user="bob"))
+        clock.move(-DAY)
+
+        kit.summarize(scope=Scope(user="bob"), close=True)
+        assert len(kit.blocks(scope=Scope(user="bob"))) == 1
+
+        clock.move(DAY)
+        assert kit.drain().pending == 0

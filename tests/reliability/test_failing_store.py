@@ -1,0 +1,171 @@
+"""One call of the store fails: every one in its turn, before its work and after it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, exc
+
+from remegraph import (
+    MemoryKit,
+    ModelUnavailableError,
+    RemegraphError,
+    Settings,
+    SetupError,
+    SummaryPolicy,
+    VectorIndexError,
+)
+from remegraph.language.embedding import HashedEmbedder
+from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from tests.talk import ANN, NOON, create, digest, proposal, said
+
+FACTS = {"Ann loves hiking.", "Zoe plays chess."}
+MESSAGES = [
+    said("I love hiking in the hills.", message_id="1"),
+    said("I play chess on Sundays.", name="Zoe", minutes=1, message_id="2"),
+]
+
+
+def ledger_fails() -> Exception:
+    return SetupError("The ledger cannot be used: disk I/O error.", "Check the disk.")
+
+
+def index_fails() -> Exception:
+    return VectorIndexError("The index failed.")
+
+
+def embedder_fails() -> Exception:
+    return ModelUnavailableError("The embedder did not answer.")
+
+
+ARCHIVE = dict.fromkeys(
+    (
+        "visible", "add_messages", "messages", "layout", "tails", "add_blocks", "blocks", "summaries", "topics",
+        "memories", "work", "match", "commit",
+    ),
+    ledger_fails,
+)  # fmt: skip
+PROJECTION = dict.fromkeys(("sync", "nearest"), index_fails)
+INDEX = dict.fromkeys(("upsert", "delete", "query"), index_fails)
+EMBEDDER = {"embed": embedder_fails}
+
+
+def open_kit(home: Path, index: InMemoryVectorIndex, embedder: HashedEmbedder | None = None) -> MemoryKit:
+    def propose(call: Any) -> dict[str, Any]:
+        if "one topic: personal:Zoe" in call.text:
+            return proposal(create("Zoe plays chess.", 2, "I play chess"))
+        return proposal(create("Ann loves hiking.", 1, "I love hiking"))
+
+    script = {"DigestAnswer": digest("personal:Ann", "personal:Zoe"), "ProposalAnswer": propose}
+    return MemoryKit.open(
+        settings=Settings(home=home, summary=SummaryPolicy(backoff=0, reviser="rules")),
+        model=ScriptedChatModel(script=script),
+        embedder=embedder or HashedEmbedder(),
+        index=index,
+        clock=FrozenClock(NOON),
+    )
+
+
+def use(kit: MemoryKit) -> bool:
+    """Add, summarise and recall; each error must be one of ours. Return whether all went well."""
+    errors: list[RemegraphError] = []
+    steps: list[Callable[[], object]] = [
+        lambda: kit.add_messages(MESSAGES, scope=ANN),
+        lambda: kit.summarize(scope=ANN, close=True),
+        lambda: kit.recall("Who loves hiking?", scope=ANN, depth="messages"),
+    ]
+    for step in steps:
+        try:
+            step()
+        except RemegraphError as error:
+            errors.append(error)
+    assert all(error.cure for error in errors)
+    return not errors
+
+
+def check(kit: MemoryKit) -> None:
+    """What must be there in the end: all of it, once."""
+    kit.retry(scope=ANN)
+    assert [message.message_id for message in kit.retrieve_message(scope=ANN)] == ["1", "2"]
+    assert sorted(memory.content for memory in kit.memories(scope=ANN)) == sorted(FACTS)
+    assert {memory.version for memory in kit.memories(scope=ANN)} == {1}
+    assert len(kit.blocks(scope=ANN)) == 1
+    assert kit.work(scope=ANN) == ()
+    events = kit._open_parts().archive.events(kit._open_parts().archive.visible(ANN))
+    assert Counter(each.action for each in events)["create"] == 2
+    found = kit.recall("Who loves hiking?", scope=ANN, depth="messages")
+    assert found.memories[0].text == "Ann loves hiking."
+    assert found.messages
+    assert found.degraded == ()
+    assert kit.admin.verify().healthy
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X2", "X3")
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_a_failing_call_of_any_part_loses_and_doubles_nothing(
+    tmp_path: Path, late: bool, figures: dict[str, Counter[str]]
+) -> None:
+    """Disks, servers and networks fail at any moment; the next run must find everything, once."""
+    n, clean = 0, False
+    while not clean:
+        n += 1
+        failing = FailingCall(n, late=late)
+        embedder, index = HashedEmbedder(), InMemoryVectorIndex()
+        with open_kit(tmp_path / str(n), index, embedder) as kit:
+            parts = kit._open_parts()
+            for part, doors in (
+                (parts.archive, ARCHIVE), (parts.projection, PROJECTION), (index, INDEX), (embedder, EMBEDDER)
+            ):  # fmt: skip
+                failing.guard(part, doors)
+            use(kit)
+            clean, failing.n = not failing.failed, 0
+            figures.setdefault(f"store faults {'after' if late else 'before'} the work", Counter())["runs"] += 1
+            assert use(kit), f"the run after a failure of {failing.calls[n - 1]} (call {n}) failed too"
+            check(kit)
+    assert n > 25
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X2", "X3")
+def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(
+    tmp_path: Path, figures: dict[str, Counter[str]]
+) -> None:
+    """A disk error may come in the middle of a transaction: then all of it is undone."""
+    n, clean = 0, False
+    while not clean:
+        n += 1
+        index = InMemoryVectorIndex()
+        with open_kit(tmp_path / str(n), index) as kit:
+            engine = kit._open_parts().archive.database.engine
+            seen, heal = _fail_statement(engine, n)
+            use(kit)
+            heal()
+            clean = len(seen) < n
+            figures.setdefault("failing SQL writes", Counter())["runs"] += 1
+            assert use(kit), f"the run after a failure of statement {n} failed too: {seen[n - 1]}"
+            check(kit)
+    assert n > 30
+
+
+def _fail_statement(engine: Engine, n: int) -> tuple[list[str], Callable[[], None]]:
+    """Let the n-th statement that writes fail as SQLite fails on a bad disk.
+
+    Returns:
+        The list of those seen, which grows, and what ends it.
+    """
+    seen: list[str] = []
+
+    def before(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE")):
+            seen.append(statement)
+            if len(seen) == n:
+                raise exc.OperationalError(statement, None, sqlite3.OperationalError("disk I/O error"))
+
+    event.listen(engine, "before_cursor_execute", before)
+    return seen, lambda: event.remove(engine, "before_cursor_execute", before)
