@@ -49,11 +49,16 @@ __all__ = [
     "Nearest",
     "NewId",
     "Projection",
+    "RecordKind",
     "Tail",
     "TextMatch",
     "TextMatches",
     "VectorIndex",
 ]
+
+
+RecordKind = HitKind | Literal["item"]
+"""What is searched by vectors: memories and blocks; and items, of which recall knows nothing."""
 
 
 class Clock(Protocol):
@@ -381,7 +386,7 @@ class Projection(Protocol):
     def nearest(
         self,
         partitions: Sequence[Partition],
-        kind: HitKind,
+        kind: RecordKind,
         vector: Vectors,
         k: int,
         allowed: Sequence[str] | None = None,
@@ -392,7 +397,7 @@ class Projection(Protocol):
 
         Args:
             partitions: Where to look.
-            kind: memory or block.
+            kind: memory, block or item.
             vector: A unit vector, shape (dimension,).
             k: How many.
             allowed: Only these records; a planner chooses exact search or over-fetching.

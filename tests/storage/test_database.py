@@ -8,16 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import insert, select, text
+from sqlalchemy import create_engine, insert, select, text
 
 from remegraph.errors import SchemaTooNewError, SetupError
 from remegraph.models import Message
 from remegraph.storage import migrations
 from remegraph.storage.database import Database
-from remegraph.storage.tables import metadata, partitions
+from remegraph.storage.tables import items, metadata, partitions
 from tests.storage.conftest import ANN, NOON, Ledger
 
 
@@ -39,6 +40,20 @@ def test_the_migrated_schema_is_the_declared_one(ledger_url: str) -> None:
     assert [one for one in differences if not any(name in one for name in ours)] == []
     assert script.get_current_head() == migrations.HEAD
     assert {revision.revision for revision in script.walk_revisions()} == migrations.KNOWN
+
+
+def test_a_ledger_of_an_earlier_release_is_brought_up_to_date(ledger_url: str) -> None:
+    """An upgrade of the package must not cost anybody her memories."""
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        command.upgrade(migrations.config(connection), "0001")
+        connection.execute(insert(partitions).values(tenant="t", key="kept"))
+    engine.dispose()
+    database = Database.open(ledger_url)
+    with database.read() as connection:
+        assert connection.execute(select(partitions.c.key)).scalars().all() == ["kept"]
+        assert connection.execute(select(items)).all() == []
+    database.close()
 
 
 def test_processes_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:

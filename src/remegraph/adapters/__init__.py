@@ -10,16 +10,30 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from remegraph.adapters.history import MessageHistory
+    from remegraph.adapters.labels import decode_label, encode_label
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
+    from remegraph.adapters.store import MemoryStore
     from remegraph.adapters.tools import memory_tools
 
-__all__ = ["MemoryRetriever", "MessageHistory", "ScopeSource", "memory_tools", "resolve_scope"]
+__all__ = [
+    "MemoryRetriever",
+    "MemoryStore",
+    "MessageHistory",
+    "ScopeSource",
+    "decode_label",
+    "encode_label",
+    "memory_tools",
+    "resolve_scope",
+]
 
 _HOMES = {
     "MemoryRetriever": "retriever",
+    "MemoryStore": "store",
     "MessageHistory": "history",
     "ScopeSource": "scopes",
+    "decode_label": "labels",
+    "encode_label": "labels",
     "memory_tools": "tools",
     "resolve_scope": "scopes",
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retriever import RetrievalAgent
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.admin import Admin
+    from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import Cancel, Loop, OnProgress
     from remegraph.ports import Clock, Embedder, NewId, VectorIndex
@@ -53,9 +54,11 @@ class MemoryKit(Reading, Stating):
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
+        from remegraph.kit.items import Items
 
         self.settings = settings
         self.admin: Admin = Admin(self._open_parts, settings)
+        self.items: Items = Items(self._open_parts)
         self._parts: Parts | None = parts
         self._clock = clock
         self._new_id = new_id

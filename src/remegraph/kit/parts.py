@@ -17,6 +17,7 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
 from remegraph.storage.guard import GuardedIndex
+from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
@@ -39,6 +40,7 @@ class Parts:
     archive: SqlArchive
     projection: VectorProjection
     jobs: JobQueue
+    items: SqlItems
     searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
@@ -123,6 +125,7 @@ def open_parts(
             archive=archive,
             projection=projection,
             jobs=SqlJobQueue(archive.database, clock),
+            items=SqlItems(archive.database, clock),
             searcher=searcher,
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from remegraph.errors import VectorIndexError
-from remegraph.models import HitKind, IndexState, Mismatch, Partition
-from remegraph.ports import Embedder, Nearest, VectorIndex
+from remegraph.models import IndexState, Mismatch, Partition
+from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
 from remegraph.storage import shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name, units
@@ -153,7 +153,7 @@ class VectorProjection:
     def nearest(
         self,
         partitions: Sequence[Partition],
-        kind: HitKind,
+        kind: RecordKind,
         vector: Vectors,
         k: int,
         allowed: Sequence[str] | None = None,
@@ -165,7 +165,7 @@ class VectorProjection:
 
         Args:
             partitions: Where to look.
-            kind: memory or block; messages have no vectors.
+            kind: memory, block or item; messages have no vectors.
             vector: The vector asked for, shape (dimension,).
             k: How many.
             allowed: Only these records.

@@ -267,6 +267,46 @@ tool_calls = Table(
     Index(None, "partition_id", "tool", "time"),
 )
 
+# Key-value items, of a LangGraph store: no memories, and not versioned. A namespace is a list of labels; it is there
+# while it holds items, and keeps its number, and so its place in the order, as long.
+item_namespaces = Table(
+    "item_namespaces",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("path", Text, nullable=False),  # each label as JSON text, and a line feed: a prefix ends where a label does
+    Column("path_digest", Text, nullable=False),
+    UniqueConstraint("partition_id", "path_digest"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("namespace_id", _Big, ForeignKey("item_namespaces.id"), nullable=False),
+    Column("key", Text, nullable=False),  # JSON text
+    Column("key_digest", Text, nullable=False),  # a key may be longer than an index takes
+    Column("created_at", _Big, nullable=False),
+    Column("updated_at", _Big, nullable=False),
+    Column("ttl", _Big),  # microseconds that a read adds to its life; none: it stays
+    Column("expires_at", _Big),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("namespace_id", "key_digest"),
+    Index(None, "partition_id", "expires_at"),
+)
+
+# The texts by which an item is found. A record is named after its item and its text: another text is another record.
+item_texts = Table(
+    "item_texts",
+    metadata,
+    _partition(primary_key=True),
+    Column("record_id", Text, primary_key=True),
+    Column("item_id", _Big, ForeignKey("items.id"), nullable=False),
+    Column("body", Text, nullable=False),  # JSON text
+    Index(None, "item_id"),
+)
+
 embedders = Table(
     "embedders",
     metadata,

@@ -7,6 +7,7 @@ on the transaction. Those that write need the lock of the partitions that they w
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,7 +36,7 @@ from remegraph.errors import DimensionError, EmbedderMismatchError
 from remegraph.models import LIVE, BlockSummary, Memory, Status
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks, digest
-from remegraph.storage.tables import collections, dirty, embedders, memories, summaries, vectors
+from remegraph.storage.tables import collections, dirty, embedders, item_texts, memories, summaries, vectors
 
 if TYPE_CHECKING:
     from remegraph.ports import Embedder, Vectors
@@ -67,7 +68,7 @@ __all__ = [
     "write",
 ]
 
-KINDS = ("memory", "block")
+KINDS = ("memory", "block", "item")
 """The kinds of records that have vectors."""
 
 _GONE: frozenset[Status] = frozenset({"purged", "erased"})  # for good: other statuses may come back
@@ -135,7 +136,10 @@ def make_current(connection: Connection, embedder_id: int) -> None:
 
 
 def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
-    """Return the JSON of those records that are live: memories by status, blocks once they have a summary."""
+    """Return the JSON of those records that are live: memories by status, blocks once they have a summary.
+
+    A text of an item is a record of its own.
+    """
     found: dict[Key, str] = {}
     for kind in KINDS:
         records = _live(kind)
@@ -155,7 +159,7 @@ def live_keys(connection: Connection, kind: str, after: Key | None, limit: int) 
 
     Args:
         connection: A connection.
-        kind: memory or block.
+        kind: One of `KINDS`.
         after: The last one of the page before; none for the first page.
         limit: How many.
     """
@@ -169,6 +173,9 @@ def live_keys(connection: Connection, kind: str, after: Key | None, limit: int) 
 
 def text_of(key: Key, body: str) -> str:
     """Return the text of a record that is embedded: of a memory its indexed text, of a block its summary."""
+    if key.kind == "item":
+        text: str = json.loads(body)
+        return text
     return Memory.from_json(body).indexed_text if key.kind == "memory" else BlockSummary.from_json(body).summary
 
 
@@ -334,7 +341,7 @@ def nearest(
         connection: A connection.
         embedder_id: Number of the embedder.
         partition_ids: Where to look.
-        kind: memory or block.
+        kind: One of `KINDS`.
         vector: Unit vector, shape (dimension,).
         k: How many.
         only: Ids to look at; all unless given.
@@ -378,6 +385,8 @@ def _matrix(blobs: Sequence[bytes]) -> Vectors:
 
 def _live(kind: str) -> FromClause:
     """Return the live records of a kind as (partition_id, record_id, body)."""
+    if kind == "item":
+        return select(item_texts.c.partition_id, item_texts.c.record_id, item_texts.c.body).subquery()
     if kind == "block":
         return select(summaries.c.partition_id, summaries.c.block_id.label("record_id"), summaries.c.body).subquery()
     query = select(memories.c.partition_id, memories.c.memory_id.label("record_id"), memories.c.body)
