@@ -55,6 +55,7 @@ class MemoryKit(Reading, Stating):
         from remegraph.kit.admin import Admin
 
         self.settings = settings
+        self.embedder_name = parts.embedder.name
         self.admin: Admin = Admin(self._open_parts, settings)
         self._parts: Parts | None = parts
         self._clock = clock
