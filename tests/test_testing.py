@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolCall
 from pydantic import BaseModel
 
 from remegraph import VectorIndexError
@@ -50,6 +50,17 @@ def test_the_scripted_model_answers_by_the_schema_asked_for() -> None:
     assert model.invoke("Hello").text == '{"plain": true}'
 
 
+def test_tools_that_are_merely_offered_leave_the_turn_to_the_script() -> None:
+    """An agent binds its tools to every call; the script says when it uses one."""
+    using = AIMessage("", tool_calls=[ToolCall(name="Red", args={"shade": 1}, id="1")])
+    model = ScriptedChatModel(script={"": [using, AIMessage("Done.")], "Blue": {"shade": 9}})
+    offered = model.bind_tools([Blue, Red])
+    assert offered.invoke("?").tool_calls == using.tool_calls
+    assert offered.invoke("?").text == "Done."
+    assert ask(model, Blue) == {"shade": 9}
+    assert [call.schema for call in model.calls] == ["", "", "Blue"]
+
+
 def test_a_question_that_the_script_does_not_know_is_an_error_that_names_it() -> None:
     """A test that asks more than it thinks should say so."""
     with pytest.raises(AssertionError, match="no steps for 'Red'; it has \\['Blue'\\]"):
@@ -61,7 +72,7 @@ def test_faults_come_as_real_models_make_them() -> None:
     model = ScriptedChatModel(
         script={"Red": [TimeoutError("slow"), refusal(), spoken({"shade": 1}), truncated({"shade": 1}), AIMessage("")]}
     )
-    bound = model.bind_tools([Red])
+    bound = model.bind_tools([Red], tool_choice="any")
     with pytest.raises(TimeoutError):
         bound.invoke("?")
     texts = [bound.invoke("?").text for _ in range(4)]
@@ -88,7 +99,7 @@ async def test_the_log_holds_every_call_and_how_many_were_under_way_at_once() ->
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda text: ask(model, Red, text), ["a", "b", "c"]))
     assert model.most_at_once >= 2
-    await asyncio.gather(*(model.bind_tools([Red]).ainvoke("later") for _ in range(4)))
+    await asyncio.gather(*(model.bind_tools([Red], tool_choice="any").ainvoke("later") for _ in range(4)))
 
     assert model.most_at_once == 4
     assert len(model.calls) == 8

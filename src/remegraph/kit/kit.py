@@ -57,6 +57,7 @@ class MemoryKit(Reading, Stating):
         from remegraph.kit.items import Items
 
         self.settings = settings
+        self.embedder_name = parts.embedder.name
         self.admin: Admin = Admin(self._open_parts, settings)
         self.items: Items = Items(self._open_parts)
         self._parts: Parts | None = parts

@@ -40,15 +40,12 @@ class Reading(ABC):
     """The verbs of the kit that only read."""
 
     settings: Settings
+    embedder_name: str
+    """Name of the embedder, as it is recorded with every vector."""
 
     @abstractmethod
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
-
-    @property
-    def embedder_name(self) -> str:
-        """Name of the embedder, as it is recorded with every vector."""
-        return self._open_parts().embedder.name
 
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
