@@ -49,7 +49,7 @@ async def test_langmem_keeps_its_memories_in_it(langmem: ModuleType, kit: Memory
     tools = [langmem.create_manage_memory_tool(namespace), langmem.create_search_memory_tool(namespace)]
 
     async def run(user: str, *steps: AIMessage) -> list[str]:
-        model = ScriptedChatModel(script={"manage_memory": [*steps, AIMessage("Done.")]})
+        model = ScriptedChatModel(script={"": [*steps, AIMessage("Done.")]})
         agent = create_agent(model, tools, store=store)
         config: RunnableConfig = {"configurable": {"user": encode_label(user)}}
         state = await agent.ainvoke({"messages": [HumanMessage("Hello")]}, config)
@@ -79,7 +79,7 @@ async def test_deepagents_keeps_its_files_in_it(deepagents: ModuleType, kit: Mem
     backends = pytest.importorskip("deepagents.backends")
 
     async def run(scope: Scope, *steps: AIMessage) -> list[str]:
-        model = ScriptedChatModel(script={"ls": [*steps, AIMessage("Done.")]})
+        model = ScriptedChatModel(script={"": [*steps, AIMessage("Done.")]})
         agent = deepagents.create_deep_agent(
             model,
             backend=backends.StoreBackend(namespace=lambda _runtime: ("files", encode_label("ann@example.org"))),

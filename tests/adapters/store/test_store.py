@@ -534,7 +534,7 @@ async def test_an_agent_of_langchain_finds_in_one_run_what_another_wrote(tmp_pat
 
     async def run(scope: Scope, *steps: AIMessage) -> str:
         with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
-            model = ScriptedChatModel(script={"note": [*steps, AIMessage("Done.")]})
+            model = ScriptedChatModel(script={"": [*steps, AIMessage("Done.")]})
             agent = create_agent(model, [note, look_up], store=MemoryStore(kit, scope=scope))
             answer = await agent.ainvoke({"messages": [HumanMessage("Hello")]})
             assert answer["messages"][-1].text == "Done."
