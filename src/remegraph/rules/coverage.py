@@ -25,7 +25,7 @@ __all__ = ["Omission", "Statement", "statements", "uncovered"]
 _LEAST_WORDS_OF_PART = 3
 _NEAREST = 3
 
-_LENIENCE = 0.5
+_LENIENCE = 1.0
 """So much less must be reached where there are no memories: then it is asked what to remember, not what was forgotten."""
 _MONTH = timedelta(days=31)
 
