@@ -61,11 +61,11 @@ def keys(found: Sequence[SearchItem]) -> list[str]:
 def test_an_item_is_found_by_its_current_value_only(store: MemoryStore) -> None:
     """Who corrected a memory must not be told the old one again by a search."""
     store.put(TASTES, "drink", {"text": "green tea"}, index=["text"])
-    store.put(TASTES, "drink", {"text": "black coffee"}, index=["text"])
+    store.put(TASTES, "drink", {"text": "rye bread"}, index=["text"])
     (hit,) = store.search(TASTES, query="green tea")
     assert hit.score is not None
     assert hit.score < 0.5
-    store.put(TASTES, "drink", {"text": "black coffee"}, index=False)
+    store.put(TASTES, "drink", {"text": "rye bread"}, index=False)
     (hit,) = store.search(TASTES, query="green tea")
     assert hit.score is None
 
@@ -395,10 +395,11 @@ def test_a_search_looks_on_where_many_texts_belong_to_few_items(store: MemorySto
     """Pages stay full, whatever the number of texts of each item."""
     notes = [f"green tea {number}" for number in range(250)]
     store.put(TASTES, "many", {"notes": notes}, index=["notes[*]"])
-    store.put(TASTES, "far", {"notes": ["bread"]}, index=["notes[*]"])
     store.put(TASTES, "none", {"notes": ["bread"]}, index=False)
+    store.put(TASTES, "far", {"notes": ["bread"]}, index=["notes[*]"])
     assert keys(store.search(TASTES, query="green tea 1", limit=3)) == ["many", "far", "none"]
     assert keys(store.search(TASTES, query="green tea 1", limit=1)) == ["many"]
+    assert keys(store.search(TASTES, query="green tea 1", limit=1, offset=1)) == ["far"]
 
 
 class Moody:
