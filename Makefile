@@ -32,8 +32,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
 	@$(BIN)/remegraph demo
 
-test: $(READY) ## Run the fast tests
-	@$(BIN)/python -m pytest -m "not slow"
+test: $(READY) ## Run the fast tests, on two cores
+	@$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: $(READY) ## Run the slow tests for at most SLOW_SECONDS (600)
 	@$(BIN)/python -m pytest -m slow --slow-seconds $(SLOW_SECONDS)
