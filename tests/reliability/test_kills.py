@@ -165,6 +165,7 @@ def test_failpoints_are_the_ones_that_the_code_names() -> None:
     assert set(named) == set(FAILPOINTS)
 
 
+@pytest.mark.slow
 def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
     """The same as below, small enough for every run."""
     mill = grind(tmp_path, seed=random.SystemRandom().randrange(10**6), ledger=10, index=7, kit=1)
