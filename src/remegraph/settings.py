@@ -8,9 +8,22 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["RecallPolicy", "Settings", "SlicingPolicy", "SummaryPolicy"]
+__all__ = [
+    "AgentMemorySettings",
+    "CapturePolicy",
+    "ExtractionPolicy",
+    "LifecyclePolicy",
+    "Perspective",
+    "RecallPolicy",
+    "RetrievalPolicy",
+    "Settings",
+    "SlicingPolicy",
+    "SummaryPolicy",
+]
+
+Perspective = Literal["first-person", "third-person"]
 
 
 class _Policy(BaseModel):
@@ -77,6 +90,86 @@ class RecallPolicy(_Policy):
     exact_limit: int = Field(default=5000, ge=0, description="Vectors up to which exact search over SQL is used.")
 
 
+class CapturePolicy(_Policy):
+    """How captured conversations are worked off in the background."""
+
+    max_pending: int = Field(
+        default=16, ge=1, description="Pending blocks of one partition from which turns are no longer cut one by one."
+    )
+    lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
+    poll: float = Field(default=1.0, gt=0, description="Seconds between looks at the queue, while jobs wait.")
+
+
+class ExtractionPolicy(_Policy):
+    """How an agent's conversations are written back (F1, F2)."""
+
+    mode: Literal["tool-call", "first-person", "ghostwriter", "factual"] = Field(
+        default="factual",
+        description="tool-call: only what the agent saves itself; first-person: the agent's own model looks back; "
+        "ghostwriter: another model writes in its name; factual: facts alone.",
+    )
+    perspective: Perspective | None = Field(
+        default=None, description="For ghostwriter (first-person unless said) and factual (third-person unless said)."
+    )
+    trigger: Literal["per-turn", "session-end", "manual"] = Field(
+        default="per-turn", description="When: after each turn, when a session is ended, or when asked."
+    )
+    min_turns: int = Field(default=1, ge=1, description="Turns of a person under which nothing is extracted.")
+    prompt: str | None = Field(
+        default=None, description="Template instead of the Sub Agent's own; it has the same variables."
+    )
+    model: str | None = Field(default=None, description="Own chat model, as provider:model; the kit's unless given.")
+
+    @property
+    def voice(self) -> Perspective:
+        """The perspective that memories are written in."""
+        if self.mode in {"tool-call", "first-person"}:
+            return "first-person"
+        return self.perspective or ("first-person" if self.mode == "ghostwriter" else "third-person")
+
+    @model_validator(mode="after")
+    def _one_voice(self) -> Self:
+        if self.perspective == "third-person" and self.mode in {"tool-call", "first-person"}:
+            raise ValueError(f"mode {self.mode} writes in the first person: leave perspective out")
+        return self
+
+
+class LifecyclePolicy(_Policy):
+    """How an agent's memories live on (F4)."""
+
+    merge_threshold: float | None = Field(
+        default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
+    )
+
+
+class RetrievalPolicy(_Policy):
+    """What an agent is given before it answers."""
+
+    k: int | None = Field(default=None, ge=1, description="Hits of each kind; the recall policy's unless given.")
+    depth: Literal["memories", "blocks", "messages"] = Field(
+        default="messages", description="How far to expand: memories, index entries, raw messages."
+    )
+
+
+class AgentMemorySettings(_Policy):
+    """The memory of one agent, in one object (F9)."""
+
+    enabled: bool = Field(
+        default=True, description="Whether its conversations are captured and recalled by themselves."
+    )
+    library: Literal["own", "shared"] = Field(
+        default="own", description="own: memories of this agent alone; shared: of all agents of the user."
+    )
+    usage: Literal["memory", "knowledge", "hybrid"] = Field(
+        default="memory",
+        description="memory: learned from conversations; knowledge: only what is saved explicitly, which extraction "
+        "never rewrites and time never wears; hybrid: both side by side.",
+    )
+    extraction: ExtractionPolicy = Field(default_factory=ExtractionPolicy, description="How conversations are written.")
+    lifecycle: LifecyclePolicy = Field(default_factory=LifecyclePolicy, description="How memories live on.")
+    retrieval: RetrievalPolicy = Field(default_factory=RetrievalPolicy, description="What is given to the agent.")
+
+
 class Settings(_Policy):
     """All settings of a kit."""
 
@@ -91,6 +184,26 @@ class Settings(_Policy):
     slicing: SlicingPolicy = Field(default_factory=SlicingPolicy, description="Where threads are cut.")
     summary: SummaryPolicy = Field(default_factory=SummaryPolicy, description="How blocks become memories.")
     recall: RecallPolicy = Field(default_factory=RecallPolicy, description="How much is recalled.")
+    capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
+    agent: AgentMemorySettings = Field(
+        default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
+    )
+    agents: dict[str, AgentMemorySettings] = Field(default_factory=dict, description="Memory of agents, by name.")
+
+    def for_agent(self, name: str | None) -> AgentMemorySettings:
+        """Return the settings of an agent's memory.
+
+        Args:
+            name: The agent of a scope; none: no agent in particular.
+        """
+        return self.agent if name is None else self.agents.get(name, self.agent)
+
+    @model_validator(mode="after")
+    def _shared_libraries_agree(self) -> Self:
+        for name, settings in self.agents.items():
+            if settings.library == "shared" and settings.extraction != self.agent.extraction:
+                raise ValueError(f"agent {name!r} shares its library: what is extracted into it, `agent` says for all")
+        return self
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
