@@ -23,6 +23,7 @@ from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.owner import IndexOwner
 
 if TYPE_CHECKING:
+    import httpx
     from chromadb.api import ClientAPI
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
@@ -73,11 +74,12 @@ class ChromaIndex:
         return cls(lambda: persistent(owner.directory / _FOLDER), owner)
 
     @classmethod
-    def server(cls, url: str) -> Self:
+    def server(cls, url: str, *, timeout: float = 30.0) -> Self:
         """Use a Chroma server (`chroma run`).
 
         Args:
             url: `http://host:port` or `https://host:port`.
+            timeout: Seconds that a call may take.
 
         Raises:
             SetupError: Not such an address.
@@ -89,12 +91,7 @@ class ChromaIndex:
         secure = address.scheme == "https"
         port = address.port or (443 if secure else 8000)
 
-        def connect() -> ClientAPI:
-            import chromadb
-
-            return chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
-
-        return cls(connect)
+        return cls(lambda: _connected(host, port, secure=secure, timeout=timeout))
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
@@ -240,17 +237,39 @@ def persistent(files: Path) -> ClientAPI:
     return chromadb.PersistentClient(files, settings=_settings())
 
 
+def _connected(host: str, port: int, *, secure: bool, timeout: float) -> ClientAPI:
+    """Connect to a server that answers; Chroma's client itself would wait for ever, from its first call on."""
+    import chromadb
+    import httpx
+
+    scheme = "https" if secure else "http"
+    httpx.get(f"{scheme}://{host}:{port}/api/v2/heartbeat", timeout=timeout)
+    client = chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
+    for session in _sessions(client):
+        session.timeout = timeout
+    return client
+
+
 def _close(client: ClientAPI) -> None:
+    from chromadb.api.client import Client
+
+    assert isinstance(client, Client)  # the interface lacks `close`
+    sessions = _sessions(client)
+    client.close()
+    for session in sessions:  # Chroma leaves its connections to a server open
+        session.close()
+
+
+def _sessions(client: ClientAPI) -> list[httpx.Client]:
+    """Return what a client speaks to its server through; none where Chroma is embedded."""
     from chromadb.api.client import AdminClient, Client
     from chromadb.api.fastapi import FastAPI
 
-    assert isinstance(client, Client)  # the interface lacks `close`
+    assert isinstance(client, Client)
     admin = client._admin_client  # noqa: SLF001
     assert isinstance(admin, AdminClient)
-    client.close()
-    for server in (client._server, admin._server):  # noqa: SLF001
-        if isinstance(server, FastAPI):  # Chroma leaves its connections to a server open
-            server._session.close()  # noqa: SLF001
+    servers = (client._server, admin._server)  # noqa: SLF001
+    return [server._session for server in servers if isinstance(server, FastAPI)]  # noqa: SLF001
 
 
 def _settings() -> Settings:

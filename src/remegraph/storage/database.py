@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
@@ -94,11 +94,10 @@ class Database:
             MissingExtraError: The driver is not installed.
         """
         database = cls(_engine(url))
-        try:
+        with ExitStack() as unless_ready:
+            unless_ready.callback(database.close)
             database._migrate()
-        except BaseException:
-            database.close()
-            raise
+            unless_ready.pop_all()
         return database
 
     @property
