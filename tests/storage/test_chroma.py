@@ -20,6 +20,7 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.owner import IndexOwner
+from remegraph.storage.reach import NEAR, finds
 from remegraph.testing import InMemoryVectorIndex
 
 if TYPE_CHECKING:
@@ -157,6 +158,23 @@ def test_a_server_that_is_not_there_is_a_vector_index_error() -> None:
         chroma = ChromaIndex.server(f"http://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(VectorIndexError):
             chroma.query("col", ["x"], A, 1)
+    chroma.close()
+
+
+def test_what_was_just_written_over_is_found(tmp_path: Path) -> None:
+    """Chroma forgets the way to a quarter of some vectors that all change a little: a user's memories would be gone."""
+    chroma = embedded(tmp_path)
+    names = [f"m{number}" for number in range(120)]
+    for version in range(20):
+        vectors = HashedEmbedder(64).embed([f"tea {number} {version}" for number in range(120)])
+        chroma.upsert("col", names, ["x"] * 120, vectors)
+        within_reach = {name for name, _ in chroma.query("col", None, vectors[0], 120)}
+        lost = [
+            name
+            for name, vector in zip(names, vectors, strict=True)
+            if name not in within_reach and not finds(name, chroma.query("col", None, vector, NEAR), NEAR)
+        ]
+        assert lost == []
     chroma.close()
 
 

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.owner import IndexOwner
+from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
     import httpx
@@ -96,6 +97,9 @@ class ChromaIndex:
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
 
+        A vector that is written over an old one takes ways to its neighbours away. Where most of a collection is
+        written anew, some are left without any: no search finds them. Writing those once more gives them new ways.
+
         Args:
             collection: Name of the collection.
             ids: Ids, each once.
@@ -111,12 +115,10 @@ class ChromaIndex:
             self._handles[collection] = handle
             size = client.get_max_batch_size()
             for start in range(0, len(ids), size):
-                part = slice(start, start + size)
-                handle.upsert(
-                    ids=list(ids[part]),
-                    embeddings=vectors[part],
-                    metadatas=[{SHELF: shelf} for shelf in shelves[part]],
-                )
+                part = range(start, min(start + size, len(ids)))
+                _write(handle, part, ids, shelves, vectors)
+                if lost := _out_of_reach(handle, part, ids, vectors):
+                    _write(handle, lost, ids, shelves, vectors)
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove records, in batches; unknown ids and collections are no error.
@@ -224,6 +226,30 @@ class ChromaIndex:
         except Exception as error:
             self._handles.pop(collection, None)  # another process may have dropped it and made it anew
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
+
+
+def _write(
+    handle: Collection, places: Sequence[int], ids: Sequence[str], shelves: Sequence[str], vectors: Vectors
+) -> None:
+    handle.upsert(
+        ids=[ids[at] for at in places],
+        embeddings=vectors[places],
+        metadatas=[{SHELF: shelves[at]} for at in places],
+    )
+
+
+def _out_of_reach(handle: Collection, places: Sequence[int], ids: Sequence[str], vectors: Vectors) -> list[int]:
+    """Return the places of the records that a search for their own vector does not find."""
+    looked_for = [at for at in places if vectors[at].any()]
+    if not looked_for:
+        return []
+    found = handle.query(query_embeddings=vectors[looked_for], n_results=NEAR, include=["distances"])
+    lost = []
+    for at, names, distances in zip(looked_for, found["ids"], found["distances"] or [], strict=True):
+        hits = [(name, 1.0 - distance) for name, distance in zip(names, distances, strict=True)]
+        if not finds(ids[at], hits, NEAR):
+            lost.append(at)
+    return lost
 
 
 def persistent(files: Path) -> ClientAPI:
