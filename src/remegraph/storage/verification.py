@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.models import Mismatch
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import shelves, vectors
+from remegraph.storage import embedders, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.indexer import index_id
 from remegraph.storage.reach import NEAR, finds
@@ -30,7 +30,7 @@ def differences(
 ) -> tuple[int, tuple[Mismatch, ...]]:
     """Compare; see `VectorProjection.verify`."""
     with database.read() as connection:
-        embedder_id = vectors.require(connection, embedder)
+        embedder_id = embedders.require(connection, embedder)
         found = [Mismatch(where="dirty set", record_id=key.record_id, problem="pending") for key in _dirty(connection)]
         embedded: list[Key] = []
         for key, problem in _records(connection, embedder_id):
