@@ -320,6 +320,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
+        perspective=memory.perspective,
     )
 
 
