@@ -12,14 +12,12 @@ __all__ = ["spoilt"]
 
 
 def spoilt(changes: ChangeSet, known: Collection[str]) -> list[str]:
-    """Return the ids of memories that a change set must not touch as it does: knowledge that it learned otherwise.
+    """Return the ids of memories that what was learned from a conversation must not touch as it does.
 
     Args:
-        changes: What shall change; only what was learned from a conversation is restricted.
+        changes: What was learned.
         known: Ids of the memories, among those that it names, that are knowledge.
     """
-    if not changes.extracted:
-        return []
     memories = [change.memory for change in changes.changes]
     touched = {memory.memory_id for memory in memories}
     replaced = {other for memory in memories for other in memory.supersedes}

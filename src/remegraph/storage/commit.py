@@ -210,6 +210,8 @@ class _Commit:
             raise ConflictError(stale)
 
     def _check_knowledge(self) -> None:
+        if not self.changes.extracted:
+            return
         known = [name for name, head in self.heads.items() if Memory.from_json(head.body).usage == "knowledge"]
         if ids := spoilt(self.changes, known):
             raise ConflictError(ids, "It is knowledge, which no conversation changes: create what is new beside it.")
