@@ -13,12 +13,13 @@ from remegraph.kit.thinkers import Thinkers
 from remegraph.models import Hit, Partition
 from remegraph.rules.context import RECALLED, assemble, framed
 from remegraph.settings import LifecyclePolicy, Mode, Perspective
-from remegraph.testing import ScriptedChatModel
+from remegraph.testing import ScriptedChatModel, refusal
 from tests.talk import (
     ANN,
     NOON,
     by_topic,
     called,
+    change,
     create,
     digest,
     model_of,
@@ -122,6 +123,17 @@ def test_an_agent_that_saves_itself_costs_no_call_and_nothing_is_made_up(
     assert stated.perspective == "third-person"
 
 
+@pytest.mark.requirement("F1", "X8")
+def test_what_failed_is_not_tried_again_for_an_agent_that_now_saves_itself(tmp_path: Path) -> None:
+    """Who turns extraction off has turned it off, for what was left over, too."""
+    steps = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": refusal()}
+    with open_kit(tmp_path, steps, reviser="rules") as kit:
+        kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
+        assert [work.state for work in kit.summarize(scope=ANN, close=True).work] == ["failed"]
+    with open_kit(tmp_path, {}, agent=writing("tool-call")) as kit:
+        assert kit.retry(scope=ANN).usage.calls == ()
+
+
 @pytest.mark.requirement("F1")
 def test_without_a_model_nobody_writes_in_the_agents_name_and_the_memory_says_so(tmp_path: Path) -> None:
     """Words that were cut from a talk are no diary; calling them one would be a lie."""
@@ -160,8 +172,7 @@ def test_what_the_agent_says_of_itself_is_neither_a_conflict_nor_a_copy_of_what_
 @pytest.mark.requirement("F1")
 def test_a_text_that_is_written_anew_is_recorded_as_written_anew(tmp_path: Path) -> None:
     """Whose words it is now must not be answered with whose they were."""
-    refine = {"action": "REFINE", "id": "m1", "content": "I learned that Ann loves strong tea.", "evidence": []}
-    refine["evidence"] = [{"n": 1, "quote": "strong tea"}]
+    refine = change("REFINE", "m1", 1, "strong tea", content="I learned that Ann loves strong tea.")
     steps = {"DigestAnswer": digest("personal:ann"), "ProposalAnswer": proposal(refine)}
     with open_kit(tmp_path, steps, agent=writing("ghostwriter"), reviser="rules") as kit:
         first = kit.save("tea", "Ann loves tea.", scope=ANN).memory
@@ -287,7 +298,7 @@ def test_nothing_is_learned_from_what_was_merely_recalled(tmp_path: Path, with_m
 @pytest.mark.requirement("F1")
 def test_an_assistants_paraphrase_strengthens_nothing(tmp_path: Path) -> None:
     """The agent repeats what it was told; that is an echo, not a second witness."""
-    echo = {"action": "CORROBORATE", "id": "m1", "evidence": [{"n": 1, "quote": "you love hiking"}]}
+    echo = change("CORROBORATE", "m1", 1, "you love hiking")
     steps = {
         "DigestAnswer": digest("personal:Ann"),
         "ProposalAnswer": [proposal(create("Ann loves hiking.", 1, "I love hiking")), proposal(echo)],

@@ -58,7 +58,7 @@ def test_no_operation_of_a_model_changes_knowledge(
         kit.add_messages([TALK], scope=ANN)
         report = kit.summarize(scope=ANN, close=True)
 
-        assert kit.memories(scope=ANN, ids=[knowledge.memory_id]) == (knowledge,)
+        assert knowledge in kit.memories(scope=ANN)
         beside = others(kit, knowledge)
         assert [(memory.content, memory.usage, memory.status) for memory in beside] == [
             (content, "memory", "active") for content in left
@@ -83,7 +83,7 @@ def test_without_a_model_knowledge_stays_too(tmp_path: Path, words: str, left: l
         kit.add_messages([said(words, name="ann")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
-        assert kit.memories(scope=ANN, ids=[knowledge.memory_id]) == (knowledge,)
+        assert knowledge in kit.memories(scope=ANN)
         beside = others(kit, knowledge)
         assert [memory.content for memory in beside] == left
         for memory in beside:
@@ -152,7 +152,7 @@ def test_a_model_that_saves_mere_memory_leaves_knowledge_as_it_is(tmp_path: Path
         knowledge = known(kit)
         same = kit.save("home", "Ann lives in Lisbon.", scope=ANN, by_model=True)
         other = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True)
-        assert kit.memories(scope=ANN, ids=[knowledge.memory_id]) == (knowledge,)
+        assert knowledge in kit.memories(scope=ANN)
         person = kit.save("home", "Ann lives in Faro.", scope=ANN)
 
     assert (same.outcome, same.reason) == ("refused", f"Memory {knowledge.memory_id} says it already, as knowledge.")
