@@ -112,9 +112,7 @@ class Writer:
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
         for old in retired:
             self._supersede(old, memory)
-        for known in self._knowledge:
-            if known in replaces or conflicting(memory.claims, known.claims) or _of_one_slot(memory, known):
-                self._link(memory, "may_contradict", known)
+        self._join_knowledge(memory, replaces)
         return memory
 
     def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
@@ -150,6 +148,12 @@ class Writer:
     def delete_memory(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
+
+    def _join_knowledge(self, new: Memory, replaces: Sequence[Memory]) -> None:
+        """Link a new memory to the knowledge that says otherwise: both are kept."""
+        for known in self._knowledge:
+            if known in replaces or conflicting(new.claims, known.claims) or _of_one_slot(new, known):
+                self._link(new, "may_contradict", known)
 
     def _supersede(self, old: Memory, new: Memory) -> None:
         memory = old.evolve(
