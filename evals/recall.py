@@ -32,9 +32,9 @@ from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
 from remegraph.rules.blending import READ, default_weights, judge, rank
-from remegraph.rules.ranking import bm25, message_signs
+from remegraph.rules.ranking import MessageSigns, bm25, message_signs
 
-__all__ = ["KitRanker", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main"]
+__all__ = ["KitRanker", "MemoryIndex", "Store", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main", "stores"]
 
 BARS = {"locomo_dev": (0.68, 0.77)}
 """R@5 and R@10 that a file must reach."""
@@ -64,14 +64,16 @@ class _Question(TypedDict):
     gold: list[str]
 
 
-class _Store(TypedDict):
+class Store(TypedDict):
+    """One line of a file."""
+
     store: str
     messages: list[_Message]
     questions: list[_Question]
     gold_unit: str
 
 
-class _Index:
+class MemoryIndex:
     """One store as one partition: what the ledger would answer, from memory."""
 
     def __init__(self, messages: Sequence[_Message]) -> None:
@@ -98,17 +100,21 @@ class _Index:
         total = len(self.counts)
         return TextMatches(_PLACE, matches, total, int(self.layout.lengths.sum()))
 
+    def signs(self, tokens: Sequence[str]) -> tuple[Partition, MessageSigns]:
+        """Return the signs of the messages near these tokens."""
+        return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
+
 
 def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> Ranker:
     """Rank as the kit does, in memory."""
-    index = _Index(messages)
+    index = MemoryIndex(messages)
     zone = ZoneInfo(timezone) if timezone else None
     now = datetime.now(UTC)
     read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
 
     def ranked(question: str) -> Sequence[str]:
         tokens, weights = query_tokens(question), default_weights()
-        found = rank([(_PLACE, message_signs(index.match(tokens), index.layout, tokens))], weights)
+        found = rank([index.signs(tokens)], weights)
         judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
         return [each.record_id for each in (*judged, *found[READ:])]
 
@@ -117,7 +123,7 @@ def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> R
 
 def bm25_ranker(messages: Sequence[_Message]) -> Ranker:
     """Rank single messages by BM25: the floor."""
-    index = _Index(messages)
+    index = MemoryIndex(messages)
 
     def rank(question: str) -> Sequence[str]:
         tokens = query_tokens(question)
@@ -140,13 +146,13 @@ class KitRanker:
         self._kit = kit
         self._k = k
         self._timezone = timezone
-        self._stores = 0
+        self.stores = 0
         self.seconds: list[float] = []
 
     def __call__(self, messages: Sequence[_Message]) -> Ranker:
         """Record a store's messages as a new user's, and return what asks about them."""
-        self._stores += 1
-        scope = Scope(user=f"store {self._stores}", agent="remy")
+        self.stores += 1
+        scope = Scope(user=f"store {self.stores}", agent="remy")
         self._kit.add_messages(messages, scope=scope, timezone=self._timezone)
 
         def rank(question: str) -> Sequence[str]:
@@ -157,13 +163,14 @@ class KitRanker:
         return rank
 
 
-def _stores(path: Path) -> Iterator[_Store]:
+def stores(path: Path) -> Iterator[Store]:
+    """Return the stores of a file."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
-def _recalls(store: _Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:
+def _recalls(store: Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:
     """Return recall of each question of a store at each k."""
     by_thread = store.get("gold_unit") == "thread"
     thread_of = {message["id"]: message["thread"] for message in store["messages"]}
@@ -178,7 +185,7 @@ def _recalls(store: _Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]
 
 def evaluate(path: Path, make_ranker: _MakeRanker, ks: Sequence[int] = _KS) -> NDArray[np.float64]:
     """Return recall of each question at each k, shape (questions, len(ks))."""
-    rows = [row for store in _stores(path) for row in _recalls(store, make_ranker(store["messages"]), ks)]
+    rows = [row for store in stores(path) for row in _recalls(store, make_ranker(store["messages"]), ks)]
     return np.array(rows)
 
 
@@ -213,7 +220,7 @@ def _figures(name: str, rows: Sequence[Sequence[float]], bars: Sequence[float | 
 def _measure(path: Path, make: _MakeRanker, in_memory: _MakeRanker, *, per_store: bool) -> list[Figure]:
     results = _Results()
     figures: list[Figure] = []
-    for store in _stores(path):
+    for store in stores(path):
         ours, memory = make(store["messages"]), in_memory(store["messages"])
         answers = {question["text"]: ours(question["text"]) for question in store["questions"]}
         rows = _recalls(store, answers.__getitem__, _KS)
@@ -250,7 +257,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 continue
             settings = Settings(home=Path(home) / path.stem)
             with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
-                k = _THREAD_HITS if next(_stores(path)).get("gold_unit") == "thread" else max(_KS)
+                k = _THREAD_HITS if next(stores(path)).get("gold_unit") == "thread" else max(_KS)
                 ranker = KitRanker(kit, k, options.timezone)
                 figures += _measure(path, ranker, in_memory, per_store=options.per_store)
             p50, p95 = np.percentile(ranker.seconds, [50, 95]) * 1000
