@@ -75,7 +75,7 @@ class Admin:
         parts = self._parts()
         return {
             **parts.archive.counts(),
-            "model": parts.thinker.name,
+            **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
             "index": "chroma" if parts.has_index else "sql",
             "home": str(self._settings.home.expanduser()),
