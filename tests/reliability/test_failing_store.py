@@ -22,7 +22,7 @@ from remegraph import (
 )
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from tests.reliability.conftest import Figure
+from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 FACTS = {"Ann loves hiking.", "Zoe plays chess."}

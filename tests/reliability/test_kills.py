@@ -24,7 +24,7 @@ import remegraph
 from remegraph import MemoryKit
 from remegraph.failpoints import FAILPOINTS
 from remegraph.language.embedding import HashedEmbedder
-from tests.reliability.conftest import Figure
+from tests.conftest import Figure
 from tests.reliability.host import ROOT
 from tests.reliability.labourer import BATCH, MEMORIES
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from remegraph import MemoryKit
-from tests.reliability.conftest import Figure
+from tests.conftest import Figure
 from tests.reliability.machine import KitMachine
 
 
