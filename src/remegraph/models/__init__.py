@@ -44,6 +44,7 @@ from remegraph.models.reports import (
     Verification,
 )
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 
 __all__ = [
     "LIVE",
@@ -92,6 +93,9 @@ __all__ = [
     "ToolRecord",
     "ToolStats",
     "Topic",
+    "TopicEdge",
+    "TopicGraph",
+    "TopicNode",
     "TopicType",
     "Trace",
     "Usage",
