@@ -385,7 +385,9 @@ def test_after_a_backlog_nothing_is_missing(opened: Open) -> None:
     """What was not cut in the crush is cut and learned when it is over."""
     fact = proposal(create("Ann lives in Lisbon.", 1, "I live in Lisbon"))
     answers_ = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": fact}
-    kit = opened({**answers_, "DigestAnswer": [TimeoutError("down")] * 6 + [digest("personal:Ann")] * 50}, max_pending=1)
+    kit = opened(
+        {**answers_, "DigestAnswer": [TimeoutError("down")] * 6 + [digest("personal:Ann")] * 50}, max_pending=1
+    )
     for count in range(1, 6):
         kit.capture(turns(count)[-2:], scope=ANN)
     kit.close()
