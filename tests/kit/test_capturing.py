@@ -153,7 +153,7 @@ def test_a_tool_call_that_a_person_edited_is_a_revision(opened: Open) -> None:
 def test_what_a_host_notes_on_a_message_later_is_no_revision(opened: Open) -> None:
     """Usage, names and finish reasons come after the words, and streamed chunks become messages."""
     kit = opened(extraction=ASKED)
-    kit.capture([AIMessageChunk("Noted.", id="a0")], scope=ANN)
+    kit.capture([AIMessageChunk(content="Noted.", id="a0")], scope=ANN)
     later = AIMessage("Noted.", id="a0", name="remy", response_metadata={"finish_reason": "stop"})
     assert counted(kit.capture([later], scope=ANN)) == (0, 1, 0, 0)
 

@@ -59,8 +59,9 @@ class Watched:
             return finished
 
         def held(job: Any, lease_seconds: float) -> bool:
-            self.renewals.put(renew(job, lease_seconds))
-            return self.renewals.queue[-1]
+            renewed = renew(job, lease_seconds)
+            self.renewals.put(renewed)
+            return renewed
 
         for name, method in (("finish", told), ("renew", held)):
             setattr(jobs, name, method)
