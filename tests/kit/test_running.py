@@ -288,6 +288,8 @@ model = {model}
 kit = MemoryKit.open({home!r}, model=model, embedder=None)
 talk = [{{"role": "user", "content": "I live in Lisbon."}}, {{"role": "assistant", "content": "Noted."}}]
 print(kit.capture(talk, scope=Scope(user="ann")).waiting)
+while model is not None and not kit.admin.stats()["jobs_running"]:
+    pass
 """
 
 
