@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.models import (
+    LIVE,
     BlockSummary,
     Depth,
     Memory,
@@ -20,6 +21,7 @@ from remegraph.models import (
     Status,
     StoredMessage,
     ToolStats,
+    TopicGraph,
     Trace,
     Work,
     WorkState,
@@ -242,6 +244,23 @@ class Reading(ABC):
         return archive.topics(archive.visible(required(scope)))
 
     atopics = twin(topics)
+
+    def topic_graph(self, *, scope: Scope) -> TopicGraph:
+        """Return the topics and what ties them together, the agent's memory of itself at the centre (R5).
+
+        Args:
+            scope: Who asks.
+        """
+        from remegraph.engine.routing import self_topic
+        from remegraph.rules.topic_graph import topic_graph
+
+        archive = self._open_parts().archive
+        partitions = archive.visible(required(scope))
+        memories = archive.memories(partitions, statuses=sorted(LIVE))
+        links = archive.links(partitions, [memory.memory_id for memory in memories])
+        return topic_graph(self_topic(), (shelf.topic for shelf in archive.topics(partitions)), memories, links)
+
+    atopic_graph = twin(topic_graph)
 
     def memories(
         self, *, scope: Scope, topic: str | None = None, statuses: Sequence[Status] | None = None
