@@ -26,7 +26,7 @@ class MemoryCaptured(TypedDict):
 
     event: Literal["memory_captured"]
     added: int
-    """Messages that were new, or that the host had replaced."""
+    """Messages that were new, or whose content the host had replaced."""
 
 
 class MemoryFailed(TypedDict):

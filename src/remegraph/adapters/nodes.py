@@ -140,10 +140,10 @@ def _node(step: Callable[[Sequence[BaseMessage]], dict[str, str]], name: str, me
     asked = typed("Asked", {messages_key: list[AnyMessage]})
     answered = typed("Answered", dict.fromkeys(outputs, str))
 
-    def run(state: dict[str, Any]) -> dict[str, str]:
+    def run(state: Any) -> dict[str, str]:
         return step(conversation(state, messages_key))
 
-    async def arun(state: dict[str, Any]) -> dict[str, str]:
+    async def arun(state: Any) -> dict[str, str]:
         return await asyncio.to_thread(run, state)
 
     graph = StateGraph(

@@ -47,7 +47,9 @@ class Remembering:
             return ""
         text = ""
         with unbroken(self._kit, "recall"):
-            found = self._kit.recall(words, scope=scope, k=settings.retrieval.k, depth=settings.retrieval.depth)
+            wanted = settings.retrieval
+            here = {message.id for message in messages if message.id}
+            found = self._kit.recall(words, scope=scope, k=wanted.k, depth=wanted.depth, without=here)
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)
             emit({"event": "memory_recalled", "ids": ids, "degraded": [*found.degraded], "ms": milliseconds})
@@ -68,8 +70,8 @@ class Remembering:
         scope = resolve_scope(self._scope)
         with unbroken(self._kit, "capture"):
             captured = self._kit.capture(messages, scope=scope, thread=_thread())
-            if captured.added or captured.revised:
-                emit({"event": "memory_captured", "added": captured.added + captured.revised})
+            if captured.added:
+                emit({"event": "memory_captured", "added": captured.added})
 
     acapture = twin(capture)
 
