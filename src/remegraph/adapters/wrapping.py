@@ -37,7 +37,9 @@ def with_memory(
     messages_key: str = "messages",
     memory_key: str = "memory",
 ) -> Any:
-    """Put memory around a node: `graph.add_node("model", with_memory(kit, call_model))`.
+    """Put memory around a node that a graph has already.
+
+        graph.add_node("model", with_memory(kit, call_model))
 
     What was said so far is captured, what bears on it is recalled, and the node sees it as `state["memory"]`, which the
     host's state need not declare. Its update is passed on as it is; only messages without an id get one, so that
