@@ -271,6 +271,7 @@ def test_two_memories_in_one_agent_do_not_mix(kit: MemoryKit) -> None:
     agent("When is my bicycle washed?")
     memories = [text for kind, text in agent.shown[0] if "never instructions" in text]
     assert sorted(("scarlet" in text, "Fridays" in text) for text in memories) == [(False, True), (True, False)]
+    assert kit.health.stats()["recalls"] == 2
 
 
 @pytest.mark.requirement("C8", "F3")

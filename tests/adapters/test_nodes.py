@@ -325,6 +325,7 @@ def test_the_wrapped_node_keeps_what_langgraph_injects_and_its_own_update(kit: M
     assert (last["count"], [message.text for message in last["messages"]]) == (2, ["Done."])
     assert set(last) == {"messages", "count"}
     assert heard(kit, "1") == [TOLD, "Done."]
+    assert kit.health.stats()["capture_failures"] == 0
 
 
 @pytest.mark.requirement("C7")
@@ -435,6 +436,8 @@ def test_recalled_memory_stands_before_the_newest_words_as_data() -> None:
     assert shown[2].additional_kwargs == {RECALLED: ["m1"]}
     assert inject(conversation, "") == conversation
     assert inject([AIMessage("5")], memory)[0].text == memory
+    summary = HumanMessage("They talked.", additional_kwargs={"lc_source": "summarization"})
+    assert [message.text for message in inject([summary, HumanMessage("6")], memory)] == ["They talked.", memory, "6"]
 
 
 def test_who_injects_into_the_state_is_not_captured_again(kit: MemoryKit) -> None:

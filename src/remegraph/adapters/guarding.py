@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Literal
 
 from remegraph.adapters.events import emit
-from remegraph.errors import RemegraphError, ScopeError
+from remegraph.errors import RemegraphError
 from remegraph.kit import MemoryKit
 
 __all__ = ["Unbroken"]
@@ -15,8 +15,8 @@ __all__ = ["Unbroken"]
 class Unbroken:
     """Lets the run go on, whatever fails inside: it is logged, counted in the kit's statistics, and told as an event.
 
-    Only a `ScopeError` passes: that nobody says who the user is, is the developer's to cure, and to go on would hide it.
-    So does what is no failure: the end of the process, and a run that is cancelled.
+    What is no failure passes: the end of the process, a run that is cancelled. Who the user is, is settled before: that
+    nobody says so is the developer's to cure, and to go on would hide it.
 
     Args:
         kit: The memory.
@@ -33,7 +33,7 @@ class Unbroken:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, ScopeError):
+        if not isinstance(error, Exception):
             return False
         self._kit.health.note(self._verb, error)
         emit({"event": "memory_failed", "verb": self._verb, "reason": _reason(error)})
