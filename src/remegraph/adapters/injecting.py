@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
 __all__ = ["inject", "newest_words", "person_speaks_last"]
@@ -59,6 +60,5 @@ def _newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
 
 
 def _is_person(message: BaseMessage) -> bool:
-    """Return whether a person said it: neither recalled memory nor a framework's summary, which are human messages, too."""
-    marks = message.additional_kwargs
-    return isinstance(message, HumanMessage) and RECALLED not in marks and marks.get("lc_source") != "summarization"
+    """Return whether a person said it: recalled memory and summaries of frameworks are human messages, too."""
+    return isinstance(message, HumanMessage) and not left_out("user", message.additional_kwargs)
