@@ -258,8 +258,8 @@ class Archive(Protocol):
         """
         ...
 
-    def pending(self, partition: Partition, recipe: str) -> int:
-        """Return how many blocks wait for this way of summarising."""
+    def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
+        """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         ...
 
     def blocks(

@@ -97,7 +97,7 @@ class CapturePolicy(_Policy):
         default=16, ge=1, description="Pending blocks of one partition from which turns are no longer cut one by one."
     )
     lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
-    poll: float = Field(default=1.0, gt=0, description="Seconds between looks at the queue, while jobs wait.")
+    poll: float = Field(default=1.0, gt=0, description="Least seconds between looks at the queue, while jobs wait.")
 
 
 class ExtractionPolicy(_Policy):

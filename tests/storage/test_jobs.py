@@ -184,7 +184,7 @@ def test_blocks_and_their_job_are_one_decision(ledger: Ledger, queue: SqlJobQueu
     cut = Cut(thread="main", after_seq=0, first_seq=1, last_seq=1)
     assert len(tail.messages) == 1
     assert len(ledger.archive.add_blocks(ANN, [cut], "1", enqueue=True)) == 1
-    assert (ledger.archive.pending(ANN, "1"), ledger.archive.pending(ANN, "2")) == (1, 0)
+    assert [ledger.archive.pending(*asked) for asked in (("1",), ("2",), ("1", [ANN]), ("1", [BOB]))] == [1, 0, 1, 0]
     job = claimed(queue)
     assert queue.finish(job, "done")
     assert ledger.archive.add_blocks(ANN, [cut], "1", enqueue=True) == ()  # came too late: no work

@@ -81,11 +81,10 @@ class Admin:
         """Return row counts by table, what waits, what went wrong in this kit, and what it works with."""
         parts = self._parts()
         jobs = Counter(job.state for job in parts.jobs.waiting(KIND))
-        recipe = self._settings.summary.recipe
         return {
             **parts.archive.counts(),
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
-            "blocks_pending": sum(parts.archive.pending(each, recipe) for each in parts.archive.partitions()),
+            "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
             "model": parts.thinker.name,
             "embedder": parts.embedder.name,

@@ -139,7 +139,7 @@ class Capturing(ABC):
             return report
         archive, partition, recipe = self._open_parts().archive, home.partition(), self.settings.summary.recipe
         overlap = self.settings.slicing.overlap if self.settings.slicing.strategy == "length" else 0
-        pending = archive.pending(partition, recipe)
+        pending = archive.pending(recipe, [partition])
         crowded = pending >= self.settings.capture.max_pending
         cuts = [
             each

@@ -109,7 +109,7 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     recipe = parts.settings.summary.recipe
     delayed = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
     left = SummaryReport(
-        pending=sum(parts.archive.pending(job.partition, recipe) for job in delayed),
+        pending=parts.archive.pending(recipe, [job.partition for job in delayed]),
         degraded=tuple(f"waits for its next try: {job.reason}" for job in delayed),
     )
     return _add(total.evolve(pending=0), left) if delayed else total

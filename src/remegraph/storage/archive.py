@@ -200,10 +200,11 @@ class SqlArchive:
         failpoint("blocks.after_commit")
         return tuple(added)
 
-    def pending(self, partition: Partition, recipe: str) -> int:
-        """Return how many blocks wait for this way of summarising."""
+    def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
+        """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         with self.database.read() as connection:
-            return block_rows.pending(connection, self._interning.known(connection, [partition]), recipe)
+            shelves = None if partitions is None else list(self._interning.known(connection, partitions))
+            return block_rows.pending(connection, recipe, shelves)
 
     def blocks(
         self,

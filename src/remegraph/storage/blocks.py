@@ -136,10 +136,12 @@ def _add(connection: Connection, partition_id: int, partition: Partition, cut: C
     return block
 
 
-def pending(connection: Connection, shelves: Mapping[int, Partition], recipe: str) -> int:
-    """Return how many blocks wait for a way of summarising."""
-    wanted = (work.c.partition_id.in_(list(shelves)), work.c.state == "pending", work.c.recipe == recipe)
-    return connection.execute(select(func.count()).select_from(work).where(*wanted)).scalar_one()
+def pending(connection: Connection, recipe: str, shelves: Sequence[int] | None) -> int:
+    """Return how many blocks wait for a way of summarising, in all partitions or in some."""
+    query = select(func.count()).select_from(work).where(work.c.state == "pending", work.c.recipe == recipe)
+    if shelves is not None:
+        query = query.where(work.c.partition_id.in_(shelves))
+    return connection.execute(query).scalar_one()
 
 
 @dataclass(frozen=True, slots=True)
