@@ -24,6 +24,7 @@ from remegraph.models import (
     may_move,
 )
 from remegraph.ports import NewId
+from remegraph.rules.knowledge import spoilt
 from remegraph.storage import evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
@@ -141,6 +142,7 @@ class _Commit:
         """Check and write everything; any error rolls the transaction back."""
         self._check_work()
         self._check_heads()
+        self._check_knowledge()
         self._check_references()
         shelves = self._ensure_topics()
         written = self._write(shelves)
@@ -206,6 +208,13 @@ class _Commit:
                 )
         if stale:
             raise ConflictError(stale)
+
+    def _check_knowledge(self) -> None:
+        if not self.changes.extracted:
+            return
+        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).usage == "knowledge"]
+        if ids := spoilt(self.changes, known):
+            raise ConflictError(ids, "It is knowledge, which no conversation changes: create what is new beside it.")
 
     def _check_references(self) -> None:
         """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""
