@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import operator
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -461,3 +463,23 @@ def test_the_added_code_is_ten_lines_and_answers_with_a_chat_model(kit: MemoryKi
     assert "scarlet bicycle" in asked.messages[0].text
     assert asked.messages[-1].text == ASKED
     assert len(result["messages"]) == 2
+
+
+@pytest.mark.requirement("C7")
+def test_nodes_need_no_langchain_and_the_middleware_says_that_it_does() -> None:
+    """Who builds graphs by hand has LangGraph only; `langchain` is an extra."""
+    script = (
+        "import sys\n"
+        "sys.modules['langchain'] = None\n"  # as if it were not installed
+        "from remegraph import MissingExtraError\n"
+        "from remegraph.adapters import capture_node, inject, memory_node, recall_node, with_memory\n"
+        "try:\n"
+        "    from remegraph.adapters import MemoryMiddleware\n"
+        "except MissingExtraError as error:\n"
+        "    print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == "MemoryMiddleware needs langchain. Run: pip install 'remegraph[langchain]'.\n"
