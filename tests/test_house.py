@@ -61,7 +61,7 @@ def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Pat
     }
     for name, source in tests.items():
         (tmp_path / name).write_text(source, encoding="utf-8")
-    (tmp_path / "conftest.py").write_text((_ROOT / "tests/conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "conftest.py").write_text((_ROOT / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "--slow-seconds", "0", str(tmp_path)],
