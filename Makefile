@@ -48,7 +48,7 @@ lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/lint-imports --no-logo
 
 types: $(READY) ## Check types of all code
-	@$(BIN)/mypy src tests conftest.py evals docs integrations
+	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
 
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
@@ -69,4 +69,4 @@ docs: $(READY) ## Write the drawings in the docs anew, and check the docs
 
 clean: ## Remove .venv, caches and builds
 	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
-	@find src tests evals integrations -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests evals examples integrations -name __pycache__ -type d -prune -exec rm -rf {} +

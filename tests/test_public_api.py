@@ -17,7 +17,7 @@ import remegraph
 _PACKAGE = Path(remegraph.__file__).parent
 _ROOT = Path(__file__).parents[1]
 _DOORS = ("remegraph", "remegraph.adapters", "remegraph.testing")
-_GUESTS = sorted((_ROOT / "integrations").glob("*/*/**/*.py"))
+_GUESTS = sorted([*(_ROOT / "integrations").glob("*/*/**/*.py"), *(_ROOT / "examples").glob("*.py")])
 _MODULES = [path for path in sorted(_PACKAGE.rglob("*.py")) if "migrations" not in path.parts]
 
 
