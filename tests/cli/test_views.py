@@ -20,6 +20,9 @@ from remegraph.models import (
     ToolCall,
     ToolStats,
     Topic,
+    TopicEdge,
+    TopicGraph,
+    TopicNode,
     Trace,
 )
 
@@ -146,3 +149,22 @@ def test_empty_lists_say_so() -> None:
     for view in (views.memories, views.blocks, views.messages, views.tools, views.topics, views.work):
         assert shown(*view([])).strip()
     assert "Nothing found" in shown(*views.recall(Recall(query="?")))
+
+
+def test_the_topic_graph_shows_what_ties_topics() -> None:
+    """One look tells what the agent knows about, and what hangs together."""
+    ann, tax = (Topic(type="personal", target_name="Ann"), Topic(type="task", target_name="tax"))
+    graph = TopicGraph(
+        centre=TopicNode(topic=Topic(type="self", target_name="self"), memories=1),
+        topics=(TopicNode(topic=ann, memories=2, block_ids=("b1", "b2")), TopicNode(topic=tax)),
+        edges=(
+            TopicEdge(source="self:self", target="personal:Ann"),
+            TopicEdge(source="self:self", target="task:tax"),
+            TopicEdge(source="personal:Ann", target="task:tax", block_ids=("b2",), links=2),
+        ),
+    )
+    text = shown(*views.topic_graph(graph))
+    assert "self:self · 1 memory · 0 blocks" in text
+    assert "personal:Ann · 2 memories · 2 blocks" in text
+    assert "1 block and 2 links with task:tax" in text
+    assert "1 block and 2 links with personal:Ann" in text

@@ -351,3 +351,14 @@ def test_a_block_may_teach_several_topics_and_a_topic_may_come_from_several_bloc
             "Ann lives in Lisbon.": ("20250304_02",),
         }
         assert len(kit.memories(scope=ANN, topic="personal:ann")) == 2
+
+
+@pytest.mark.requirement("R5")
+def test_the_topic_graph_of_a_scope_holds_its_topics_around_the_agent(tmp_path: Path) -> None:
+    """The map of a memory, for inspectors and for people; other users' topics are not on it."""
+    with talked(tmp_path) as kit:
+        kit.remember_self("I am Remy.", scope=ANN)
+        graph = kit.topic_graph(scope=ANN)
+        assert (graph.centre.topic.key, graph.centre.memories) == ("self:self", 1)
+        assert {node.topic.key: node.memories for node in graph.topics} == {"personal:Ann": 2, "personal:Bob": 1}
+        assert kit.topic_graph(scope=Scope(user="mallory")).topics == ()

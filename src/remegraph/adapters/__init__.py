@@ -9,33 +9,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.history import MessageHistory
+    from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
+    from remegraph.adapters.middleware import MemoryMiddleware
+    from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.store import MemoryStore
     from remegraph.adapters.tools import memory_tools
+    from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
+    "MemoryCaptured",
+    "MemoryEvent",
+    "MemoryFailed",
+    "MemoryMiddleware",
+    "MemoryRecalled",
     "MemoryRetriever",
     "MemoryStore",
     "MessageHistory",
+    "Recalled",
     "ScopeSource",
+    "capture_node",
     "decode_label",
     "encode_label",
+    "inject",
+    "memory_node",
     "memory_tools",
+    "recall_node",
     "resolve_scope",
+    "until_answered",
+    "with_memory",
 ]
 
 _HOMES = {
+    "MemoryCaptured": "events",
+    "MemoryEvent": "events",
+    "MemoryFailed": "events",
+    "MemoryMiddleware": "middleware",
+    "MemoryRecalled": "events",
     "MemoryRetriever": "retriever",
     "MemoryStore": "store",
     "MessageHistory": "history",
+    "Recalled": "nodes",
     "ScopeSource": "scopes",
+    "capture_node": "nodes",
     "decode_label": "labels",
     "encode_label": "labels",
+    "inject": "injecting",
+    "memory_node": "nodes",
     "memory_tools": "tools",
+    "recall_node": "nodes",
     "resolve_scope": "scopes",
+    "until_answered": "nodes",
+    "with_memory": "wrapping",
 }
 
 

@@ -68,14 +68,19 @@ def topics(
     project: Project = None,
     tenant: Tenant = "default",
     home: Home = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw them around the agent, with what ties them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the topics: the shelves on which memories stand."""
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
-            found = kit.topics(scope=scope)
-        out.show(found, *views.topics(found))
+            if graph:
+                drawn = kit.topic_graph(scope=scope)
+                out.show(drawn, *views.topic_graph(drawn))
+            else:
+                found = kit.topics(scope=scope)
+                out.show(found, *views.topics(found))
 
 
 def memories(

@@ -26,6 +26,9 @@ from remegraph.models import (
     StoredMessage,
     SummaryReport,
     ToolStats,
+    TopicEdge,
+    TopicGraph,
+    TopicNode,
     Trace,
     Verification,
     Work,
@@ -43,6 +46,7 @@ __all__ = [
     "summary",
     "text",
     "tools",
+    "topic_graph",
     "topics",
     "trace",
     "verification",
@@ -199,6 +203,31 @@ def topics(found: Sequence[Shelf]) -> Views:
             table, shelf.topic.type, Text(plain(shelf.topic.target_name), style="bold"), shelf.topic.description, shared
         )
     return (table,)
+
+
+def topic_graph(graph: TopicGraph) -> Views:
+    """Show the topics as branches of the centre, each with what ties it to others."""
+    tree = Tree(_bubble(graph.centre), guide_style="dim")
+    spokes = {edge.target: edge for edge in graph.edges if edge.source == graph.centre.topic.key}
+    for node in graph.topics:
+        key = node.topic.key
+        branch = tree.add(_bubble(node))
+        ties = [edge for edge in graph.edges if key in (edge.source, edge.target) and edge not in spokes.values()]
+        for edge in (spokes[key], *ties):
+            if common := _common(edge):
+                other = edge.target if edge.source == key else edge.source
+                branch.add(Text(plain(f"{common} with {other}"), style="dim"))
+    return (tree,)
+
+
+def _bubble(node: TopicNode) -> Text:
+    facts = f" · {_count(node.memories, 'memory', 'memories')} · {_count(len(node.block_ids), 'block')}"
+    return Text.assemble((plain(node.topic.key), "bold"), (facts, "dim"))
+
+
+def _common(edge: TopicEdge) -> str:
+    counts = ((len(edge.block_ids), "block"), (edge.links, "link"))
+    return " and ".join(_count(number, what) for number, what in counts if number)
 
 
 def memories(found: Iterable[Memory]) -> Views:

@@ -75,6 +75,8 @@ class RecallInput(TypedDict):
     topics: tuple[str, ...] | None
     time_start: datetime | None
     time_end: datetime | None
+    without: frozenset[str]
+    """Ids of messages that the caller has at hand."""
 
 
 class Found(TypedDict):
@@ -250,7 +252,8 @@ class _Steps:
         ranked: list[tuple[Partition, Ranked]] = []
         for matches in self._archive.match(state["partitions"], "message", tokens) if tokens else ():
             layout = self._archive.layout(matches.partition)
-            ranked.extend((matches.partition, item) for item in rank_messages(matches, layout, tokens))
+            found = rank_messages(matches, layout, tokens)
+            ranked.extend((matches.partition, item) for item in found if item.record_id not in state["without"])
         ranked.sort(key=lambda pair: (-pair[1].score, pair[1].record_id))
         hits: list[Hit] = []
         timed = state["time_start"] is not None or state["time_end"] is not None

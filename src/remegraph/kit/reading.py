@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.models import (
+    LIVE,
     BlockSummary,
     Depth,
     Memory,
@@ -20,6 +21,7 @@ from remegraph.models import (
     Status,
     StoredMessage,
     ToolStats,
+    TopicGraph,
     Trace,
     Work,
     WorkState,
@@ -60,6 +62,7 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -71,13 +74,16 @@ class Reading(ABC):
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
+            without: Ids of raw messages that the caller has at hand, which need not be found again.
 
         Raises:
             InputError: The query is empty, k is not positive, or a time has no zone.
         """
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = parts.retriever.invoke(asked, self._config())
         return _recall(asked, cast("Found", found), began)
 
@@ -91,11 +97,14 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = await parts.retriever.ainvoke(asked, self._config())
         return _recall(asked, cast("Found", found), began)
 
@@ -243,6 +252,23 @@ class Reading(ABC):
 
     atopics = twin(topics)
 
+    def topic_graph(self, *, scope: Scope) -> TopicGraph:
+        """Return the topics and what ties them together, the agent's memory of itself at the centre (R5).
+
+        Args:
+            scope: Who asks.
+        """
+        from remegraph.engine.routing import self_topic
+        from remegraph.rules.topic_graph import topic_graph
+
+        archive = self._open_parts().archive
+        partitions = archive.visible(required(scope))
+        memories = archive.memories(partitions, statuses=sorted(LIVE))
+        links = archive.links(partitions, [memory.memory_id for memory in memories])
+        return topic_graph(self_topic(), (shelf.topic for shelf in archive.topics(partitions)), memories, links)
+
+    atopic_graph = twin(topic_graph)
+
     def memories(
         self, *, scope: Scope, topic: str | None = None, statuses: Sequence[Status] | None = None
     ) -> tuple[Memory, ...]:
@@ -309,6 +335,7 @@ class Reading(ABC):
         depth: Depth,
         time_range: tuple[datetime | None, datetime | None],
         topics: Sequence[str] | None,
+        without: Collection[str],
     ) -> RecallInput:
         time_start, time_end = time_range
         if not isinstance(query, str):
@@ -321,6 +348,8 @@ class Reading(ABC):
             raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
         if isinstance(topics, str):
             raise InputError("topics is one text.", "Give a list of topic keys.")
+        if isinstance(without, str):
+            raise InputError("without is one text.", "Give a list of message ids.")
         check_times(time_start=time_start, time_end=time_end)
         return {
             "scope": required(scope),
@@ -330,6 +359,7 @@ class Reading(ABC):
             "topics": None if topics is None else tuple(topics),
             "time_start": time_start,
             "time_end": time_end,
+            "without": frozenset(without),
         }
 
 

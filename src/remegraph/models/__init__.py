@@ -35,6 +35,7 @@ from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Reca
 from remegraph.models.reports import (
     Budget,
     CallRecord,
+    Captured,
     Mismatch,
     Progress,
     SaveResult,
@@ -43,6 +44,7 @@ from remegraph.models.reports import (
     Verification,
 )
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 
 __all__ = [
     "LIVE",
@@ -52,6 +54,7 @@ __all__ = [
     "BlockSummary",
     "Budget",
     "CallRecord",
+    "Captured",
     "Category",
     "ChangeSet",
     "Claim",
@@ -90,6 +93,9 @@ __all__ = [
     "ToolRecord",
     "ToolStats",
     "Topic",
+    "TopicEdge",
+    "TopicGraph",
+    "TopicNode",
     "TopicType",
     "Trace",
     "Usage",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Hit, Memory
 
-__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled"]
+__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled", "shown_ids"]
 
 RECALLED = "remegraph_memory_ids"
 """Key in `additional_kwargs` of a LangChain message that brings recalled memory to a model, with the ids."""
@@ -85,6 +85,12 @@ def framed(records: Iterable[Mapping[str, object]]) -> str:
 def holds_recalled(text: str) -> bool:
     """Return whether a text holds recalled memory as `assemble` writes it: nobody said that, so nothing is learned from it."""
     return _OPENING in text
+
+
+def shown_ids(text: str) -> list[str]:
+    """Return the ids of the records that a text of `assemble` shows, in its order; none where it is no such text."""
+    lines = text.splitlines()
+    return [json.loads(line)["id"] for line in lines[1:-1]] if lines and lines[0] == _HEAD else []
 
 
 def _line(record_id: str, about: str, date: str, trust: float, text: str) -> str:
