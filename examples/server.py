@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from remegraph import MemoryKit, Progress, SetupError
-from remegraph.adapters import memory_tools, resolve_scope
+from remegraph.adapters import MemoryMiddleware, resolve_scope
 
 __all__ = ["agent", "agent_graph", "summarizer", "summarizer_graph"]
 
@@ -40,13 +40,13 @@ class Outcome(TypedDict):
 
 
 def agent_graph(kit: MemoryKit, model: BaseChatModel | str) -> Graph:
-    """Return an agent that remembers.
+    """Return an agent that records what is said, recalls what it needs, and has the memory tools.
 
     Args:
         kit: Its memory.
         model: Its chat model.
     """
-    return create_agent(model, memory_tools(kit), name="agent")
+    return create_agent(model, middleware=[MemoryMiddleware(kit)], name="agent")
 
 
 def summarizer_graph(kit: MemoryKit) -> Graph:
