@@ -63,8 +63,9 @@ bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
 	@$(EVAL) startup
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
-docs: $(READY) ## Write the drawings in the docs anew, and check the docs
+docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 
 clean: ## Remove .venv, caches and builds
