@@ -27,7 +27,7 @@ $(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.tom
 	@echo "Setting up .venv (once; a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[all,dev]' $(addprefix --editable ,$(wildcard integrations/*))
+		--editable '.[all,dev]' $(patsubst %/pyproject.toml,--editable %,$(wildcard integrations/*/pyproject.toml))
 	@touch $@
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
