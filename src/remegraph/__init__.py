@@ -30,6 +30,7 @@ from remegraph.errors import (
 from remegraph.kit import MemoryKit
 from remegraph.models import (
     Budget,
+    Captured,
     Hit,
     Memory,
     Message,
@@ -60,6 +61,7 @@ __all__ = [
     "BudgetExceededError",
     "CancelledError",
     "CapturePolicy",
+    "Captured",
     "ClosedError",
     "ConflictError",
     "DimensionError",

@@ -169,6 +169,11 @@ class AgentMemorySettings(_Policy):
     lifecycle: LifecyclePolicy = Field(default_factory=LifecyclePolicy, description="How memories live on.")
     retrieval: RetrievalPolicy = Field(default_factory=RetrievalPolicy, description="What is given to the agent.")
 
+    @property
+    def learns(self) -> bool:
+        """Whether memories are made of its conversations without being asked for."""
+        return self.enabled and self.usage != "knowledge" and self.extraction.trigger != "manual"
+
 
 class Settings(_Policy):
     """All settings of a kit."""
@@ -201,7 +206,8 @@ class Settings(_Policy):
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:
         for name, settings in self.agents.items():
-            if settings.library == "shared" and settings.extraction != self.agent.extraction:
+            same = settings.extraction == self.agent.extraction and settings.usage == self.agent.usage
+            if settings.library == "shared" and not same:
                 raise ValueError(f"agent {name!r} shares its library: what is extracted into it, `agent` says for all")
         return self
 

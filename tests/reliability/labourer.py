@@ -1,6 +1,6 @@
 """A process that works on a ledger, says what is done, and is killed: at a failpoint, or from outside at any time.
 
-Run as `python -m tests.reliability.labourer HOME MODE FAILPOINT HITS`. Each turn adds a batch of messages, makes a
+Run as `python -m tests.reliability.labourer HOME MODE FAILPOINT HITS [COUNT]`. Each turn adds a batch of messages, makes a
 block of it, and commits one operation for the block that gives every one of `MEMORIES` memories its next version. It
 goes on where the one before was killed, and does what that one may have done last once more.
 """
@@ -206,7 +206,23 @@ def with_kit(home: Path, kill: Callable[[], None]) -> None:
         say("summarized")
 
 
-def _main(home: str, mode: str, place: str, hits: str) -> None:
+def captures(home: Path, count: int) -> None:
+    """Say so many messages, one after the other, in a thread that others talk in, too; give all of it each time."""
+    from remegraph import MemoryKit
+
+    with MemoryKit.open(home, model=None, embedder=HashedEmbedder(64)) as kit:
+        mine: list[dict[str, str]] = []
+        for number in range(count):
+            role = "assistant" if number % 2 else "user"
+            mine.append({"id": f"{os.getpid()}-{number}", "role": role, "content": f"I like number {number}."})
+            kit.capture(mine, scope=Scope(user="ann", agent="remy"), thread="shared")
+            say(mine[-1]["id"])
+
+
+def _main(home: str, mode: str, place: str, hits: str, count: str = "0") -> None:
+    if mode == "capture":
+        captures(Path(home), int(count))
+        return
     modes = {"ledger": ledger_only, "index": with_index, "kit": with_kit}
     modes[mode](Path(home), lambda: die_at(place, int(hits)) if place != "-" else None)
 

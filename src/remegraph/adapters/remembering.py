@@ -8,7 +8,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import ensure_config
 
 from remegraph.adapters.events import emit
-from remegraph.adapters.guarding import unbroken
+from remegraph.adapters.guarding import Unbroken
 from remegraph.adapters.injecting import newest_words
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.kit import MemoryKit
@@ -45,16 +45,15 @@ class Remembering:
         words = newest_words(messages)
         if not settings.enabled or not words:
             return ""
-        text = ""
-        with unbroken(self._kit, "recall"):
+        with Unbroken(self._kit, "recall"):
             wanted = settings.retrieval
             here = {message.id for message in messages if message.id}
             found = self._kit.recall(words, scope=scope, k=wanted.k, depth=wanted.depth, without=here)
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)
             emit({"event": "memory_recalled", "ids": ids, "degraded": [*found.degraded], "ms": milliseconds})
-            text = found.context
-        return text
+            return found.context
+        return ""
 
     arecall = twin(recall)
 
@@ -68,7 +67,7 @@ class Remembering:
             ScopeError: Nobody says who the user is.
         """
         scope = resolve_scope(self._scope)
-        with unbroken(self._kit, "capture"):
+        with Unbroken(self._kit, "capture"):
             captured = self._kit.capture(messages, scope=scope, thread=_thread())
             if captured.added:
                 emit({"event": "memory_captured", "added": captured.added})

@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
@@ -37,7 +37,9 @@ def with_memory(
     messages_key: str = "messages",
     memory_key: str = "memory",
 ) -> Any:
-    """Put memory around a node: `graph.add_node("model", with_memory(kit, call_model))`.
+    """Put memory around a node that a graph has already.
+
+        graph.add_node("model", with_memory(kit, call_model))
 
     What was said so far is captured, what bears on it is recalled, and the node sees it as `state["memory"]`, which the
     host's state need not declare. Its update is passed on as it is; only messages without an id get one, so that
@@ -133,8 +135,8 @@ def _identified(update: Any, key: str) -> tuple[Any, list[BaseMessage]]:
         listed: Sequence[Any] = value if isinstance(value, list) else [value]
         messages = [_with_id(message, place) for place, message in enumerate(listed)]
         if all(new is old for new, old in zip(messages, listed, strict=True)):
-            return update, _said(messages)
-        return {**update, key: messages if isinstance(value, list) else messages[0]}, _said(messages)
+            return update, messages
+        return {**update, key: messages if isinstance(value, list) else messages[0]}, messages
     if isinstance(update, list | tuple):
         pairs = [_identified(each, key) for each in update]
         return [inner for inner, _ in pairs], [message for _, said in pairs for message in said]
@@ -153,7 +155,3 @@ def _id(place: int) -> str:
     except (RuntimeError, KeyError):  # outside of any graph
         info = None
     return str(uuid5(_IDS, f"{info.task_id}/{place}") if info is not None else uuid4())
-
-
-def _said(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    return [message for message in messages if not isinstance(message, RemoveMessage)]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID, uuid5
 
 from remegraph.exchange.chat import ORIGIN, ROLES, LangChainMessage, at_index, listed, to_message
@@ -38,7 +38,7 @@ class Heard:
     """One message that was said, by its id; read in full where it had to be."""
 
     message_id: str
-    value: object
+    value: Message | LangChainMessage
     index: int
 
 
@@ -67,6 +67,7 @@ class Turns:
         self._agent = agent
         self._now = now
         self._timezone = timezone
+        self._kinds: dict[type, bool] = {}
 
     def heard(self, values: Iterable[object]) -> tuple[Heard, ...]:
         """Return what was said, each with its id; a message without one gets the same id every time.
@@ -76,7 +77,7 @@ class Turns:
         """
         found: list[Heard] = []
         for index, value in enumerate(listed(values)):
-            if isinstance(value, LangChainMessage):
+            if self._from_langchain(value):
                 if value.type == "remove" or _left_out(_role(value), getattr(value, "additional_kwargs", None)):
                     continue
                 if message_id := _usable(getattr(value, "id", None)):
@@ -120,6 +121,13 @@ class Turns:
             revisions.remove(message_id)
         return News(tuple(lacking.values()), len(heard) - len(lacking), len(revisions))
 
+    def _from_langchain(self, value: object) -> TypeGuard[LangChainMessage]:
+        """Asked once for each class: the check by shape costs more than all else here."""
+        kind = type(value)
+        if kind not in self._kinds:
+            self._kinds[kind] = isinstance(value, LangChainMessage)
+        return self._kinds[kind]
+
     def _read(self, value: object, index: int) -> Message:
         with at_index(index):
             return to_message(value, thread=self._thread, default_time=self._now, timezone=self._timezone)
@@ -143,12 +151,10 @@ def _words_of(body: Mapping[str, Any]) -> _Words:
     return (body["role"], body["content"], calls, body["tool_call_id"])
 
 
-def _looks_like(value: object, words: _Words) -> bool:
+def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
     """Whether a message says this, as far as that can be seen without reading it in full."""
     if isinstance(value, Message):
         return _words(value) == words
-    if not isinstance(value, LangChainMessage):
-        return False
     calls = [(call.get("name"), call.get("args"), call.get("id") or "") for call in getattr(value, "tool_calls", ())]
     return (_role(value), value.content, calls, getattr(value, "tool_call_id", None) or "") == words
 

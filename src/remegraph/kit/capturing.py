@@ -135,7 +135,7 @@ class Capturing(ABC):
         self, report: Captured, home: Scope, memory: AgentMemorySettings, threads: Sequence[str], *, ended: bool
     ) -> Captured:
         """Make blocks of what is complete, and wake the runner if any wait."""
-        if memory.usage == "knowledge" or memory.extraction.trigger == "manual":
+        if not memory.learns:
             return report
         archive, partition, recipe = self._open_parts().archive, home.partition(), self.settings.summary.recipe
         overlap = self.settings.slicing.overlap if self.settings.slicing.strategy == "length" else 0

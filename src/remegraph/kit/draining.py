@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,13 @@ class Worker:
 
     Args:
         parts: The parts of the kit.
-        owner: Names this worker.
         summarize: Summarises one scope.
     """
 
-    def __init__(self, parts: Parts, owner: str, summarize: Summarize) -> None:
+    def __init__(self, parts: Parts, summarize: Summarize) -> None:
         self._jobs = parts.jobs
         self._lease = parts.settings.capture.lease
-        self._owner = owner
+        self._owner = f"process {os.getpid()}"
         self._summarize = summarize
         self._job: Job | None = None
 

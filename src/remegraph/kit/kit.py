@@ -70,7 +70,7 @@ class MemoryKit(Reading, Stating, Capturing):
         self._parts: Parts | None = parts
         self._clock = clock
         self._new_id = new_id
-        worker = Worker(parts, new_id(), self._summarize)
+        worker = Worker(parts, self._summarize)
         self._runner = Runner(worker, parts.jobs, clock, settings.capture.poll, self.health)
 
     @classmethod
@@ -188,7 +188,8 @@ class MemoryKit(Reading, Stating, Capturing):
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.evolve(message_id=self._new_id()) for each in read]
-        return parts.archive.add_messages(partition, named, now)
+        asleep = not self.settings.for_agent(scope.agent).learns
+        return parts.archive.add_messages(partition, named, now, asleep=asleep)
 
     aadd_messages = twin(add_messages)
 
@@ -268,7 +269,7 @@ class MemoryKit(Reading, Stating, Capturing):
         from remegraph.kit.draining import Worker, drain
 
         parts = self._open_parts()
-        worker = Worker(parts, self._new_id(), lambda scope, over: self._summarize(scope, over, progress))
+        worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
         with self._runner.aside():
             return drain(parts, worker, cancel or _never)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.health import Health
 from remegraph.models import (
     LIVE,
     BlockSummary,
@@ -42,6 +43,7 @@ class Reading(ABC):
     """The verbs of the kit that only read."""
 
     settings: Settings
+    health: Health
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
 
@@ -85,7 +87,7 @@ class Reading(ABC):
             query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
         )
         found = parts.retriever.invoke(asked, self._config())
-        return _recall(asked, cast("Found", found), began)
+        return self._recalled(_recall(asked, cast("Found", found), began))
 
     async def arecall(
         self,
@@ -106,7 +108,7 @@ class Reading(ABC):
             query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
         )
         found = await parts.retriever.ainvoke(asked, self._config())
-        return _recall(asked, cast("Found", found), began)
+        return self._recalled(_recall(asked, cast("Found", found), began))
 
     def trace(self, memory_id: str, *, scope: Scope) -> Trace:
         """Follow a memory down to the exact words that it came from.
@@ -325,6 +327,12 @@ class Reading(ABC):
         return archive.work(archive.visible(required(scope)), states=states, recipe=self.settings.summary.recipe)
 
     awork = twin(work)
+
+    def _recalled(self, recall: Recall) -> Recall:
+        self.health.count("recalls")
+        if recall.degraded:
+            self.health.count("recalls_degraded")
+        return recall
 
     def _recall_input(
         self,
