@@ -36,11 +36,11 @@ demo: $(READY) ## Show the whole path on a bundled conversation, offline
 test: $(READY) ## Run the fast tests, on two cores
 	@$(BIN)/python -m pytest -m "not slow" -n 2
 
-test-slow: $(READY) ## Run the slow tests for at most SLOW_SECONDS (600)
-	@$(BIN)/python -m pytest -m slow --slow-seconds $(SLOW_SECONDS)
+test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
+	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
-test-all: $(READY) ## Run all tests
-	@$(BIN)/python -m pytest
+test-all: $(READY) ## Run all tests, on two cores
+	@$(BIN)/python -m pytest -n 2
 
 lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff check --quiet .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -153,30 +154,44 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 # ------------------------------------------------------------------------------------------- time limit
 
 
+_NO_TIME = "no time left (--slow-seconds)"
+_PART = re.compile(r"\bpart (\d+) of \d+")
+
+
 class SlowLimit:
     """Starts no further slow test once the time is up, and says how many were left out.
 
-    Test order is random, so another run leaves out others. Failures stay failures.
+    Test order is random, so another run leaves out others. But what comes in parts waits: no second part of one test
+    begins before the first part of every other, so that the limit cuts repetitions first. Failures stay failures.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.end = time.monotonic() + seconds
-        self.left_out = 0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put whole tests and first parts before second parts, and so on."""
+        items.sort(key=_part)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a slow test that would start too late."""
         if item.get_closest_marker("slow") and time.monotonic() > self.end:
-            self.left_out += 1
-            pytest.skip("no time left (--slow-seconds)")
+            pytest.skip(_NO_TIME)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how many tests the limit left out."""
-        if self.left_out:
+        """Say how many tests the limit left out, in all processes (pytest-xdist)."""
+        skipped = terminalreporter.stats.get("skipped", ())
+        if left_out := sum(_NO_TIME in str(report.longrepr) for report in skipped):
             terminalreporter.write_line(
-                f"--slow-seconds {self.seconds:g}: {self.left_out} slow tests were left out.", yellow=True
+                f"--slow-seconds {self.seconds:g}: {left_out} slow tests were left out.", yellow=True
             )
+
+
+def _part(item: pytest.Item) -> int:
+    found = _PART.search(item.name)
+    return int(found[1]) if found else 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

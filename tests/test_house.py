@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -74,6 +75,24 @@ def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Pat
     assert run.returncode == 1
     assert "--slow-seconds 0: 1 slow tests were left out." in run.stdout
     assert "1 failed, 1 skipped" in run.stdout
+
+
+def test_the_time_limit_cuts_repetitions_first(tmp_path: Path) -> None:
+    """Two hundred kills in eight parts must not keep the only test of something else from running."""
+    part = '@pytest.mark.parametrize("part", (1, 2), ids=lambda part: f"part {part} of 2")\n'
+    (tmp_path / "test_a.py").write_text(f"import pytest\n{part}def test_long(part: int) -> None: ...\n")
+    (tmp_path / "test_b.py").write_text("def test_short() -> None: ...\n")
+    (tmp_path / "conftest.py").write_text((_ROOT / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    options = ["--slow-seconds", "9", "--collect-only", "-q"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.findall(r"::(.+)", run.stdout) == ["test_long[part 1 of 2]", "test_short", "test_long[part 2 of 2]"]
 
 
 @pytest.mark.parametrize("home", [".", "integrations/langchain_classic", "integrations/openai_tools"])

@@ -16,6 +16,7 @@ from remegraph.models import (
     BlockSummary,
     Depth,
     Memory,
+    Partition,
     Recall,
     Scope,
     Shelf,
@@ -164,12 +165,16 @@ class Reading(ABC):
 
     amessages = twin(messages)
 
-    def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
+    def retrieve_block(
+        self, block_id: str, *, scope: Scope, partition: Partition | None = None
+    ) -> tuple[StoredMessage, ...]:
         """Return the raw messages of a block.
 
         Args:
-            block_id: Its label.
+            block_id: Its label, which is unique in its partition.
             scope: Who asks.
+            partition: Where the block lives, as on its hit or entry; unless given, the scope's own block is meant where
+                a wider partition has one of the same label.
 
         Raises:
             NotFoundError: The scope has no such block.
@@ -177,11 +182,14 @@ class Reading(ABC):
         """
         archive = self._open_parts().archive
         check_text(block_id=block_id)
-        blocks = archive.blocks(archive.visible(required(scope)), ids=[block_id])
+        visible = [each for each in archive.visible(required(scope)) if partition in {None, each}]
+        blocks = archive.blocks(visible, ids=[block_id])
         if not blocks:
             raise NotFoundError(f"There is no block {block_id!r} here.")
-        own = blocks[0]  # the scope's own partition comes first
-        return archive.messages([own.partition], thread=own.thread, first_seq=own.first_seq, last_seq=own.last_seq)
+        block = min(blocks, key=lambda each: visible.index(each.partition))  # the scope's own partition comes first
+        return archive.messages(
+            [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+        )
 
     aretrieve_block = twin(retrieve_block)
 
