@@ -22,11 +22,12 @@ help: ## List the targets
 
 setup: $(READY) ## Make .venv with the exact versions of constraints.txt
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up .venv (once; a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[all,dev]' $(patsubst %/pyproject.toml,--editable %,$(wildcard integrations/*/pyproject.toml))
 	@touch $@
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
@@ -46,8 +47,8 @@ lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports --no-logo
 
-types: $(READY) ## Check types of sources, tests and evals
-	@$(BIN)/mypy src tests evals docs
+types: $(READY) ## Check types of all code
+	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
 
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
@@ -62,10 +63,11 @@ bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
 	@$(EVAL) startup
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
-docs: $(READY) ## Write the drawings in the docs anew, and check the docs
+docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 
 clean: ## Remove .venv, caches and builds
 	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
-	@find src tests evals -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests evals examples integrations -name __pycache__ -type d -prune -exec rm -rf {} +

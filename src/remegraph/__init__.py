@@ -31,10 +31,12 @@ from remegraph.errors import (
 from remegraph.kit import MemoryKit
 from remegraph.models import (
     Budget,
+    Captured,
     Hit,
     Memory,
     Message,
     Partition,
+    Progress,
     Recall,
     Scope,
     SummaryReport,
@@ -60,6 +62,7 @@ __all__ = [
     "BudgetExceededError",
     "CancelledError",
     "CapturePolicy",
+    "Captured",
     "ClosedError",
     "ConflictError",
     "DimensionError",
@@ -82,6 +85,7 @@ __all__ = [
     "NaiveTimeError",
     "NotFoundError",
     "Partition",
+    "Progress",
     "Recall",
     "RecallPolicy",
     "RemegraphError",

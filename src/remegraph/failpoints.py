@@ -40,8 +40,9 @@ def failpoint(name: str) -> None:
     Args:
         name: One of `FAILPOINTS`.
     """
-    if _listener is not None:
-        _listener(name)
+    listener = _listener  # another thread may stop listening
+    if listener is not None:
+        listener(name)
 
 
 def listen(listener: Callable[[str], None] | None) -> None:

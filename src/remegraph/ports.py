@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from remegraph.models import (
     AddReceipt,
@@ -45,15 +45,18 @@ __all__ = [
     "Embedder",
     "Job",
     "JobQueue",
+    "JobState",
     "Layout",
     "Nearest",
     "NewId",
+    "Outcome",
     "Projection",
     "RecordKind",
     "Tail",
     "TextMatch",
     "TextMatches",
     "VectorIndex",
+    "Waiting",
 ]
 
 
@@ -178,10 +181,18 @@ class Archive(Protocol):
         """Return all partitions (for `verify`, `rebuild` and `drain` only)."""
         ...
 
-    def add_messages(self, partition: Partition, messages: Sequence[Message], recorded_at: datetime) -> AddReceipt:
+    def add_messages(
+        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+    ) -> AddReceipt:
         """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
 
         Every message has its id. The same id with the same content is counted as known.
+
+        Args:
+            partition: Where.
+            messages: What was said.
+            recorded_at: When it is recorded.
+            asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
 
         Raises:
             MessageChangedError: An id is recorded with other content.
@@ -216,21 +227,39 @@ class Archive(Protocol):
         """
         ...
 
+    def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the messages with these ids as plain JSON, by id: what comparing very many costs least with."""
+        ...
+
     def layout(self, partition: Partition) -> Layout:
         """Return the partition's messages as columns (cached, extended by what is new)."""
         ...
 
-    def tails(self, partition: Partition, overlap: int = 0) -> tuple[Tail, ...]:
+    def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
         """Return what no block holds yet, by thread.
 
         Args:
             partition: Where.
             overlap: How many messages before the tail to give along.
+            thread: Only of this thread.
         """
         ...
 
-    def add_blocks(self, partition: Partition, cuts: Sequence[Cut], recipe: str) -> tuple[Block, ...]:
-        """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out."""
+    def add_blocks(
+        self, partition: Partition, cuts: Sequence[Cut], recipe: str, *, enqueue: bool = False
+    ) -> tuple[Block, ...]:
+        """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out.
+
+        Args:
+            partition: Where.
+            cuts: From `tails`.
+            recipe: The way of summarising that they wait for.
+            enqueue: Whether the `summarize` job is enqueued in the same transaction, if a block was added.
+        """
+        ...
+
+    def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
+        """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         ...
 
     def blocks(
@@ -429,17 +458,63 @@ class Job:
     """Grows with every claim: who holds an older one has lost the job."""
 
 
+Outcome = Literal["done", "retry", "back", "dead"]
+"""What became of a job; `back`: nobody tried."""
+
+
+JobState = Literal["asleep", "waiting", "running", "dead"]
+"""Where a job stands that is not done; one that sleeps is due when it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A piece of background work that is not done."""
+
+    partition: Partition
+    state: JobState
+    due_at: datetime | None
+    """When it can be claimed; never, while it sleeps."""
+    attempts: int
+    reason: str
+    """Why it did not work the last time."""
+
+
 class JobQueue(Protocol):
     """A durable queue: at most one open job per kind and partition."""
 
     def enqueue(self, kind: str, partition: Partition) -> None:
-        """Add a job unless one waits already."""
+        """Add a job unless one waits already; one that sleeps wakes up."""
         ...
 
-    def claim(self, kind: str, owner: str, lease_seconds: float) -> Job | None:
-        """Take the oldest job that nobody holds, or whose lease ran out."""
+    def claim(self, kind: str, owner: str, lease_seconds: float, *, asleep: bool = False) -> Job | None:
+        """Take the oldest job that nobody holds, or whose lease ran out.
+
+        Args:
+            kind: What the worker can do.
+            owner: Names the worker.
+            lease_seconds: How long it may take.
+            asleep: Whether jobs that sleep are taken, too.
+        """
         ...
 
-    def finish(self, job: Job, outcome: Literal["done", "retry", "dead"], reason: str = "") -> bool:
-        """Close a job; false where the fence says that another worker has it now."""
+    def renew(self, job: Job, lease_seconds: float) -> bool:
+        """Hold a job for longer, from now on; false where the fence says that another worker has it."""
+        ...
+
+    def finish(self, job: Job, outcome: Outcome, reason: str = "") -> bool:
+        """Close a job; false where the fence says that another worker has it now.
+
+        Args:
+            job: As it was claimed.
+            outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next.
+            reason: Why it did not work.
+        """
+        ...
+
+    def next_due(self, kind: str) -> datetime | None:
+        """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
+        ...
+
+    def waiting(self, kind: str) -> tuple[Waiting, ...]:
+        """Return the jobs that are not done, oldest first."""
         ...

@@ -99,7 +99,7 @@ class CapturePolicy(_Policy):
         default=16, ge=1, description="Pending blocks of one partition from which turns are no longer cut one by one."
     )
     lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
-    poll: float = Field(default=1.0, gt=0, description="Seconds between looks at the queue, while jobs wait.")
+    poll: float = Field(default=1.0, gt=0, description="Least seconds between looks at the queue, while jobs wait.")
 
 
 class ExtractionPolicy(_Policy):
@@ -176,6 +176,11 @@ class AgentMemorySettings(_Policy):
         """Whether memories are made from conversations, beside those that are saved explicitly."""
         return self.usage != "knowledge" and self.extraction.mode != "tool-call"
 
+    @property
+    def learns(self) -> bool:
+        """Whether memories are made of its conversations without being asked for."""
+        return self.enabled and self.usage != "knowledge" and self.extraction.trigger != "manual"
+
 
 class Settings(_Policy):
     """All settings of a kit."""
@@ -208,7 +213,8 @@ class Settings(_Policy):
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:
         for name, settings in self.agents.items():
-            if settings.library == "shared" and settings.extraction != self.agent.extraction:
+            same = settings.extraction == self.agent.extraction and settings.usage == self.agent.usage
+            if settings.library == "shared" and not same:
                 raise ValueError(f"agent {name!r} shares its library: what is extracted into it, `agent` says for all")
         return self
 

@@ -1,7 +1,4 @@
-"""What goes wrong in LangMem 0.0.30, by the number of the defect in its review; here it goes right.
-
-Only those that concern tools and search; its background executor (3, 4) has no counterpart here.
-"""
+"""What goes wrong in LangMem 0.0.30, by the number of the defect in its review; here it goes right."""
 
 from __future__ import annotations
 
@@ -15,10 +12,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from remegraph import MemoryKit, Scope, ScopeError
-from remegraph.adapters import memory_tools, resolve_scope
+from remegraph.adapters import MemoryMiddleware, memory_tools, resolve_scope, with_memory
 from remegraph.testing import FailingCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -56,12 +54,47 @@ def test_defects_2_and_10_a_script_that_makes_the_tools_ends_without_a_warning(t
         f"kit = MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None)\n"
         "tools = memory_tools(kit, Scope(user='ann'))\n"
         "print(tools[0].invoke({'key': 'tea', 'content': 'Ann drinks oolong.'}))\n"
+        "turn = [{'role': 'user', 'content': 'I live in Lisbon.'}, {'role': 'assistant', 'content': 'Noted.'}]\n"
+        "assert kit.capture(turn, scope=Scope(user='ann')).waiting\n"
     )
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.startswith("Saved as new memory")
+
+
+def turn(number: int, text: str) -> list[Any]:
+    return [HumanMessage(text, id=f"h{number}"), AIMessage("Noted.", id=f"a{number}")]
+
+
+def learned(kit: MemoryKit, scope: Scope) -> set[str]:
+    return {quote.quote for memory in kit.memories(scope=scope) for quote in memory.evidence}
+
+
+@pytest.mark.requirement("F2")
+def test_defect_3_two_users_at_the_same_instant_are_both_learned_from(kit: MemoryKit) -> None:
+    """There, two tasks with the same due time could not be ordered, and the executor died of a TypeError."""
+    users = [Scope(user=name, agent="remy") for name in ("ann", "bob", "eve")]
+    for user in users:  # the clock of this kit stands still
+        kit.capture(turn(0, "I live in Lisbon."), scope=user)
+    kit.drain()
+    assert [learned(kit, user) for user in users] == [{"I live in Lisbon."}] * 3
+    assert kit.admin.stats()["background_failures"] == 0
+
+
+@pytest.mark.requirement("F2", "X3")
+def test_defect_4_what_waits_is_neither_replaced_by_what_comes_next_nor_lost_with_the_process(tmp_path: Path) -> None:
+    """There, submitting again for a thread cancelled what waited, and what waited lived in memory only."""
+    kit = open_kit(tmp_path)
+    with kit._runner.aside():  # nothing is worked off: as in a process that is killed at once
+        for number, town in enumerate(("Lisbon", "Porto", "Faro")):
+            kit.capture(turn(number, f"My sister lives in {town}."), scope=ANN)
+        with open_kit(tmp_path) as again:
+            again.drain()
+            towns = {f"My sister lives in {town}." for town in ("Lisbon", "Porto", "Faro")}
+            assert learned(again, ANN) == towns
+    kit.close()
 
 
 @pytest.mark.requirement("C6", "X5")
@@ -147,6 +180,22 @@ def test_defect_9_the_context_counts_and_its_absence_is_an_ordinary_error(kit: M
     assert issubclass(ScopeError, Exception)
     with pytest.raises(ScopeError, match="Name the user"):
         resolve_scope()
+
+
+@pytest.mark.requirement("C7", "C8", "X5")
+def test_defect_9_node_and_middleware_take_the_user_from_the_context(kit: MemoryKit) -> None:
+    """There, a namespace was filled from `configurable` alone, whatever the context said."""
+    model = ScriptedChatModel(script={"": [lambda _call: AIMessage("Noted.")]})
+    graph = StateGraph(MessagesState, context_schema=Scope)
+    graph.add_node("model", with_memory(kit, lambda state: {"messages": [model.invoke(state["messages"])]}))
+    graph.add_edge(START, "model")
+    by_middleware = create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)
+    surfaces: list[Any] = [graph.compile(), by_middleware]
+    for number, made in enumerate(surfaces):
+        someone = {"configurable": {"user_id": "bob", "thread_id": str(number)}}
+        made.invoke({"messages": [HumanMessage("I drink oolong.")]}, someone, context=ANN)
+        assert [message.text for message in kit.messages(str(number), scope=ANN)] == ["I drink oolong.", "Noted."]
+    assert kit.retrieve_message("oolong", scope=Scope(user="bob")) == ()
 
 
 @pytest.mark.requirement("C6", "X5")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from typer.testing import Result
 
+from remegraph import MemoryKit, Scope
+from tests.cli.conftest import TURNS
+
 Run = Callable[..., Result]
 
 
@@ -60,3 +63,15 @@ def test_the_home_may_stand_before_the_command(run: Run, chat: Path, tmp_path: P
     assert other.is_dir()
     assert not (tmp_path / "home").exists()
     assert json.loads(run("--home", str(other), "--json", "topics").stdout)
+
+
+def test_what_agents_left_to_the_background_is_done_on_demand(run: Run, tmp_path: Path) -> None:
+    """A process that ended too soon left work in the queue; a cron job does it, for all users."""
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit, kit._runner.aside():
+        for user in ("ann", "bob"):
+            kit.capture([*TURNS[:2]], scope=Scope(user=user))
+    result = run("drain", "--json")
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(result.stdout)["blocks"]) == 2
+    assert "mushrooms" in run("memories", "--user", "bob").stdout
+    assert "0 blocks summarised" in run("drain").stdout

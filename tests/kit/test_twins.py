@@ -15,8 +15,8 @@ from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said
 
-_WITHOUT = {"open", "register_agent"}
-"""`open` is asked about below; registering waits for nothing."""
+_WITHOUT = {"open", "register_agent", "library"}
+"""`open` is asked about below; the others wait for nothing."""
 
 
 def verbs(kind: type) -> dict[str, Callable[..., Any]]:

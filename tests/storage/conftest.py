@@ -55,13 +55,13 @@ class Ledger:
         """Let time pass."""
         self.now += timedelta(seconds=seconds)
 
-    def say(self, partition: Partition, *texts: str, thread: str = "main") -> list[Message]:
+    def say(self, partition: Partition, *texts: str, thread: str = "main", asleep: bool = False) -> list[Message]:
         """Record texts as messages of the user."""
         messages = [
             Message(message_id=f"m{next(self.ids)}", role="user", content=text, time=self.now, thread=thread)
             for text in texts
         ]
-        self.archive.add_messages(partition, messages, self.now)
+        self.archive.add_messages(partition, messages, self.now, asleep=asleep)
         return messages
 
     def block(self, partition: Partition, *texts: str) -> tuple[Block, list[Message]]:

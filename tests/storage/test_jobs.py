@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
+from remegraph.models import Cut
 from remegraph.ports import Job
 from remegraph.storage.jobs import SqlJobQueue
 from tests.storage.conftest import ANN, BOB, Ledger
@@ -104,3 +106,86 @@ def test_workers_at_once_take_different_jobs(ledger: Ledger, queue: SqlJobQueue)
         jobs = list(pool.map(lambda number: queue.claim("summarize", f"w{number}", 60), range(8)))
     assert sorted(job.partition.user or "" for job in jobs if job) == [home.user for home in homes]
     assert ledger.archive.counts()["jobs"] == 5
+
+
+def test_a_lease_is_renewed_by_its_holder_only(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A job of many blocks outlives its lease; a worker that lost it learns so before it goes on."""
+    queue.enqueue("summarize", ANN)
+    job = claimed(queue, "first", 10)
+    ledger.wait(9)
+    assert queue.renew(job, 10)
+    ledger.wait(9)
+    assert queue.claim("summarize", "other", 10) is None
+    ledger.wait(1)
+    taken = claimed(queue, "other", 10)
+    assert not queue.renew(job, 10)
+    assert queue.finish(taken, "done")
+    assert not queue.renew(taken, 10)
+
+
+def test_a_job_that_sleeps_is_taken_when_asked_for_or_woken(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """What is done when asked only must not be done by whoever comes by."""
+    ledger.say(ANN, "one", asleep=True)
+    ledger.wait(10_000)
+    assert queue.claim("summarize", "worker", 60) is None
+    assert queue.next_due("summarize") is None
+    asked = queue.claim("summarize", "worker", 60, asleep=True)
+    assert asked is not None
+    assert queue.finish(asked, "retry", "model is down")
+    assert [(job.state, job.due_at, job.reason) for job in queue.waiting("summarize")] == [
+        ("asleep", None, "model is down")
+    ]
+    queue.enqueue("summarize", ANN)
+    assert claimed(queue).partition == ANN
+
+
+def test_a_sleeping_request_wakes_nobody_and_delays_nobody(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A message that asks for nothing by itself must neither hurry a job nor put it to sleep."""
+    queue.enqueue("summarize", ANN)
+    assert queue.finish(claimed(queue), "retry", "model is down")
+    ledger.say(ANN, "one", asleep=True)
+    assert queue.claim("summarize", "worker", 60) is None
+    ledger.wait(1)
+    job = claimed(queue)
+    ledger.say(ANN, "two", asleep=True)
+    assert queue.finish(job, "back")
+    assert claimed(queue).attempts == 2  # what nobody tried does not count
+
+
+def test_a_crashed_worker_leaves_a_sleeping_job_asleep(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """Asked for once and crashed: still nobody else's business."""
+    ledger.say(ANN, "one", asleep=True)
+    assert queue.claim("summarize", "crashes", 60, asleep=True)
+    ledger.wait(60)
+    assert queue.claim("summarize", "worker", 60) is None
+    assert queue.claim("summarize", "worker", 60, asleep=True)
+
+
+def test_the_next_job_is_told_by_its_time(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """Who waits for work sleeps until then, not a little at a time."""
+    assert queue.next_due("summarize") is None
+    queue.enqueue("summarize", ANN)
+    assert queue.next_due("summarize") == ledger.now
+    assert queue.finish(claimed(queue), "retry")
+    assert queue.next_due("summarize") == ledger.now + timedelta(seconds=1)
+    ledger.wait(1)
+    job = claimed(queue, lease=30)
+    assert queue.next_due("summarize") == ledger.now + timedelta(seconds=30)
+    assert queue.finish(job, "dead", "gave up")
+    assert queue.next_due("summarize") is None
+    assert [(job.partition, job.state) for job in queue.waiting("summarize")] == [(ANN, "dead")]
+
+
+def test_blocks_and_their_job_are_one_decision(ledger: Ledger, queue: SqlJobQueue) -> None:
+    """A crash must not leave a block that nobody is called for."""
+    ledger.say(ANN, "one", asleep=True)
+    (tail,) = ledger.archive.tails(ANN, thread="main")
+    assert ledger.archive.tails(ANN, thread="other") == ()
+    cut = Cut(thread="main", after_seq=0, first_seq=1, last_seq=1)
+    assert len(tail.messages) == 1
+    assert len(ledger.archive.add_blocks(ANN, [cut], "1", enqueue=True)) == 1
+    assert [ledger.archive.pending(*asked) for asked in (("1",), ("2",), ("1", [ANN]), ("1", [BOB]))] == [1, 0, 1, 0]
+    job = claimed(queue)
+    assert queue.finish(job, "done")
+    assert ledger.archive.add_blocks(ANN, [cut], "1", enqueue=True) == ()  # came too late: no work
+    assert queue.claim("summarize", "worker", 60) is None

@@ -22,6 +22,7 @@ _START, _READ, _KEEP = "Record and summarise", "Remember", "Keep in order"
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("ingest", rich_help_panel=_START)(writing.ingest)
 app.command("summarize", rich_help_panel=_START)(writing.summarize)
+app.command("drain", rich_help_panel=_START)(writing.drain)
 app.command("work", rich_help_panel=_START)(writing.work)
 app.command("retry", rich_help_panel=_START)(writing.retry)
 app.command("recall", rich_help_panel=_READ)(reading.recall)

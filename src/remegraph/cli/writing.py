@@ -30,7 +30,7 @@ from remegraph.exchange.conversations import Conversation, read_conversations
 from remegraph.kit import MemoryKit
 from remegraph.models import Progress, Scope, SummaryReport
 
-__all__ = ["Ingested", "ingest", "ingest_file", "retry", "summarize", "work"]
+__all__ = ["Ingested", "drain", "ingest", "ingest_file", "retry", "summarize", "work"]
 
 BATCH = 500
 """Messages recorded in one transaction."""
@@ -174,6 +174,22 @@ def summarize(
         scope = scope_of(user, agent, project, tenant)
         with out.bars() as report, open_kit(home, model=model) as kit:
             done = kit.summarize(scope=scope, close=close, progress=report)
+        out.show(done, *views.summary(done))
+
+
+def drain(
+    *,
+    model: Model = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do all work that waits, of every user, once: what agents leave to the background.
+
+    A cron job can do what a process that ends too soon does not.
+    """
+    with guarded(as_json=as_json) as out:
+        with out.bars() as report, open_kit(home, model=model) as kit:
+            done = kit.drain(progress=report)
         out.show(done, *views.summary(done))
 
 

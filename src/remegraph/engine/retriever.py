@@ -76,6 +76,8 @@ class RecallInput(TypedDict):
     topics: tuple[str, ...] | None
     time_start: datetime | None
     time_end: datetime | None
+    without: frozenset[str]
+    """Ids of messages that the caller has at hand."""
 
 
 class Found(TypedDict):
@@ -254,7 +256,7 @@ class _Steps:
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
-        ranked = rank(found, self._weights)
+        ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
         timed = state["time_start"] is not None or state["time_end"] is not None
         page = max(READ, state["k"])
         hits: list[Hit] = []

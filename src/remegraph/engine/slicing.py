@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from remegraph.language.tokens import estimate_tokens
@@ -12,7 +13,7 @@ from remegraph.models import Cut, StoredMessage
 from remegraph.ports import Tail
 from remegraph.settings import SlicingPolicy
 
-__all__ = ["cut"]
+__all__ = ["answered", "cut"]
 
 _Messages = Sequence[StoredMessage]
 
@@ -47,6 +48,15 @@ def cut(tail: Tail, policy: SlicingPolicy, *, close: bool = False) -> tuple[Cut,
     if close and block.new:
         cuts.append(block.cut(tail.thread, after))
     return tuple(cuts)
+
+
+def answered(tail: Tail) -> Tail:
+    """Return the part of a tail whose turns are over: up to the agent's last answer that asks for no tool.
+
+    What comes after it, a question that is still open or a call that waits for its result, belongs to the next turn.
+    """
+    ends = [at for at, message in enumerate(tail.messages) if message.role == "assistant" and not message.tool_calls]
+    return replace(tail, messages=tail.messages[: ends[-1] + 1 if ends else 0])
 
 
 class _OpenBlock:

@@ -6,7 +6,8 @@ LangChain is recognised by shape, never imported: this module is part of `import
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,7 +17,17 @@ from remegraph.errors import MessageError
 from remegraph.exchange.times import parse_time
 from remegraph.models import Message, Role, ToolCall
 
-__all__ = ["MessageLike", "to_langchain_dict", "to_message", "to_messages"]
+__all__ = [
+    "ORIGIN",
+    "ROLES",
+    "LangChainMessage",
+    "MessageLike",
+    "at_index",
+    "listed",
+    "to_langchain_dict",
+    "to_message",
+    "to_messages",
+]
 
 
 @runtime_checkable
@@ -131,17 +142,33 @@ def to_messages(
         NaiveTimeError: As for `to_message`; names the message by its index, from 0.
         MessageError: Likewise.
     """
+    found: list[Message] = []
+    for index, value in enumerate(listed(values)):
+        with at_index(index):
+            found.append(to_message(value, thread=thread, default_time=default_time, timezone=timezone))
+    return tuple(found)
+
+
+def listed(values: object) -> Iterable[object]:
+    """Return the messages as they are, if they come as a list.
+
+    Raises:
+        MessageError: It is a single message, or nothing to go through.
+    """
     if isinstance(values, str | Mapping | Message):
         raise MessageError(f"Messages come as a list, not as one {type(values).__name__}.", "Put it into a list.")
     if not isinstance(values, Iterable):
         raise MessageError(f"Messages come as a list, not as {type(values).__name__}.", _FORMS)
-    found: list[Message] = []
-    for index, value in enumerate(values):
-        try:
-            found.append(to_message(value, thread=thread, default_time=default_time, timezone=timezone))
-        except MessageError as error:
-            raise type(error)(f"Message {index}: {error.what}", error.cure) from error
-    return tuple(found)
+    return values
+
+
+@contextmanager
+def at_index(index: int) -> Iterator[None]:
+    """Name the message that an error inside is about by its index, from 0."""
+    try:
+        yield
+    except MessageError as error:
+        raise type(error)(f"Message {index}: {error.what}", error.cure) from error
 
 
 def to_langchain_dict(message: Message) -> dict[str, Any]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 from remegraph.kit.calling import twin
+from remegraph.kit.draining import KIND
+from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
 from remegraph.models import Mismatch, Partition, Progress, Verification
+from remegraph.ports import JobState
 from remegraph.rules.quotes import find_quote
 from remegraph.settings import Settings
 
@@ -21,11 +26,13 @@ class Admin:
     Args:
         parts: Gives the parts of an open kit.
         settings: Its settings.
+        health: What went wrong in the background.
     """
 
-    def __init__(self, parts: Callable[[], Parts], settings: Settings) -> None:
+    def __init__(self, parts: Callable[[], Parts], settings: Settings, health: Health) -> None:
         self._parts = parts
         self._settings = settings
+        self._health = health
 
     def verify(self, progress: Report | None = None) -> Verification:
         """Prove that the ledger and its projections agree.
@@ -71,10 +78,14 @@ class Admin:
     areindex = twin(reindex)
 
     def stats(self) -> Mapping[str, int | str]:
-        """Return row counts by table, and what the kit works with."""
+        """Return row counts by table, what waits, what went wrong in this kit, and what it works with."""
         parts = self._parts()
+        jobs = Counter(job.state for job in parts.jobs.waiting(KIND))
         return {
             **parts.archive.counts(),
+            **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
+            "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
+            **self._health.stats(),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
             "index": "chroma" if parts.has_index else "sql",

@@ -1,43 +1,118 @@
-"""What a background worker does: take the waiting jobs one by one, oldest first."""
+"""What a worker does: take the waiting jobs one by one, oldest first."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from remegraph.errors import RemegraphError
-from remegraph.kit.parts import Parts
+from remegraph.errors import CancelledError
 from remegraph.models import Partition, Scope, SummaryReport, Usage
+from remegraph.ports import Job
 
-__all__ = ["drain"]
+if TYPE_CHECKING:
+    from remegraph.kit.parts import Parts
 
-_LEASE_SECONDS = 300.0
-"""How long a job belongs to a worker that says nothing; a block takes seconds."""
+__all__ = ["KIND", "Cancel", "Summarize", "Worker", "drain"]
+
+Cancel = Callable[[], bool]
+
+KIND = "summarize"
+"""The jobs that are done here."""
+
+Summarize = Callable[[Scope, Cancel], SummaryReport]
+"""Summarises one scope; asks before each block whether to stop."""
 
 
-def drain(parts: Parts, owner: str, summarize: Callable[[Scope], SummaryReport]) -> SummaryReport:
-    """Summarise every partition that has a waiting job; return the reports added up.
-
-    A job whose run fails waits again with its reason, and the error goes to the caller.
+class Worker:
+    """Does one job at a time, and holds its lease from block to block.
 
     Args:
         parts: The parts of the kit.
-        owner: Names this worker.
         summarize: Summarises one scope.
-
-    Raises:
-        RemegraphError: What a run failed with.
     """
-    total = SummaryReport()
-    while (job := parts.jobs.claim("summarize", owner, _LEASE_SECONDS)) is not None:
+
+    def __init__(self, parts: Parts, summarize: Summarize) -> None:
+        self._jobs = parts.jobs
+        self._lease = parts.settings.capture.lease
+        self._owner = f"process {os.getpid()}"
+        self._summarize = summarize
+        self._job: Job | None = None
+
+    def next(self, cancel: Cancel, *, asleep: bool) -> SummaryReport | None:
+        """Do the oldest job; return nothing where none waits.
+
+        A job whose run fails waits again with its reason, one that is cancelled is given back, and the error goes to
+        the caller. A job that another worker took over is left to it.
+
+        Args:
+            cancel: Asked before each block.
+            asleep: Whether jobs that sleep are done, too.
+
+        Raises:
+            CancelledError: `cancel` said so.
+        """
+        job = self._job = self._jobs.claim(KIND, self._owner, self._lease, asleep=asleep)
+        if job is None:
+            return None
+        lease = _Lease(lambda: self._jobs.renew(job, self._lease), cancel)
         scope = _scope(job.partition)
         try:
-            if scope is not None:
-                total = _add(total, summarize(scope))
-        except RemegraphError as error:
-            parts.jobs.finish(job, "retry", str(error))
+            report = SummaryReport() if scope is None else self._summarize(scope, lease.over)
+        except CancelledError:
+            if lease.lost:
+                return SummaryReport()
+            self.give_back()
             raise
-        parts.jobs.finish(job, "done")
-    return total
+        except Exception as error:
+            self._jobs.finish(job, "retry", str(error) or type(error).__name__)
+            raise
+        except BaseException:  # Ctrl-C: nobody tried
+            self.give_back()
+            raise
+        self._jobs.finish(job, "done")
+        return report
+
+    def give_back(self) -> None:
+        """Leave the job at hand to whoever comes next, if this worker still has it."""
+        if self._job is not None:
+            self._jobs.finish(self._job, "back")
+
+
+class _Lease:
+    """Stops a run that was cancelled, or whose job another worker has."""
+
+    def __init__(self, renew: Callable[[], bool], cancel: Cancel) -> None:
+        self._renew = renew
+        self._cancel = cancel
+        self.lost = False
+
+    def over(self) -> bool:
+        """Return whether to stop; else hold the job for longer."""
+        if self._cancel():
+            return True
+        self.lost = not self._renew()
+        return self.lost
+
+
+def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
+    """Do every job that waits or sleeps; return the reports added up, with what waits for its next try.
+
+    Args:
+        parts: The parts of the kit.
+        worker: Does them.
+        cancel: Asked before each block.
+    """
+    total = SummaryReport()
+    while (report := worker.next(cancel, asleep=True)) is not None:
+        total = _add(total, report)
+    recipe = parts.settings.summary.recipe
+    delayed = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    left = SummaryReport(
+        pending=parts.archive.pending(recipe, [job.partition for job in delayed]),
+        degraded=tuple(f"waits for its next try: {job.reason}" for job in delayed),
+    )
+    return _add(total.evolve(pending=0), left) if delayed else total
 
 
 def _scope(partition: Partition) -> Scope | None:

@@ -17,6 +17,8 @@ from uuid import uuid4
 from remegraph.errors import ClosedError, MessageError
 from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import required, twin, zone
+from remegraph.kit.capturing import Capturing
+from remegraph.kit.health import Health
 from remegraph.kit.reading import Reading
 from remegraph.kit.stating import Stating
 from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
     from remegraph.engine.retriever import RetrievalAgent
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.admin import Admin
+    from remegraph.kit.draining import Cancel
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
-    from remegraph.kit.summarizing import Cancel, Loop, OnProgress
+    from remegraph.kit.running import Runner
+    from remegraph.kit.summarizing import Loop, OnProgress
     from remegraph.ports import Clock, Embedder, NewId, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
@@ -49,20 +53,25 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Stating):
+class MemoryKit(Reading, Stating, Capturing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
+        from remegraph.kit.draining import Worker
         from remegraph.kit.items import Items
+        from remegraph.kit.running import Runner
 
         self.settings = settings
         self.embedder_name = parts.embedder.name
-        self.admin: Admin = Admin(self._open_parts, settings)
+        self.health = Health()
+        self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self._parts: Parts | None = parts
         self._clock = clock
         self._new_id = new_id
+        worker = Worker(parts, self._summarize)
+        self._runner = Runner(worker, parts.jobs, clock, settings.capture.poll, self.health)
 
     @classmethod
     def open(
@@ -130,7 +139,8 @@ class MemoryKit(Reading, Stating):
         return await asyncio.to_thread(cls.open, home, **options)
 
     def close(self) -> None:
-        """Give everything back. Closing twice is fine."""
+        """Stop the background work after the block at hand, and give everything back. Closing twice is fine."""
+        self._runner.close()
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.closing.close()
@@ -182,7 +192,8 @@ class MemoryKit(Reading, Stating):
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.evolve(message_id=self._new_id()) for each in read]
-        return parts.archive.add_messages(partition, named, now)
+        asleep = not self.settings.for_agent(scope.agent).learns
+        return parts.archive.add_messages(partition, named, now, asleep=asleep)
 
     aadd_messages = twin(add_messages)
 
@@ -246,7 +257,10 @@ class MemoryKit(Reading, Stating):
         return await self._adrive(self._redo_loop(scope, budget, progress, cancel))
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
-        """Summarise whatever waits, in every scope, oldest first: what a background worker does.
+        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`.
+
+        The background work stands aside meanwhile. Once this returns, nothing of this kit waits or runs, but for jobs
+        that failed and wait for their next try: the report tells their blocks as pending, and why.
 
         Args:
             progress: Told after each block.
@@ -254,14 +268,14 @@ class MemoryKit(Reading, Stating):
 
         Raises:
             ModelUnavailableError: The model is down; the job waits for the next call.
+            CancelledError: `cancel` said so; likewise.
         """
-        from remegraph.kit.draining import drain
+        from remegraph.kit.draining import Worker, drain
 
-        return drain(
-            self._open_parts(),
-            self._new_id(),
-            lambda scope: self.summarize(scope=scope, progress=progress, cancel=cancel),
-        )
+        parts = self._open_parts()
+        worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
+        with self._runner.aside():
+            return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)
 
@@ -280,6 +294,13 @@ class MemoryKit(Reading, Stating):
         if self._parts is None:
             raise ClosedError("This kit is closed.")
         return self._parts
+
+    def _background(self) -> Runner:
+        return self._runner
+
+    def _summarize(self, scope: Scope, cancel: Cancel, progress: OnProgress | None = None) -> SummaryReport:
+        """Do the job of one scope."""
+        return self.summarize(scope=scope, cancel=cancel, progress=progress)
 
     def _summary_loop(
         self,
@@ -328,6 +349,10 @@ def _advance(loop: Loop, outcome: BlockOutcome | None) -> SummarizerInput | Summ
     except StopIteration as end:
         report: SummaryReport = end.value
         return report
+
+
+def _never() -> bool:
+    return False
 
 
 def _system_clock() -> datetime:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.health import Health
 from remegraph.models import (
     LIVE,
     BlockSummary,
@@ -43,6 +44,7 @@ class Reading(ABC):
     """The verbs of the kit that only read."""
 
     settings: Settings
+    health: Health
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
 
@@ -63,6 +65,7 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -74,15 +77,18 @@ class Reading(ABC):
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
+            without: Ids of raw messages that the caller has at hand, which need not be found again.
 
         Raises:
             InputError: The query is empty, k is not positive, or a time has no zone.
         """
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = parts.retriever.invoke(asked, self._config())
-        return _recall(asked, cast("Found", found), began)
+        return self._recalled(_recall(asked, cast("Found", found), began))
 
     async def arecall(
         self,
@@ -94,13 +100,16 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = await parts.retriever.ainvoke(asked, self._config())
-        return _recall(asked, cast("Found", found), began)
+        return self._recalled(_recall(asked, cast("Found", found), began))
 
     def trace(self, memory_id: str, *, scope: Scope) -> Trace:
         """Follow a memory down to the exact words that it came from.
@@ -327,6 +336,12 @@ class Reading(ABC):
 
     awork = twin(work)
 
+    def _recalled(self, recall: Recall) -> Recall:
+        self.health.count("recalls")
+        if recall.degraded:
+            self.health.count("recalls_degraded")
+        return recall
+
     def _recall_input(
         self,
         query: str,
@@ -336,6 +351,7 @@ class Reading(ABC):
         depth: Depth,
         time_range: tuple[datetime | None, datetime | None],
         topics: Sequence[str] | None,
+        without: Collection[str],
     ) -> RecallInput:
         time_start, time_end = time_range
         if not isinstance(query, str):
@@ -348,6 +364,8 @@ class Reading(ABC):
             raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
         if isinstance(topics, str):
             raise InputError("topics is one text.", "Give a list of topic keys.")
+        if isinstance(without, str):
+            raise InputError("without is one text.", "Give a list of message ids.")
         check_times(time_start=time_start, time_end=time_end)
         return {
             "scope": required(scope),
@@ -357,6 +375,7 @@ class Reading(ABC):
             "topics": None if topics is None else tuple(topics),
             "time_start": time_start,
             "time_end": time_end,
+            "without": frozenset(without),
         }
 
 

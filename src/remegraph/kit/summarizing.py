@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from remegraph.engine.metering import Meter
 from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
 from remegraph.errors import CancelledError, ModelError, VectorIndexError
+from remegraph.kit.draining import Cancel
 from remegraph.kit.parts import Parts
 from remegraph.models import Budget, Progress, Scope, SummaryReport
 
-__all__ = ["Cancel", "Loop", "OnProgress", "redo_loop", "summary_loop"]
+__all__ = ["Loop", "OnProgress", "redo_loop", "summary_loop"]
 
 OnProgress = Callable[[Progress], None]
-Cancel = Callable[[], bool]
 Loop = Generator[SummarizerInput, BlockOutcome, SummaryReport]
 
 

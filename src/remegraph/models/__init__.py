@@ -35,6 +35,7 @@ from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Reca
 from remegraph.models.reports import (
     Budget,
     CallRecord,
+    Captured,
     Mismatch,
     Progress,
     SaveResult,
@@ -53,6 +54,7 @@ __all__ = [
     "BlockSummary",
     "Budget",
     "CallRecord",
+    "Captured",
     "Category",
     "ChangeSet",
     "Claim",

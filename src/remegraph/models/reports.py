@@ -10,7 +10,17 @@ from remegraph.models.base import Record, Text
 from remegraph.models.changes import Work
 from remegraph.models.memories import Memory
 
-__all__ = ["Budget", "CallRecord", "Mismatch", "Progress", "SaveResult", "SummaryReport", "Usage", "Verification"]
+__all__ = [
+    "Budget",
+    "CallRecord",
+    "Captured",
+    "Mismatch",
+    "Progress",
+    "SaveResult",
+    "SummaryReport",
+    "Usage",
+    "Verification",
+]
 
 
 class CallRecord(Record):
@@ -68,6 +78,17 @@ class SummaryReport(Record):
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+
+class Captured(Record):
+    """What `capture` or `end_session` did. What was said is durable; the rest is done in the background."""
+
+    added: int = Field(default=0, ge=0, description="Messages that are new in the ledger, revisions included.")
+    known: int = Field(default=0, ge=0, description="Messages that it had.")
+    revised: int = Field(default=0, ge=0, description="Messages recorded anew, because the host replaced them.")
+    blocks: tuple[str, ...] = Field(default=(), description="Blocks that were cut and wait to be summarised.")
+    waiting: bool = Field(default=False, description="Whether work of this user waits for the background.")
+    enabled: bool = Field(default=True, description="False: the agent's memory is switched off, nothing was done.")
 
 
 class SaveResult(Record):

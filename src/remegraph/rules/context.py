@@ -10,7 +10,7 @@ from datetime import datetime
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Hit, Memory, Message
 
-__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled", "shows_recalled"]
+__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled", "shown_ids", "shows_recalled"]
 
 RECALLED = "remegraph_memory_ids"
 """Key in `additional_kwargs` of a LangChain message that brings recalled memory to a model, with the ids."""
@@ -78,6 +78,12 @@ def framed(records: Iterable[Mapping[str, object]]) -> str:
 def holds_recalled(text: str) -> bool:
     """Return whether a text holds recalled memory as `assemble` writes it: nobody said that, so nothing is learned from it."""
     return _OPENING in text
+
+
+def shown_ids(text: str) -> list[str]:
+    """Return the ids of the records that a text of `assemble` shows, in its order; none where it is no such text."""
+    lines = text.splitlines()
+    return [json.loads(line)["id"] for line in lines[1:-1]] if lines and lines[0] == _HEAD else []
 
 
 def shows_recalled(message: Message) -> bool:

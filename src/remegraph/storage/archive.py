@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import func, insert, select
 
@@ -93,7 +93,9 @@ class SqlArchive:
         with self.database.read() as connection:
             return self._interning.all(connection)
 
-    def add_messages(self, partition: Partition, messages: Sequence[Message], recorded_at: datetime) -> AddReceipt:
+    def add_messages(
+        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+    ) -> AddReceipt:
         """Record messages durably and enqueue `summarize`, in one transaction."""
         added = 0
         if messages:
@@ -103,7 +105,8 @@ class SqlArchive:
                 failpoint("add.begin")
                 added = message_rows.add(connection, partition_id, messages, recorded_at)
                 if added:
-                    jobs.enqueue(connection, "summarize", partition_id, micros(self._clock()))
+                    due = jobs.ASLEEP if asleep else micros(self._clock())
+                    jobs.enqueue(connection, "summarize", partition_id, due)
                 failpoint("add.before_commit")
             failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
@@ -128,23 +131,30 @@ class SqlArchive:
             shelves = self._interning.known(connection, partitions)
             return tuple(message_rows.read(connection, shelves, wanted, ids, limit))
 
+    def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the messages with these ids as plain JSON, by id."""
+        with self.database.read() as connection:
+            return message_rows.bodies(connection, self._interning.known(connection, [partition]), ids)
+
     def layout(self, partition: Partition) -> Layout:
         """Return the partition's messages as columns (cached, extended by what is new)."""
         with self.database.read() as connection:
             shelves = self._interning.known(connection, [partition])
             return self._layouts.get(connection, next(iter(shelves))) if shelves else EMPTY_LAYOUT
 
-    def tails(self, partition: Partition, overlap: int = 0) -> tuple[Tail, ...]:
+    def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
         """Return what no block holds yet, by thread."""
         with self.database.read() as connection:
             shelves = self._interning.known(connection, [partition])
             return tuple(
                 tail
                 for partition_id, place in shelves.items()
-                for tail in block_rows.tails(connection, partition_id, place, overlap)
+                for tail in block_rows.tails(connection, partition_id, place, overlap, thread)
             )
 
-    def add_blocks(self, partition: Partition, cuts: Sequence[Cut], recipe: str) -> tuple[Block, ...]:
+    def add_blocks(
+        self, partition: Partition, cuts: Sequence[Cut], recipe: str, *, enqueue: bool = False
+    ) -> tuple[Block, ...]:
         """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out."""
         now = micros(self._clock())
         operation_id = self._new_id()
@@ -169,6 +179,8 @@ class SqlArchive:
                 ]
                 if pending:
                     connection.execute(insert(work_table), pending)
+                    if enqueue:
+                        jobs.enqueue(connection, "summarize", partition_id, now)
                 add_events(
                     connection,
                     [
@@ -187,6 +199,12 @@ class SqlArchive:
             failpoint("blocks.before_commit")
         failpoint("blocks.after_commit")
         return tuple(added)
+
+    def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
+        """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
+        with self.database.read() as connection:
+            shelves = None if partitions is None else list(self._interning.known(connection, partitions))
+            return block_rows.pending(connection, recipe, shelves)
 
     def blocks(
         self,

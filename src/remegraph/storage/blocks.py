@@ -14,18 +14,23 @@ from remegraph.models import Block, BlockSummary, Cut, Partition, StoredMessage
 from remegraph.ports import Tail
 from remegraph.storage.messages import stored
 from remegraph.storage.rows import chunks, from_micros, micros, offset_seconds
-from remegraph.storage.tables import blocks, messages, summaries, threads
+from remegraph.storage.tables import blocks, messages, summaries, threads, work
 
-__all__ = ["BlockFilter", "add", "read", "read_summaries", "tails"]
+__all__ = ["BlockFilter", "add", "pending", "read", "read_summaries", "tails"]
 
 
-def tails(connection: Connection, partition_id: int, partition: Partition, overlap: int) -> tuple[Tail, ...]:
+def tails(
+    connection: Connection, partition_id: int, partition: Partition, overlap: int, thread: str | None = None
+) -> tuple[Tail, ...]:
     """Return what no block holds yet; costs what is new, not what is old."""
-    unfinished = connection.execute(
+    query = (
         select(threads.c.thread, threads.c.block_seq)
         .where(threads.c.partition_id == partition_id, threads.c.last_seq > threads.c.block_seq)
         .order_by(threads.c.id)
-    ).all()
+    )
+    if thread is not None:
+        query = query.where(threads.c.thread == thread)
+    unfinished = connection.execute(query).all()
     return tuple(
         Tail(
             thread=row.thread,
@@ -129,6 +134,14 @@ def _add(connection: Connection, partition_id: int, partition: Partition, cut: C
         )
     )
     return block
+
+
+def pending(connection: Connection, recipe: str, shelves: Sequence[int] | None) -> int:
+    """Return how many blocks wait for a way of summarising, in all partitions or in some."""
+    query = select(func.count()).select_from(work).where(work.c.state == "pending", work.c.recipe == recipe)
+    if shelves is not None:
+        query = query.where(work.c.partition_id.in_(shelves))
+    return connection.execute(query).scalar_one()
 
 
 @dataclass(frozen=True, slots=True)

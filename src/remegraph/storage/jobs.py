@@ -1,20 +1,28 @@
-"""The durable queue: one row per kind and partition, a lease and a fence (DESIGN, section 5)."""
+"""The durable queue: one row per kind and partition, a lease and a fence (DESIGN, section 5).
+
+A job that sleeps is due never: it is taken when it is asked for, or enqueued awake.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
-from typing import Literal
+from typing import Any
 
-from sqlalchemy import Connection, Insert, and_, case, false, or_, select, true, update
+from sqlalchemy import Connection, Insert, Row, and_, case, false, func, or_, select, true, update
 
 from remegraph.models import Partition
-from remegraph.ports import Clock, Job
+from remegraph.ports import Clock, Job, Outcome, Waiting
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
-from remegraph.storage.rows import micros
+from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs, partitions
 
-__all__ = ["SqlJobQueue", "enqueue"]
+__all__ = ["ASLEEP", "SqlJobQueue", "enqueue"]
+
+ASLEEP = 2**63 - 1
+"""When a job that sleeps is due."""
 
 _SECOND = 1_000_000
 _FIRST_DELAY = _SECOND
@@ -23,22 +31,23 @@ _LONGEST_DELAY = 3600 * _SECOND
 _NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
 
 
-def enqueue(connection: Connection, kind: str, partition_id: int, now: int) -> None:
-    """Ask for a job: wake a closed one, leave a waiting one, and have a running one run again.
+def enqueue(connection: Connection, kind: str, partition_id: int, due: int) -> None:
+    """Ask for a job: open a closed one, wake one that sleeps, leave a waiting one, and have a running one run again.
 
     Args:
         connection: A write transaction.
         kind: What to do.
         partition_id: Where.
-        now: In microseconds.
+        due: In microseconds: now, or `ASLEEP`.
     """
-    row = {"partition_id": partition_id, "kind": kind, "due_at": now, **_NEW}
+    row = {"partition_id": partition_id, "kind": kind, "due_at": due, **_NEW}
     connection.execute(_enqueue(connection.dialect.name), row)
 
 
 @cache
 def _enqueue(dialect: str) -> Insert:
     closed = jobs.c.state.in_(("done", "dead"))
+    running = jobs.c.state == "running"
     statement = upsert(dialect, jobs)
     given = statement.excluded
     return statement.on_conflict_do_update(
@@ -46,8 +55,13 @@ def _enqueue(dialect: str) -> Insert:
         set_={
             "state": case((closed, given.state), else_=jobs.c.state),
             "attempts": case((closed, given.attempts), else_=jobs.c.attempts),
-            "due_at": case((closed, given.due_at), else_=jobs.c.due_at),
-            "again": or_(jobs.c.again, jobs.c.state == "running"),
+            "due_at": case(
+                (closed, given.due_at),
+                # What waits after a failure keeps its delay; what sleeps or runs never gets sleepier.
+                (and_(or_(running, jobs.c.due_at == ASLEEP), given.due_at < jobs.c.due_at), given.due_at),
+                else_=jobs.c.due_at,
+            ),
+            "again": or_(jobs.c.again, running),
         },
     )
 
@@ -71,22 +85,24 @@ class SqlJobQueue:
             partition_id = self._interning.ensure(connection, [partition])[partition]
             enqueue(connection, kind, partition_id, micros(self._clock()))
 
-    def claim(self, kind: str, owner: str, lease_seconds: float) -> Job | None:
+    def claim(self, kind: str, owner: str, lease_seconds: float, *, asleep: bool = False) -> Job | None:
         """Take the oldest job that nobody holds, or whose lease ran out.
 
         Args:
             kind: What the worker can do.
             owner: Names the worker.
             lease_seconds: How long it may take.
+            asleep: Whether jobs that sleep are taken, too.
         """
         now = micros(self._clock())
+        awake = true() if asleep else jobs.c.due_at < ASLEEP
         ready = or_(
-            and_(jobs.c.state == "waiting", jobs.c.due_at <= now),
+            and_(jobs.c.state == "waiting", or_(jobs.c.due_at <= now, jobs.c.due_at == ASLEEP)),
             and_(jobs.c.state == "running", jobs.c.lease_until <= now),
         )
         oldest = (
             select(jobs.c.id)
-            .where(jobs.c.kind == kind, ready)
+            .where(jobs.c.kind == kind, ready, awake)
             .order_by(jobs.c.due_at, jobs.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)  # PostgreSQL: two workers take two jobs
@@ -98,7 +114,7 @@ class SqlJobQueue:
                 state="running",
                 again=False,  # what was asked for until now is what this run does
                 owner=owner,
-                lease_until=now + round(lease_seconds * _SECOND),
+                lease_until=_lease(now, lease_seconds),
                 fence=jobs.c.fence + 1,
                 attempts=jobs.c.attempts + 1,
             )
@@ -111,29 +127,71 @@ class SqlJobQueue:
             where = connection.execute(select(partitions).where(partitions.c.id == row.partition_id)).one()
         return Job(row.id, kind, partition_of(where), row.attempts, row.fence)
 
-    def finish(self, job: Job, outcome: Literal["done", "retry", "dead"], reason: str = "") -> bool:
+    def renew(self, job: Job, lease_seconds: float) -> bool:
+        """Hold a job for longer, from now on; false where the fence says that another worker has it.
+
+        Args:
+            job: As it was claimed.
+            lease_seconds: How much longer it may take.
+        """
+        return self._update(job, {"lease_until": _lease(micros(self._clock()), lease_seconds)})
+
+    def finish(self, job: Job, outcome: Outcome, reason: str = "") -> bool:
         """Close a job; false where the fence says that another worker has it now.
 
         Args:
             job: As it was claimed.
-            outcome: `retry` waits twice as long each time; asked for again meanwhile, `done` and `dead` wait anew.
+            outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next; both sleep
+                on if they slept. Asked for again meanwhile, `done` and `dead` wait anew.
             reason: Why it did not work.
         """
         now = micros(self._clock())
         delay = min(_FIRST_DELAY << min(job.attempts - 1, 32), _LONGEST_DELAY)
-        values = (
-            {"state": "waiting", "due_at": now + delay}
-            if outcome == "retry"
-            else {
+        values: dict[str, Any]
+        if outcome == "retry":
+            due = case((jobs.c.due_at == ASLEEP, ASLEEP), else_=now + delay)
+            values = {"state": "waiting", "due_at": due, "reason": reason}
+        elif outcome == "back":
+            values = {"state": "waiting", "attempts": jobs.c.attempts - 1}
+        else:
+            values = {
                 "state": case((jobs.c.again == true(), "waiting"), else_=outcome),
                 "attempts": case((jobs.c.again == true(), 0), else_=jobs.c.attempts),
-                "due_at": now,
+                "reason": reason,
             }
+        return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
+
+    def next_due(self, kind: str) -> datetime | None:
+        """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
+        due = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
+        open_ = (jobs.c.kind == kind, jobs.c.state.in_(("waiting", "running")), jobs.c.due_at < ASLEEP)
+        with self._database.read() as connection:
+            soonest = connection.execute(select(func.min(due)).where(*open_)).scalar_one()
+        return None if soonest is None else from_micros(soonest)
+
+    def waiting(self, kind: str) -> tuple[Waiting, ...]:
+        """Return the jobs that are not done, oldest first."""
+        query = (
+            select(jobs, *(partitions.c[name] for name in Partition.model_fields))
+            .join_from(jobs, partitions, jobs.c.partition_id == partitions.c.id)
+            .where(jobs.c.kind == kind, jobs.c.state != "done")
+            .order_by(jobs.c.due_at, jobs.c.id)
         )
-        close = (
-            update(jobs)
-            .where(jobs.c.id == job.job_id, jobs.c.fence == job.fence, jobs.c.state == "running")
-            .values(again=false(), owner="", lease_until=0, reason=reason, **values)
-        )
+        with self._database.read() as connection:
+            return tuple(_waiting(row) for row in connection.execute(query))
+
+    def _update(self, job: Job, values: Mapping[str, Any]) -> bool:
+        """Change a job that is still its holder's; false where it is not."""
+        held = (jobs.c.id == job.job_id, jobs.c.fence == job.fence, jobs.c.state == "running")
         with self._database.write() as connection:
-            return connection.execute(close).rowcount == 1
+            return connection.execute(update(jobs).where(*held).values(**values)).rowcount == 1
+
+
+def _lease(now: int, seconds: float) -> int:
+    return now + round(seconds * _SECOND)
+
+
+def _waiting(row: Row[Any]) -> Waiting:
+    sleeps = row.state == "waiting" and row.due_at == ASLEEP
+    due = None if row.due_at == ASLEEP else from_micros(row.due_at)
+    return Waiting(partition_of(row), "asleep" if sleeps else row.state, due, row.attempts, row.reason)

@@ -20,13 +20,16 @@ from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
 
-__all__ = ["MessageFilter", "add", "read", "stored"]
+__all__ = ["MessageFilter", "add", "bodies", "read", "stored"]
 
 _ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
 
 # Said once: building a statement costs as much as running it.
 _KNOWN = select(messages.c.message_id, messages.c.digest).where(
+    messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_BODIES = select(messages.c.message_id, messages.c.body).where(
     messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
 )
 _LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
@@ -183,6 +186,16 @@ def read(
             if wanted.holds(message):
                 yield message
                 left = left if left is None else left - 1
+
+
+def bodies(connection: Connection, shelves: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return messages as plain JSON, by id."""
+    return {
+        row.message_id: json.loads(row.body)
+        for partition_id in shelves
+        for chunk in chunks(ids)
+        for row in connection.execute(_BODIES, {"here": partition_id, "ids": chunk})
+    }
 
 
 def _rows(connection: Connection, query: Select[Any], ids: Sequence[str] | None) -> Iterable[Row[Any]]:

@@ -1,0 +1,201 @@
+"""A conversation as its host holds it, again and again: what of it is recorded, and under which ids.
+
+Hosts give all messages of a thread after each turn. What the ledger knows is told by id and compared as it is; only
+the rest is read in full.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, TypeGuard
+from uuid import UUID, uuid5
+
+from remegraph.exchange.chat import ORIGIN, ROLES, LangChainMessage, at_index, listed, to_message
+from remegraph.models import Message, Role
+from remegraph.models.base import encodable
+from remegraph.rules.context import RECALLED
+
+__all__ = ["REVISES", "Bodies", "Heard", "News", "Turns", "left_out"]
+
+Bodies = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
+"""Gives what the ledger has under some ids, as plain JSON."""
+
+REVISES = "revises"
+"""Key in `Message.extra` of a revision: the id of the message whose content the host replaced."""
+
+_IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
+"""Namespace of the ids that follow from content; changing it records whole conversations twice."""
+
+_SUMMARY = ("lc_source", "summarization")
+"""What LangChain writes into `additional_kwargs` of the message that stands for those it removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One message that was said, by its id; read in full where it had to be."""
+
+    message_id: str
+    value: Message | LangChainMessage
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What the ledger lacks, and how much it has."""
+
+    messages: tuple[Message, ...]
+    known: int
+    revised: int
+    """How many of the messages are revisions."""
+
+
+class Turns:
+    """Reads the conversation of one thread.
+
+    Args:
+        thread: The conversation of messages that name none.
+        agent: Who captures, none if there is one only: messages without an id are told apart by it, too.
+        now: The time of messages that have none.
+        timezone: The zone of times that name none.
+    """
+
+    def __init__(self, thread: str, agent: str | None, now: datetime, timezone: tzinfo | None) -> None:
+        self._thread = thread
+        self._agent = agent
+        self._now = now
+        self._timezone = timezone
+        self._kinds: dict[type, bool] = {}
+
+    def heard(self, values: Iterable[object]) -> tuple[Heard, ...]:
+        """Return what was said, each with its id; a message without one gets the same id every time.
+
+        Raises:
+            MessageError: A message cannot be recorded; names it by its index.
+        """
+        found: list[Heard] = []
+        for index, value in enumerate(listed(values)):
+            if self._from_langchain(value):
+                if value.type == "remove" or left_out(_role(value), getattr(value, "additional_kwargs", None)):
+                    continue
+                if message_id := _usable(getattr(value, "id", None)):
+                    found.append(Heard(message_id, value, index))
+                    continue
+            message = self._read(value, index)
+            if not left_out(message.role, _kwargs(message)):
+                message = message if message.message_id else self._named(message, len(found))
+                found.append(Heard(message.message_id, message, index))
+        return tuple(found)
+
+    def news(self, heard: Sequence[Heard], recorded: Bodies) -> News:
+        """Return what of it the ledger lacks. A message whose content was replaced is news under an id of its own.
+
+        Args:
+            heard: What was said.
+            recorded: Looks into the ledger; asked for the ids, and for those of revisions.
+
+        Raises:
+            MessageError: A message cannot be recorded; names it by its index.
+        """
+        words = {found: _words_of(body) for found, body in recorded([each.message_id for each in heard]).items()}
+        lacking: dict[str, Message] = {}
+        revisions: set[str] = set()
+        for each in heard:
+            before = words.get(each.message_id)
+            if before is not None and _looks_like(each.value, before):
+                continue
+            message = self._read(each.value, each.index)
+            said = _words(message)
+            if before is None:
+                words[message.message_id] = said
+            elif before != said:
+                message = _revision(message, said)
+                revisions.add(message.message_id)
+            else:
+                continue
+            lacking.setdefault(message.message_id, message)
+        for message_id in recorded(sorted(revisions)) if revisions else ():
+            del lacking[message_id]
+            revisions.remove(message_id)
+        return News(tuple(lacking.values()), len(heard) - len(lacking), len(revisions))
+
+    def _from_langchain(self, value: object) -> TypeGuard[LangChainMessage]:
+        """Asked once for each class: the check by shape costs more than all else here."""
+        kind = type(value)
+        if kind not in self._kinds:
+            self._kinds[kind] = isinstance(value, LangChainMessage)
+        return self._kinds[kind]
+
+    def _read(self, value: object, index: int) -> Message:
+        with at_index(index):
+            return to_message(value, thread=self._thread, default_time=self._now, timezone=self._timezone)
+
+    def _named(self, message: Message, position: int) -> Message:
+        origin = [self._agent, message.thread, position, message.role, message.content]
+        return message.evolve(message_id=_derived(origin))
+
+
+_Words = tuple[Role | None, Any, list[tuple[Any, Any, Any]], str]
+"""What makes a message the same: who said what, and which calls it asks for or answers."""
+
+
+def _words(message: Message) -> _Words:
+    calls: list[tuple[Any, Any, Any]] = [(call.name, call.args, call.call_id) for call in message.tool_calls]
+    return (message.role, message.content, calls, message.tool_call_id)
+
+
+def _words_of(body: Mapping[str, Any]) -> _Words:
+    calls = [(call["name"], call["args"], call["call_id"]) for call in body["tool_calls"]]
+    return (body["role"], body["content"], calls, body["tool_call_id"])
+
+
+def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
+    """Whether a message says this, as far as that can be seen without reading it in full."""
+    if isinstance(value, Message):
+        return _words(value) == words
+    calls = [(call.get("name"), call.get("args"), call.get("id") or "") for call in getattr(value, "tool_calls", ())]
+    return (_role(value), value.content, calls, getattr(value, "tool_call_id", None) or "") == words
+
+
+def left_out(role: Role | None, kwargs: object) -> bool:
+    """Return whether nobody said this: instructions, a framework's summary, or memory that was put before the model.
+
+    The result of a tool that recalls stays: a call belongs to its result.
+
+    Args:
+        role: Who speaks, as far as a role tells it.
+        kwargs: What LangChain calls `additional_kwargs`.
+    """
+    if role == "system":
+        return True
+    key, value = _SUMMARY
+    return isinstance(kwargs, Mapping) and (kwargs.get(key) == value or (RECALLED in kwargs and role != "tool"))
+
+
+def _role(value: LangChainMessage) -> Role | None:
+    return ROLES.get(value.type.removesuffix("MessageChunk").lower())
+
+
+def _usable(message_id: object) -> str:
+    """Return the id if the ledger can be asked for it; reading the message in full tells what is wrong with others."""
+    usable = isinstance(message_id, str) and "\x00" not in message_id and encodable(message_id)
+    return str(message_id) if usable else ""
+
+
+def _kwargs(message: Message) -> object:
+    """Return what LangChain calls `additional_kwargs`, of a message that came from there."""
+    kept = message.extra.get(ORIGIN) if isinstance(message.extra, dict) else None
+    data = kept.get("data") if isinstance(kept, dict) else None
+    return data.get("additional_kwargs") if isinstance(data, dict) else None
+
+
+def _revision(message: Message, said: _Words) -> Message:
+    extra = message.extra if isinstance(message.extra, dict) else {"extra": message.extra}
+    new_id = _derived([message.message_id, *said])
+    return message.evolve(message_id=new_id, extra={**extra, REVISES: message.message_id})
+
+
+def _derived(origin: Sequence[object]) -> str:
+    return str(uuid5(_IDS, json.dumps(origin, sort_keys=True)))

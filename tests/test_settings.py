@@ -1,0 +1,90 @@
+"""Settings say what is meant, or are refused with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from remegraph import AgentMemorySettings, ExtractionPolicy, Settings
+
+pytestmark = pytest.mark.requirement("F9")
+
+
+@pytest.mark.parametrize(
+    ("mode", "perspective", "voice"),
+    [
+        ("tool-call", None, "first-person"),
+        ("first-person", "first-person", "first-person"),
+        ("ghostwriter", None, "first-person"),
+        ("ghostwriter", "third-person", "third-person"),
+        ("factual", None, "third-person"),
+        ("factual", "first-person", "first-person"),
+    ],
+)
+def test_each_mode_has_a_voice(mode: Any, perspective: Any, voice: str) -> None:
+    """Who says nothing gets the perspective that the mode is for."""
+    assert ExtractionPolicy(mode=mode, perspective=perspective).voice == voice
+
+
+@pytest.mark.parametrize("mode", ["tool-call", "first-person"])
+def test_an_agent_that_writes_itself_does_not_write_as_another(mode: Any) -> None:
+    """A contradiction in the settings would be a riddle in the memories."""
+    with pytest.raises(ValidationError, match="leave perspective out"):
+        ExtractionPolicy(mode=mode, perspective="third-person")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agent": {"extraction": {"trigger": "hourly"}}},
+        {"agent": {"extraction": {"min_turns": 0}}},
+        {"agent": {"lifecycle": {"merge_threshold": 1.1}}},
+        {"agent": {"retrieval": {"k": 0}}},
+        {"agent": {"retrieval": {"depth": "everything"}}},
+        {"agent": {"usage": "wisdom"}},
+        {"agent": {"extration": {}}},
+        {"capture": {"max_pending": 0}},
+        {"capture": {"lease": 0}},
+        {"capture": {"poll": 0}},
+    ],
+    ids=str,
+)
+def test_a_setting_out_of_range_or_misspelt_is_refused(wrong: dict[str, Any]) -> None:
+    """A setting that is silently ignored is found out much later."""
+    with pytest.raises(ValidationError):
+        Settings.model_validate(wrong)
+
+
+def test_agents_have_their_own_settings_or_those_of_all() -> None:
+    """One place says it for all, one for each that differs."""
+    own = AgentMemorySettings(enabled=False)
+    settings = Settings(agents={"remy": own})
+    assert settings.for_agent("remy") is own
+    assert settings.for_agent("rosa") is settings.for_agent(None) is settings.agent
+
+
+@pytest.mark.parametrize("differs", [{"extraction": {"mode": "ghostwriter"}}, {"usage": "knowledge"}])
+def test_a_shared_library_is_written_in_one_way(differs: dict[str, Any]) -> None:
+    """Agents that share memories share one background; two ways of writing would fight."""
+    with pytest.raises(ValidationError, match="'remy' shares its library"):
+        Settings.model_validate({"agents": {"remy": {"library": "shared", **differs}}})
+    alike = {"agent": differs, "agents": {"remy": {"library": "shared", **differs}}}
+    assert Settings.model_validate(alike).for_agent("remy").library == "shared"
+
+
+@pytest.mark.parametrize(
+    ("told", "learns"),
+    [
+        ({}, True),
+        ({"enabled": False}, False),
+        ({"usage": "knowledge"}, False),
+        ({"usage": "hybrid"}, True),
+        ({"extraction": {"trigger": "manual"}}, False),
+        ({"extraction": {"trigger": "session-end"}}, True),
+    ],
+)
+def test_the_settings_tell_whether_an_agent_learns_by_itself(told: dict[str, Any], learns: bool) -> None:
+    """One answer for all who ask: capture, recording and the background."""
+    assert AgentMemorySettings.model_validate(told).learns is learns
