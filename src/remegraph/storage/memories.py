@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,16 @@ from remegraph.models import (
 from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, tool_calls, topics, versions, work
 
-__all__ = ["read", "read_events", "read_links", "read_topics", "read_versions", "read_work", "tool_stats"]
+__all__ = [
+    "read",
+    "read_events",
+    "read_links",
+    "read_shelved",
+    "read_topics",
+    "read_versions",
+    "read_work",
+    "tool_stats",
+]
 
 
 def read(
@@ -98,12 +108,30 @@ def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tup
     order = {partition_id: place for place, partition_id in enumerate(shelves)}
     rows = connection.execute(select(topics).where(topics.c.partition_id.in_(list(shelves)))).all()
     return tuple(
-        Shelf(
-            partition=shelves[row.partition_id],
-            topic=Topic(type=row.type, target_name=row.target_name, description=row.description),
-        )
+        _shelf(row, shelves)
         for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
     )
+
+
+def read_shelved(
+    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+) -> dict[Shelf, frozenset[str]]:
+    """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
+    standing: dict[int, list[str]] = defaultdict(list)
+    for chunk in chunks(memory_ids):
+        here = (memories.c.partition_id.in_(list(shelves)), memories.c.memory_id.in_(chunk))
+        for topic_id, memory_id in connection.execute(select(memories.c.topic_id, memories.c.memory_id).where(*here)):
+            standing[topic_id].append(memory_id)
+    found: dict[Shelf, frozenset[str]] = {}
+    for chunk in chunks(list(standing)):
+        for row in connection.execute(select(topics).where(topics.c.id.in_(chunk))):
+            found[_shelf(row, shelves)] = frozenset(standing[row.id])
+    return found
+
+
+def _shelf(row: Row[Any], shelves: Mapping[int, Partition]) -> Shelf:
+    topic = Topic(type=row.type, target_name=row.target_name, description=row.description)
+    return Shelf(partition=shelves[row.partition_id], topic=topic)
 
 
 def read_events(
