@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, or_, select, tuple_
 
 from remegraph.models import (
     Event,
@@ -34,6 +34,14 @@ __all__ = [
     "read_work",
     "tool_stats",
 ]
+
+# Said once: building a statement costs as much as running it.
+_TOPICS = select(topics).where(topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)))
+_TOPICS_BY_NUMBER = select(topics).where(topics.c.id.in_(bindparam("ids", expanding=True)))
+_STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
+    memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+    memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+)
 
 
 def read(
@@ -106,7 +114,7 @@ def read_links(connection: Connection, shelves: Mapping[int, Partition], memory_
 def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:
     """Return the topic index, by partition, type and name."""
     order = {partition_id: place for place, partition_id in enumerate(shelves)}
-    rows = connection.execute(select(topics).where(topics.c.partition_id.in_(list(shelves)))).all()
+    rows = connection.execute(_TOPICS, {"partition_ids": list(shelves)}).all()
     return tuple(
         _shelf(row, shelves)
         for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
@@ -119,12 +127,11 @@ def read_shelved(
     """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
     standing: dict[int, list[str]] = defaultdict(list)
     for chunk in chunks(memory_ids):
-        here = (memories.c.partition_id.in_(list(shelves)), memories.c.memory_id.in_(chunk))
-        for topic_id, memory_id in connection.execute(select(memories.c.topic_id, memories.c.memory_id).where(*here)):
+        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(shelves), "ids": chunk}):
             standing[topic_id].append(memory_id)
     found: dict[Shelf, frozenset[str]] = {}
-    for chunk in chunks(list(standing)):
-        for row in connection.execute(select(topics).where(topics.c.id.in_(chunk))):
+    for numbers in chunks(list(standing)):
+        for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers}):
             found[_shelf(row, shelves)] = frozenset(standing[row.id])
     return found
 
