@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -64,7 +65,7 @@ def _questions(path: Path, store: Store, fold: int, timezone: str | None) -> lis
     index = MemoryIndex(store["messages"])
     asked: list[Asked] = []
     for question in store["questions"]:
-        ranked = rank([index.signs(query_tokens(question["text"]))], even)[:_CANDIDATES]
+        ranked = list(islice(rank([index.signs(query_tokens(question["text"]))], even), _CANDIDATES))
         judged = judge(question["text"], [(item, by_id[item.record_id]) for item in ranked], even)
         rows = [[item.contributions.get(name, 0.0) for name in (*words, *message)] for item in judged]
         gold = np.array([item.record_id in question["gold"] for item in judged], dtype=np.bool_)

@@ -114,7 +114,7 @@ def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> R
 
     def ranked(question: str) -> Sequence[str]:
         tokens, weights = query_tokens(question), default_weights()
-        found = rank([index.signs(tokens)], weights)
+        found = list(rank([index.signs(tokens)], weights))
         judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
         return [each.record_id for each in (*judged, *found[READ:])]
 

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Literal, Protocol, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -249,12 +250,11 @@ class _Steps:
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
-        ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
+        ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         timed = state["time_start"] is not None or state["time_end"] is not None
-        page = max(READ, state["k"])
         hits: list[Hit] = []
-        for start in range(0, len(ranked), page):
-            hits.extend(self._read(ranked[start : start + page], state))
+        while page := list(islice(ranked, max(READ, state["k"]))):
+            hits.extend(self._read(page, state))
             if len(hits) >= state["k"] or not timed:
                 break
         return tuple(hits[: state["k"]])
@@ -269,7 +269,7 @@ class _Steps:
         }
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         judged = judge(state["query"], known, self._weights)
-        return [_message_hit(read[item.partition, item.record_id], item) for item in judged]
+        return [_message_hit(read[item.partition, item.record_id], item) for item in judged[: state["k"]]]
 
 
 def _choose(

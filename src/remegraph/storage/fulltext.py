@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from sqlalchemy import Connection, Insert, TextClause, bindparam, delete, func, insert, select, text
 
@@ -167,6 +167,7 @@ def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
     return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
 
 
+@lru_cache(maxsize=1 << 16)
 def _term(token: str) -> str:
     """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
     if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():
