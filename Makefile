@@ -5,6 +5,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 BIN := .venv/bin
 READY := .venv/.ready
 SLOW_SECONDS ?= 600
+PEERS := .venv-peers
 
 # Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl, as
 # far as it has them. Its Chinese conversations say no zone.
@@ -15,18 +16,19 @@ STORES := $(filter-out %memora_weekly_dev.jsonl,$(FILES))
 EVAL := $(BIN)/python -m evals
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with the exact versions of constraints.txt
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up .venv (once; a minute or two) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[all,dev]' $(patsubst %/pyproject.toml,--editable %,$(wildcard integrations/*/pyproject.toml))
 	@touch $@
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
@@ -35,19 +37,19 @@ demo: $(READY) ## Show the whole path on a bundled conversation, offline
 test: $(READY) ## Run the fast tests, on two cores
 	@$(BIN)/python -m pytest -m "not slow" -n 2
 
-test-slow: $(READY) ## Run the slow tests for at most SLOW_SECONDS (600)
-	@$(BIN)/python -m pytest -m slow --slow-seconds $(SLOW_SECONDS)
+test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
+	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
-test-all: $(READY) ## Run all tests
-	@$(BIN)/python -m pytest
+test-all: $(READY) ## Run all tests, on two cores
+	@$(BIN)/python -m pytest -n 2
 
 lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/lint-imports --no-logo
 
-types: $(READY) ## Check types of sources, tests and evals
-	@$(BIN)/mypy src tests evals docs
+types: $(READY) ## Check types of all code
+	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
 
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
@@ -62,10 +64,21 @@ bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
 	@$(EVAL) startup
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
-docs: $(READY) ## Write the drawings in the docs anew, and check the docs
+$(PEERS)/.ready: $(READY) evals/peers.txt
+	@echo "Setting up $(PEERS) (once; a minute or two) ..."
+	@$(PYTHON) -m venv --clear $(PEERS)
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[langchain]'
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
+	@touch $@
+
+bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
+	@$(PEERS)/bin/python -m evals turns
+
+docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 
 clean: ## Remove .venv, caches and builds
-	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
-	@find src tests evals -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf .venv $(PEERS) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@find src tests evals examples integrations -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,20 +16,25 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals._figures import Figure, explain_data, finish
 from remegraph import MemoryKit, Scope, Settings
+from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.ranking import bm25, rank_messages
+from remegraph.rules.blending import READ, default_weights, judge, rank
+from remegraph.rules.ranking import MessageSigns, bm25, message_signs
 
-__all__ = ["KitRanker", "bm25_ranker", "evaluate", "interval", "main", "window_ranker"]
+__all__ = ["KitRanker", "MemoryIndex", "Store", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main", "stores"]
 
 BARS = {"locomo_dev": (0.68, 0.77)}
 """R@5 and R@10 that a file must reach."""
@@ -38,8 +43,13 @@ _KS = (5, 10)
 _THREAD_HITS = 100
 """Messages asked for where threads are what counts: several may be of one thread."""
 
+_PLACE = Partition(tenant="evals")
+
 Ranker = Callable[[str], Sequence[str]]
 """Answers a question with message ids, best first."""
+
+_MakeRanker = Callable[[Sequence["_Message"]], Ranker]
+"""Makes the ranker of a store."""
 
 
 class _Message(TypedDict):
@@ -54,14 +64,16 @@ class _Question(TypedDict):
     gold: list[str]
 
 
-class _Store(TypedDict):
+class Store(TypedDict):
+    """One line of a file."""
+
     store: str
     messages: list[_Message]
     questions: list[_Question]
     gold_unit: str
 
 
-class _Index:
+class MemoryIndex:
     """One store as one partition: what the ledger would answer, from memory."""
 
     def __init__(self, messages: Sequence[_Message]) -> None:
@@ -86,24 +98,32 @@ class _Index:
             if (held := wanted & counts.keys())
         )
         total = len(self.counts)
-        return TextMatches(Partition(tenant="evals"), matches, total, int(self.layout.lengths.sum()))
+        return TextMatches(_PLACE, matches, total, int(self.layout.lengths.sum()))
+
+    def signs(self, tokens: Sequence[str]) -> tuple[Partition, MessageSigns]:
+        """Return the signs of the messages near these tokens."""
+        return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
 
 
-def window_ranker(messages: Sequence[_Message]) -> Ranker:
-    """Rank by windows of 1, 3 and 5 messages."""
-    index = _Index(messages)
+def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> Ranker:
+    """Rank as the kit does, in memory."""
+    index = MemoryIndex(messages)
+    zone = ZoneInfo(timezone) if timezone else None
+    now = datetime.now(UTC)
+    read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
 
-    def rank(question: str) -> Sequence[str]:
-        tokens = query_tokens(question)
-        ranked = rank_messages(index.match(tokens), index.layout, tokens)
-        return [each.record_id for each in sorted(ranked, key=lambda each: (-each.score, each.record_id))]
+    def ranked(question: str) -> Sequence[str]:
+        tokens, weights = query_tokens(question), default_weights()
+        found = rank([index.signs(tokens)], weights)
+        judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
+        return [each.record_id for each in (*judged, *found[READ:])]
 
-    return rank
+    return ranked
 
 
 def bm25_ranker(messages: Sequence[_Message]) -> Ranker:
     """Rank single messages by BM25: the floor."""
-    index = _Index(messages)
+    index = MemoryIndex(messages)
 
     def rank(question: str) -> Sequence[str]:
         tokens = query_tokens(question)
@@ -126,13 +146,13 @@ class KitRanker:
         self._kit = kit
         self._k = k
         self._timezone = timezone
-        self._stores = 0
+        self.stores = 0
         self.seconds: list[float] = []
 
     def __call__(self, messages: Sequence[_Message]) -> Ranker:
         """Record a store's messages as a new user's, and return what asks about them."""
-        self._stores += 1
-        scope = Scope(user=f"store {self._stores}", agent="remy")
+        self.stores += 1
+        scope = Scope(user=f"store {self.stores}", agent="remy")
         self._kit.add_messages(messages, scope=scope, timezone=self._timezone)
 
         def rank(question: str) -> Sequence[str]:
@@ -143,13 +163,14 @@ class KitRanker:
         return rank
 
 
-def _stores(path: Path) -> Iterator[_Store]:
+def stores(path: Path) -> Iterator[Store]:
+    """Return the stores of a file."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
-def _recalls(store: _Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:
+def _recalls(store: Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:
     """Return recall of each question of a store at each k."""
     by_thread = store.get("gold_unit") == "thread"
     thread_of = {message["id"]: message["thread"] for message in store["messages"]}
@@ -162,11 +183,9 @@ def _recalls(store: _Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]
     return rows
 
 
-def evaluate(
-    path: Path, make_ranker: Callable[[Sequence[_Message]], Ranker], ks: Sequence[int] = _KS
-) -> NDArray[np.float64]:
+def evaluate(path: Path, make_ranker: _MakeRanker, ks: Sequence[int] = _KS) -> NDArray[np.float64]:
     """Return recall of each question at each k, shape (questions, len(ks))."""
-    rows = [row for store in _stores(path) for row in _recalls(store, make_ranker(store["messages"]), ks)]
+    rows = [row for store in stores(path) for row in _recalls(store, make_ranker(store["messages"]), ks)]
     return np.array(rows)
 
 
@@ -198,11 +217,11 @@ def _figures(name: str, rows: Sequence[Sequence[float]], bars: Sequence[float | 
     return figures
 
 
-def _measure(path: Path, make: Callable[[Sequence[_Message]], Ranker], *, per_store: bool) -> list[Figure]:
+def _measure(path: Path, make: _MakeRanker, in_memory: _MakeRanker, *, per_store: bool) -> list[Figure]:
     results = _Results()
     figures: list[Figure] = []
-    for store in _stores(path):
-        ours, memory = make(store["messages"]), window_ranker(store["messages"])
+    for store in stores(path):
+        ours, memory = make(store["messages"]), in_memory(store["messages"])
         answers = {question["text"]: ours(question["text"]) for question in store["questions"]}
         rows = _recalls(store, answers.__getitem__, _KS)
         results.ours += rows
@@ -230,16 +249,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         explain_data("recall", "locomo_dev.jsonl [--timezone ZONE]")
         return
     figures: list[Figure] = []
+    in_memory = partial(blend_ranker, timezone=options.timezone)
     with tempfile.TemporaryDirectory() as home:
         for path in options.data:
             if options.through == "memory":
-                figures += _measure(path, window_ranker, per_store=options.per_store)
+                figures += _measure(path, in_memory, in_memory, per_store=options.per_store)
                 continue
             settings = Settings(home=Path(home) / path.stem)
             with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
-                k = _THREAD_HITS if next(_stores(path)).get("gold_unit") == "thread" else max(_KS)
+                k = _THREAD_HITS if next(stores(path)).get("gold_unit") == "thread" else max(_KS)
                 ranker = KitRanker(kit, k, options.timezone)
-                figures += _measure(path, ranker, per_store=options.per_store)
+                figures += _measure(path, ranker, in_memory, per_store=options.per_store)
             p50, p95 = np.percentile(ranker.seconds, [50, 95]) * 1000
             figures += [
                 Figure(f"{path.stem}: recall p50", float(p50), unit="ms", note=f"depth messages, k {k}"),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
+from remegraph import AgentMemorySettings, MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
 from remegraph.testing import (
     Answer,
     FrozenClock,
@@ -46,13 +46,23 @@ def returned(call_id: str, text: str, *, ok: bool = True, minutes: int = 0) -> M
     return Message(role="tool", content=text, time=time, tool_call_id=call_id, ok=ok)
 
 
-def open_kit(home: Path, script: Mapping[str, Any] | None = None, *, latency: float = 0, **policy: Any) -> MemoryKit:
-    """A kit with a scripted model (or none), a standing clock and ids in order."""
+def open_kit(
+    home: Path,
+    script: Mapping[str, Any] | None = None,
+    *,
+    latency: float = 0,
+    agent: AgentMemorySettings | None = None,
+    extractors: Mapping[str, ScriptedChatModel] | None = None,
+    **policy: Any,
+) -> MemoryKit:
+    """A kit with a scripted model (or none), a standing clock and ids in order; `agent` is the memory of remy."""
     model = None if script is None else ScriptedChatModel(script=dict(script), latency=latency)
-    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy))
+    agents = {} if agent is None else {"remy": agent}
+    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy), agents=agents)
     return MemoryKit.open(
         settings=settings,
         model=model,
+        extractors=extractors,
         embedder=None,
         index=InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
@@ -60,9 +70,9 @@ def open_kit(home: Path, script: Mapping[str, Any] | None = None, *, latency: fl
     )
 
 
-def model_of(kit: MemoryKit) -> ScriptedChatModel:
-    """The scripted model of a kit that `open_kit` opened."""
-    model = kit._open_parts().thinker._asker._model  # type: ignore[attr-defined]
+def model_of(kit: MemoryKit, agent: str | None = None) -> ScriptedChatModel:
+    """The scripted model of a kit that `open_kit` opened, or that of one agent."""
+    model = kit._open_parts().thinkers.of(agent)._asker._model  # type: ignore[attr-defined]
     assert isinstance(model, ScriptedChatModel)
     return model
 

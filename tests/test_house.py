@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Pat
     }
     for name, source in tests.items():
         (tmp_path / name).write_text(source, encoding="utf-8")
-    (tmp_path / "conftest.py").write_text((_ROOT / "tests/conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "conftest.py").write_text((_ROOT / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n", encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "--slow-seconds", "0", str(tmp_path)],
@@ -76,16 +77,36 @@ def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Pat
     assert "1 failed, 1 skipped" in run.stdout
 
 
-def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+def test_the_time_limit_cuts_repetitions_first(tmp_path: Path) -> None:
+    """Two hundred kills in eight parts must not keep the only test of something else from running."""
+    part = '@pytest.mark.parametrize("part", (1, 2), ids=lambda part: f"part {part} of 2")\n'
+    (tmp_path / "test_a.py").write_text(f"import pytest\n{part}def test_long(part: int) -> None: ...\n")
+    (tmp_path / "test_b.py").write_text("def test_short() -> None: ...\n")
+    (tmp_path / "conftest.py").write_text((_ROOT / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    options = ["--slow-seconds", "9", "--collect-only", "-q"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.findall(r"::(.+)", run.stdout) == ["test_long[part 1 of 2]", "test_short", "test_long[part 2 of 2]"]
+
+
+@pytest.mark.parametrize("home", [".", "integrations/langchain_classic", "integrations/openai_tools"])
+def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path, home: str) -> None:
     """Prompts, word lists and migrations are data: a wheel without them fails at the user's, not here."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
-        cwd=_ROOT,
+        cwd=_ROOT / home,
         check=True,
         capture_output=True,
     )
     (wheel,) = tmp_path.glob("*.whl")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("remegraph/")}
-    source = _ROOT / "src"
-    files = (path for path in (source / "remegraph").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    source = _ROOT / home / "src"
+    files = (path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    assert any(name.endswith("/py.typed") for name in packed)
     assert packed == {path.relative_to(source).as_posix() for path in files}

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,9 @@ import pytest
 import remegraph
 
 _PACKAGE = Path(remegraph.__file__).parent
+_ROOT = Path(__file__).parents[1]
+_DOORS = ("remegraph", "remegraph.adapters", "remegraph.testing")
+_GUESTS = sorted([*(_ROOT / "integrations").glob("*/*/**/*.py"), *(_ROOT / "examples").glob("*.py")])
 _MODULES = [path for path in sorted(_PACKAGE.rglob("*.py")) if "migrations" not in path.parts]
 
 
@@ -58,6 +62,20 @@ def test_every_module_sorts_what_it_exports(path: Path) -> None:
         assert defined == [], "public names, and no __all__"
     else:
         assert exported == sorted(set(exported), key=_as_isort)
+
+
+@pytest.mark.parametrize("path", _GUESTS, ids=lambda path: path.relative_to(_ROOT).as_posix())
+def test_what_is_built_upon_it_imports_public_names_only(path: Path) -> None:
+    """A package of its own that reaches inside breaks with the next release, and shows others how to."""
+    imported = [
+        (node.module or "", alias.name)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    ours = [(module, name) for module, name in imported if module.partition(".")[0] == "remegraph"]
+    assert ours, "what does it build upon?"
+    assert [pair for pair in ours if pair[0] not in _DOORS or pair[1] not in import_module(pair[0]).__all__] == []
 
 
 def test_import_is_light() -> None:

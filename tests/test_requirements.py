@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 _TESTS = Path(__file__).parent
+_ROOT = _TESTS.parent
 _MANIFEST = tomllib.loads((_TESTS / "requirements.toml").read_text(encoding="utf-8"))
 
 
@@ -30,10 +31,10 @@ def named_in(source: str) -> set[str]:
 def named_in_tests() -> dict[str, set[str]]:
     """Return the names of the test modules by the id that they name; this module's examples aside."""
     found: dict[str, set[str]] = {}
-    for path in _TESTS.rglob("test_*.py"):
+    for path in (*_TESTS.rglob("test_*.py"), *(_ROOT / "integrations").glob("*/tests/test_*.py")):
         if path != Path(__file__):
             for name in named_in(path.read_text(encoding="utf-8")):
-                found.setdefault(name, set()).add(path.relative_to(_TESTS).as_posix())
+                found.setdefault(name, set()).add(path.relative_to(_ROOT).as_posix())
     return found
 
 

@@ -15,6 +15,7 @@
     │   └── MissingExtraError        an optional dependency is not installed
     ├── ModelError                   a chat model or an embedder failed us
     │   ├── InvalidAnswerError       it answered, but not what was asked
+    │   │   └── RequestRefusedError  it refuses this request, however often it comes
     │   ├── ModelUnavailableError    it did not answer
     │   └── DimensionError           an embedder gave vectors of another length than it said
     ├── BudgetExceededError          an operation would cost more than its budget
@@ -49,6 +50,7 @@ __all__ = [
     "NaiveTimeError",
     "NotFoundError",
     "RemegraphError",
+    "RequestRefusedError",
     "SchemaTooNewError",
     "ScopeError",
     "SetupError",
@@ -144,6 +146,12 @@ class ModelError(RemegraphError):
 
 class InvalidAnswerError(ModelError):
     """The model answered, but not what was asked."""
+
+
+class RequestRefusedError(InvalidAnswerError):
+    """The provider refuses this request, however often it comes: it is too long, or against its rules."""
+
+    cure = "Read the provider's reason; change the model or the slicing where it helps, then call retry()."
 
 
 class ModelUnavailableError(ModelError):

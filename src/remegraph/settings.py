@@ -15,6 +15,7 @@ __all__ = [
     "CapturePolicy",
     "ExtractionPolicy",
     "LifecyclePolicy",
+    "Mode",
     "Perspective",
     "RecallPolicy",
     "RetrievalPolicy",
@@ -23,6 +24,7 @@ __all__ = [
     "SummaryPolicy",
 ]
 
+Mode = Literal["tool-call", "first-person", "ghostwriter", "factual"]
 Perspective = Literal["first-person", "third-person"]
 
 
@@ -103,7 +105,7 @@ class CapturePolicy(_Policy):
 class ExtractionPolicy(_Policy):
     """How an agent's conversations are written back (F1, F2)."""
 
-    mode: Literal["tool-call", "first-person", "ghostwriter", "factual"] = Field(
+    mode: Mode = Field(
         default="factual",
         description="tool-call: only what the agent saves itself; first-person: the agent's own model looks back; "
         "ghostwriter: another model writes in its name; factual: facts alone.",
@@ -168,6 +170,11 @@ class AgentMemorySettings(_Policy):
     extraction: ExtractionPolicy = Field(default_factory=ExtractionPolicy, description="How conversations are written.")
     lifecycle: LifecyclePolicy = Field(default_factory=LifecyclePolicy, description="How memories live on.")
     retrieval: RetrievalPolicy = Field(default_factory=RetrievalPolicy, description="What is given to the agent.")
+
+    @property
+    def extracts(self) -> bool:
+        """Whether memories are made from conversations, beside those that are saved explicitly."""
+        return self.usage != "knowledge" and self.extraction.mode != "tool-call"
 
     @property
     def learns(self) -> bool:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 from remegraph import MemoryKit, Scope, ScopeError
-from remegraph.adapters import memory_tools, resolve_scope
+from remegraph.adapters import MemoryMiddleware, memory_tools, resolve_scope, with_memory
 from remegraph.testing import FailingCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -179,6 +180,22 @@ def test_defect_9_the_context_counts_and_its_absence_is_an_ordinary_error(kit: M
     assert issubclass(ScopeError, Exception)
     with pytest.raises(ScopeError, match="Name the user"):
         resolve_scope()
+
+
+@pytest.mark.requirement("C7", "C8", "X5")
+def test_defect_9_node_and_middleware_take_the_user_from_the_context(kit: MemoryKit) -> None:
+    """There, a namespace was filled from `configurable` alone, whatever the context said."""
+    model = ScriptedChatModel(script={"": [lambda _call: AIMessage("Noted.")]})
+    graph = StateGraph(MessagesState, context_schema=Scope)
+    graph.add_node("model", with_memory(kit, lambda state: {"messages": [model.invoke(state["messages"])]}))
+    graph.add_edge(START, "model")
+    by_middleware = create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)
+    surfaces: list[Any] = [graph.compile(), by_middleware]
+    for number, made in enumerate(surfaces):
+        someone = {"configurable": {"user_id": "bob", "thread_id": str(number)}}
+        made.invoke({"messages": [HumanMessage("I drink oolong.")]}, someone, context=ANN)
+        assert [message.text for message in kit.messages(str(number), scope=ANN)] == ["I drink oolong.", "Noted."]
+    assert kit.retrieve_message("oolong", scope=Scope(user="bob")) == ()
 
 
 @pytest.mark.requirement("C6", "X5")

@@ -16,8 +16,10 @@ _PAGE = Path(__file__).parents[2] / "docs/agents.md"
 
 
 def _answer(call: ModelCall) -> AIMessage:
-    """Save what was said; answer with what was found."""
+    """Save what was said; answer with what was recalled or found."""
     last = call.messages[-1].text
+    if "colour" in last:
+        return AIMessage("It is scarlet." if "scarlet" in call.text else "I do not know.")
     if "Remember" in last:
         return _calling("save_memory", key="home", content="Ann lives in Lisbon.")
     if last.endswith("?"):
@@ -29,7 +31,7 @@ def _calling(name: str, **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id="1")])
 
 
-@pytest.mark.requirement("C4", "C5", "C6")
+@pytest.mark.requirement("C4", "C5", "C6", "C7", "C8")
 def test_the_examples_run_one_after_the_other_and_print_what_they_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -37,12 +39,13 @@ def test_the_examples_run_one_after_the_other_and_print_what_they_say(
     names: dict[str, Any] = {"model": ScriptedChatModel(script={"": _answer})}
     for code in _BLOCK.findall(_PAGE.read_text(encoding="utf-8")):
         runnable = code.replace("~/.my-agent", str(tmp_path)).replace('"openai:gpt-5-mini"', "model")
-        exec(compile(runnable, str(_PAGE), "exec"), names)
+        exec(compile(runnable, str(_PAGE), "exec", dont_inherit=True), names)
     names["kit"].close()
 
     printed = capsys.readouterr().out
     for expected in ("Ann lives in Lisbon.", "Saved as new memory", "Bob is vegan. Bob is vegan.", "I moved to Porto."):
         assert expected in printed
+    assert printed.splitlines()[:3] == ["It is scarlet."] * 3  # by middleware, around a node, by a node
 
 
 def test_adding_memory_takes_ten_lines_at_most() -> None:

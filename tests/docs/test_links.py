@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parents[2]
-_PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
+_FOLDERS = ("docs", "integrations", "notebooks")
+_PAGES = [
+    *sorted(_ROOT.glob("*.md")),
+    *sorted(page for folder in _FOLDERS for kind in ("md", "ipynb") for page in (_ROOT / folder).rglob(f"*.{kind}")),
+]
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 

@@ -8,12 +8,13 @@ from typing import Any
 import httpx
 import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import BaseModel, Field
 
-from remegraph import Budget, BudgetExceededError, InvalidAnswerError, ModelUnavailableError
+from remegraph import Budget, BudgetExceededError, InvalidAnswerError, ModelUnavailableError, RequestRefusedError
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
 from remegraph.testing import FaultyChatModel, ModelCall, ProviderError, ScriptedChatModel, refusal, spoken, truncated
@@ -230,9 +231,42 @@ def test_a_call_sees_the_context_of_its_caller() -> None:
 class ResponseError(Exception):
     """The error of a client that keeps the HTTP response, as OpenAI's and Anthropic's do."""
 
-    def __init__(self, retry_after: str) -> None:
-        super().__init__("HTTP 429")
-        self.response = httpx.Response(429, headers={"Retry-After": retry_after})
+    def __init__(self, retry_after: str = "", status: int = 429) -> None:
+        super().__init__(f"HTTP {status}")
+        self.response = httpx.Response(status, headers={"Retry-After": retry_after} if retry_after else {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ProviderError(status) for status in (400, 422)),
+        ResponseError(status=413),
+        ContextOverflowError("too long"),
+        ModelInvalidRequestError("against the rules"),
+    ],
+    ids=str,
+)
+@pytest.mark.requirement("X3", "X8")
+async def test_a_request_that_the_provider_refuses_is_not_sent_again(error: Exception) -> None:
+    """The same words would be refused each time: who takes that for an outage waits for ever."""
+    asking, model = asker(error, retries=3)
+
+    with pytest.raises(RequestRefusedError, match=f"scripted refused the request .*{error}.*retry"):
+        asking.ask(QUESTION, Meter())
+    with pytest.raises(RequestRefusedError):
+        await asking.aask(QUESTION, Meter())
+    assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 429, 500, 503])
+@pytest.mark.requirement("X3")
+def test_what_may_pass_without_another_request_is_an_outage(status: int) -> None:
+    """A key that has run out is renewed, a model is deployed: until then the block waits, and says why."""
+    asking, model = asker(ProviderError(status))
+
+    with pytest.raises(ModelUnavailableError, match=f"HTTP {status}"):
+        asking.ask(QUESTION, Meter())
+    assert len(model.calls) == 2
 
 
 @pytest.mark.parametrize(

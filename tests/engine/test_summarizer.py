@@ -10,7 +10,7 @@ import pytest
 
 from remegraph import Budget, BudgetExceededError, MemoryKit, ModelUnavailableError, Scope
 from remegraph.models import ChangeSet, MemoryChange, Message
-from remegraph.testing import ModelCall, refusal
+from remegraph.testing import ModelCall, ProviderError, refusal
 from tests.talk import (
     ANN,
     by_topic,
@@ -233,6 +233,30 @@ def test_a_block_waits_while_the_model_is_down(tmp_path: Path) -> None:
 
         assert report.blocks == ("20250304_01",)
         assert kit.work(scope=ANN) == ()
+
+
+@pytest.mark.parametrize("place", ["DigestAnswer", "ProposalAnswer"])
+@pytest.mark.requirement("X3")
+def test_a_block_that_the_provider_refuses_fails_alone_and_the_queue_moves_on(tmp_path: Path, place: str) -> None:
+    """One sentence against a provider's rules must not end the learning of its user."""
+
+    def refused(call: ModelCall) -> ProviderError | None:
+        return ProviderError(400) if "bombs" in call.text else None
+
+    right = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": proposal(HIKES)}
+    steps = script(**right | {place: lambda call: refused(call) or right[place]})
+    with open_kit(tmp_path, steps, reviser="rules") as kit:
+        kit.add_messages([said("I read about bombs.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        kit.add_messages([said("I love hiking in the hills.", minutes=600)], scope=ANN)
+        report = kit.summarize(scope=ANN, close=True)
+
+        assert [(work.block_id, work.topic, work.state) for work in report.work] == [
+            ("20250304_01", "" if place == "DigestAnswer" else "personal:Ann", "failed")
+        ]
+        assert "refused the request (ProviderError: HTTP 400)" in report.work[0].reason
+        assert report.pending == 0
+        assert contents(kit) == {"Ann loves hiking."}
 
 
 def test_a_digest_that_cannot_be_used_leaves_an_extractive_entry_and_can_be_retried(tmp_path: Path) -> None:

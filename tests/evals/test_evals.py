@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from evals import calls, ingest, recall, startup
+from evals import calls, fit_blend, ingest, recall, startup
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
@@ -63,10 +64,10 @@ def test_a_missed_bar_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of 2 bars are missed." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["ingest", "recall"])
+@pytest.mark.parametrize("name", ["fit_blend", "ingest", "recall"])
 def test_an_eval_without_data_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The data is not ours to ship; `make eval` still has to run everywhere."""
-    {"ingest": ingest, "recall": recall}[name].main([])
+    {"fit_blend": fit_blend, "ingest": ingest, "recall": recall}[name].main([])
     assert f"{name}: give --data" in capsys.readouterr().out
 
 
@@ -109,6 +110,20 @@ def test_recall_through_the_kit_equals_the_ranking_in_memory(data: Path, capsys:
     found = figures(capsys.readouterr().out)
     assert found["small, ours: R@5"][0] == 1
     assert found["small: answers unlike those in memory"] == (0, "PASS")
+
+
+def test_fitting_gives_weight_to_the_sign_that_marks_the_answers() -> None:
+    """The shipped weights are made by this: a sign that says nothing must end with less than one that does."""
+    rng = np.random.default_rng(7)
+    questions = []
+    for number in range(40):
+        gold = np.arange(10) == rng.integers(10)
+        signs = np.column_stack([np.where(gold, 1.0, rng.random(10) * 0.8), rng.random(10)])
+        questions.append(fit_blend.Asked("made", number % 5, signs, gold, 1))
+    telling, idle = weights = fit_blend.fit(questions)
+    assert telling > 3 * idle
+    assert fit_blend.recall_at(questions, weights, 1) > 0.9
+    assert fit_blend.recall_at(questions, np.array([0.0, 1.0]), 1) < 0.5
 
 
 @pytest.mark.slow

@@ -85,6 +85,7 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "k zero": (lambda kit: kit.recall("Lisbon", scope=ANN, k=0), InputError, "Ask for at least one"),
     "unknown depth": (lambda kit: kit.recall("Lisbon", scope=ANN, depth="all"), InputError, "memories, blocks, messages"),
     "topics as text": (lambda kit: kit.recall("Lisbon", scope=ANN, topics="self:self"), InputError, "Give a list"),
+    "without as text": (lambda kit: kit.recall("Lisbon", scope=ANN, without="m1"), InputError, "list of message ids"),
     "naive filter": (lambda kit: kit.recall("Lisbon", scope=ANN, time_end=NAIVE), NaiveTimeError, "Give an aware datetime"),
     "naive range": (
         lambda kit: kit.time_match_memories((NOON, NAIVE), scope=ANN), NaiveTimeError, "Give an aware datetime"

@@ -70,7 +70,7 @@ def test_recall_calls_no_model_and_writes_nothing(tmp_path: Path) -> None:
         kit.remember_self("I am Remy.", scope=ANN)
         kit.add_messages(TALK[:2], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        calls, rows, files = len(model_of(kit).calls), kit._open_parts().archive.counts(), ledger_files(tmp_path)
+        calls, rows, files = len(model_of(kit).calls), kit.admin.stats(), ledger_files(tmp_path)
 
         recall = kit.recall("What does Ann love?", scope=ANN, depth="messages")
         kit.trace(recall.memories[0].record_id, scope=ANN)
@@ -79,7 +79,7 @@ def test_recall_calls_no_model_and_writes_nothing(tmp_path: Path) -> None:
 
         assert calls == 2
         assert len(model_of(kit).calls) == calls
-        assert kit._open_parts().archive.counts() == rows
+        assert {**kit.admin.stats(), "recalls": 0} == rows
         assert ledger_files(tmp_path) == files
 
 

@@ -144,7 +144,7 @@ def test_recalled_text_is_refused(kit: MemoryKit) -> None:
 def test_a_model_cannot_overrule_a_core_rule_and_leaves_no_trace_of_trying(kit: MemoryKit) -> None:
     """Only a person may."""
     rule = kept(kit.save("home", "I live in Lisbon.", scope=ANN, importance=0.95))
-    result = kit.save("home", "I live in Porto.", scope=ANN, by_model=True)
+    result = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True)
 
     assert (result.outcome, rule.memory_id in result.reason) == ("refused", True)
     assert [memory.content for memory in kit.memories(scope=ANN)] == ["I live in Lisbon."]

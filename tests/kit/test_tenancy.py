@@ -75,6 +75,19 @@ def test_an_id_of_another_scope_is_not_found(shared: MemoryKit, stranger: Scope)
     assert "orchard" not in shared.retrieve_block("20250304_01", scope=stranger)[0].text
 
 
+@pytest.mark.requirement("X5")
+def test_a_label_means_the_own_block_and_any_other_is_named_by_its_partition(shared: MemoryKit) -> None:
+    """Labels repeat from partition to partition: whoever follows one must read the right conversation."""
+    inside, label = ANN.evolve(project="p"), "20250304_01"
+    shared.add_messages([said("I plan a garden.", message_id="3", minutes=700)], scope=inside)
+    shared.summarize(scope=inside, close=True)
+
+    assert "garden" in shared.retrieve_block(label, scope=inside)[0].text
+    assert "orchard" in shared.retrieve_block(label, scope=inside, partition=ANN.partition())[0].text
+    with pytest.raises(NotFoundError):
+        shared.retrieve_block(label, scope=inside, partition=STRANGERS[0].partition())
+
+
 @pytest.mark.requirement("X5", "G8")
 def test_a_project_is_seen_from_inside_only(tmp_path: Path) -> None:
     """What is said in no project is known in each; what is said in one stays in it."""

@@ -1,22 +1,31 @@
 """A process that works on a ledger, says what is done, and is killed: at a failpoint, or from outside at any time.
 
-Run as `python -m tests.reliability.labourer HOME MODE FAILPOINT HITS [COUNT]`. Each turn adds a batch of messages, makes a
-block of it, and commits one operation for the block that gives every one of `MEMORIES` memories its next version. It
-goes on where the one before was killed, and does what that one may have done last once more.
+Each turn adds a batch of messages, makes a block of it, and commits one operation for the block that gives every one
+of `MEMORIES` memories its next version. It goes on where the one before was killed, and does what that one may have
+done last once more.
+
+Run as a program, this is a foreman: for each line of JSON, an `Order`, it forks a labourer, and says how it ended. It
+has imported everything and opened nothing, so a labourer costs only its work.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from remegraph import failpoints
+import chromadb  # noqa: F401 - the labourers need it
+
+from remegraph import MemoryKit, failpoints
+from remegraph.kit import parts  # noqa: F401 - likewise
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import (
     AddReceipt,
@@ -165,7 +174,7 @@ def ledger_only(home: Path, kill: Callable[[], None]) -> None:
         labourer.turn()
 
 
-def with_index(home: Path, kill: Callable[[], None]) -> None:
+def with_index(home: Path, kill: Callable[[], None], *, healing: bool = False) -> None:
     """Work on the ledger and apply it to the index, in batches of over a hundred, and build it anew now and then."""
     labourer = Labourer(home)
     owner = IndexOwner.acquire(home / "index")
@@ -174,7 +183,7 @@ def with_index(home: Path, kill: Callable[[], None]) -> None:
     index, embedder = GuardedIndex(database, owner), HashedEmbedder(64)
     projection = VectorProjection.open(database, index, embedder, exact_limit=0)
     labourer.recover()
-    if os.environ.get("KILL_WHILE_HEALING"):
+    if healing:
         kill()
     projection.sync()
     say("compared", *differences(database, index, embedder, 200, thorough=False)[1])
@@ -191,8 +200,6 @@ def with_index(home: Path, kill: Callable[[], None]) -> None:
 
 def with_kit(home: Path, kill: Callable[[], None]) -> None:
     """Talk, summarise without a model, and recall."""
-    from remegraph import MemoryKit
-
     kit = MemoryKit.open(home, model=None, embedder=HashedEmbedder(64))
     kit.summarize(scope=TALKER, close=True)
     kill()
@@ -206,26 +213,36 @@ def with_kit(home: Path, kill: Callable[[], None]) -> None:
         say("summarized")
 
 
-def captures(home: Path, count: int) -> None:
-    """Say so many messages, one after the other, in a thread that others talk in, too; give all of it each time."""
-    from remegraph import MemoryKit
+@dataclass(frozen=True)
+class Order:
+    """What a labourer shall do, and where it is killed; no place: at any moment, from outside."""
 
-    with MemoryKit.open(home, model=None, embedder=HashedEmbedder(64)) as kit:
-        mine: list[dict[str, str]] = []
-        for number in range(count):
-            role = "assistant" if number % 2 else "user"
-            mine.append({"id": f"{os.getpid()}-{number}", "role": role, "content": f"I like number {number}."})
-            kit.capture(mine, scope=Scope(user="ann", agent="remy"), thread="shared")
-            say(mine[-1]["id"])
+    home: str
+    mode: str
+    place: str
+    hits: int
+
+    def carry_out(self) -> None:
+        """Work until killed."""
+        say("born", os.getpid())
+        modes: dict[str, Callable[[Path, Callable[[], None]], None]] = {
+            "ledger": ledger_only,
+            "index": with_index,
+            "healing": partial(with_index, healing=True),
+            "kit": with_kit,
+        }
+        modes[self.mode](Path(self.home), lambda: die_at(self.place, self.hits) if self.place else None)
 
 
-def _main(home: str, mode: str, place: str, hits: str, count: str = "0") -> None:
-    if mode == "capture":
-        captures(Path(home), int(count))
-        return
-    modes = {"ledger": ledger_only, "index": with_index, "kit": with_kit}
-    modes[mode](Path(home), lambda: die_at(place, int(hits)) if place != "-" else None)
+def _main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            Order(**json.loads(line)).carry_out()
+            return
+        _, status = os.waitpid(child, 0)
+        say("ended", os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from remegraph import MemoryKit, RemegraphError, Scope, Settings, SummaryPolicy, SummaryReport
 from remegraph.models import Memory, ToolCall, Work
 from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
+from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, replied, returned, said
 
 PLACES = {"digest": "DigestAnswer", "propose": "ProposalAnswer", "review": "VerdictAnswer"}
@@ -134,16 +134,15 @@ class World:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_whatever_the_model_answers_for_ever_nothing_is_lost_or_made_up(
-    prepared: Path, tmp_path: Path, place: str, fault: str, figures: dict[str, Counter[str]]
+    prepared: Path, tmp_path: Path, place: str, fault: str, figure: Figure
 ) -> None:
     """A broken model costs time and leaves a reason behind; when it is well again, the block is done."""
-    counts = figures.setdefault("bad answers, 18 kinds x 3 places, for ever", Counter())
     world = World(prepared, tmp_path, place, fault, times=None)
     with world.kit as kit:
         _run(kit)
         assert world.model.injected
         assert sum(world.model.injected.values()) <= 2 * 2 * 3  # attempts, repairs, tries of the transport
-        counts[world.check(fault)] += 1
+        figure("bad answers, 18 kinds x 3 places, for ever", world.check(fault))
         if place == "propose":  # its sibling is none the worse
             assert "Zoe plays chess." in world.contents()
         failed = [work.topic for work in world.work() if work.state == "failed"]
@@ -166,17 +165,16 @@ def test_whatever_the_model_answers_for_ever_nothing_is_lost_or_made_up(
 @pytest.mark.requirement("X3", "X5", "X6", "X8")
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_single_bad_answer_is_mended_on_the_way(
-    prepared: Path, tmp_path: Path, fault: str, figures: dict[str, Counter[str]]
+    prepared: Path, tmp_path: Path, fault: str, figure: Figure
 ) -> None:
     """Most faults of a provider are over at the next call; then nobody should have to do anything. Async, too."""
-    counts = figures.setdefault("bad answers, 18 kinds, once, async", Counter())
     world = World(prepared, tmp_path, "propose", fault, times=1)
     async with world.kit as kit:
         report = await kit.asummarize(scope=ANN, close=True)
 
         assert sum(world.model.injected.values()) == 1
         assert report.pending == 0
-        counts[world.check(fault)] += 1
+        figure("bad answers, 18 kinds, once, async", world.check(fault))
         if fault != "contradiction":
             assert world.contents() == TRUE
 

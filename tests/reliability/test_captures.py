@@ -152,7 +152,7 @@ def _template(folder: pytest.TempPathFactory) -> Path:
 
 def test_two_processes_on_one_thread_keep_all_messages(tmp_path: Path) -> None:
     """Two workers of a service talk in one thread; checkpointers keep what the last of them wrote."""
-    command = [sys.executable, "-m", "tests.reliability.labourer", str(tmp_path), "capture", "-", "0"]
+    command = [sys.executable, "-m", "tests.reliability.capturer", str(tmp_path)]
     MemoryKit.open(tmp_path, model=None, embedder=HashedEmbedder(64)).close()
     workers = [
         subprocess.Popen([*command, str(MESSAGES)], cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(CLIENTS)

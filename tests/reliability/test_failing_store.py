@@ -22,6 +22,7 @@ from remegraph import (
 )
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 FACTS = {"Ann loves hiking.", "Zoe plays chess."}
@@ -50,6 +51,7 @@ ARCHIVE = dict.fromkeys(
     ),
     ledger_fails,
 )  # fmt: skip
+
 PROJECTION = dict.fromkeys(("sync", "nearest"), index_fails)
 INDEX = dict.fromkeys(("upsert", "delete", "query"), index_fails)
 EMBEDDER = {"embed": embedder_fails}
@@ -108,9 +110,7 @@ def check(kit: MemoryKit) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("X2", "X3")
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-def test_a_failing_call_of_any_part_loses_and_doubles_nothing(
-    tmp_path: Path, late: bool, figures: dict[str, Counter[str]]
-) -> None:
+def test_a_failing_call_of_any_part_loses_and_doubles_nothing(tmp_path: Path, late: bool, figure: Figure) -> None:
     """Disks, servers and networks fail at any moment; the next run must find everything, once."""
     n, clean = 0, False
     while not clean:
@@ -125,17 +125,15 @@ def test_a_failing_call_of_any_part_loses_and_doubles_nothing(
                 failing.guard(part, doors)
             use(kit)
             clean, failing.n = not failing.failed, 0
-            figures.setdefault(f"store faults {'after' if late else 'before'} the work", Counter())["runs"] += 1
             assert use(kit), f"the run after a failure of {failing.calls[n - 1]} (call {n}) failed too"
             check(kit)
     assert n > 25
+    figure(f"store faults {'after' if late else 'before'} the work", f"{n - 1} calls failed in turn")
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("X2", "X3")
-def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(
-    tmp_path: Path, figures: dict[str, Counter[str]]
-) -> None:
+def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(tmp_path: Path, figure: Figure) -> None:
     """A disk error may come in the middle of a transaction: then all of it is undone."""
     n, clean = 0, False
     while not clean:
@@ -147,10 +145,10 @@ def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(
             use(kit)
             heal()
             clean = len(seen) < n
-            figures.setdefault("failing SQL writes", Counter())["runs"] += 1
             assert use(kit), f"the run after a failure of statement {n} failed too: {seen[n - 1]}"
             check(kit)
     assert n > 30
+    figure("failing SQL writes", f"{n - 1} statements failed in turn")
 
 
 def _fail_statement(engine: Engine, n: int) -> tuple[list[str], Callable[[], None]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Figure
 from tests.reliability.host import Host
 
 pytestmark = pytest.mark.requirement("X2")
@@ -21,6 +22,7 @@ WORDS = "tea cat sea red job moon salt bread river cello paint train glass viole
 RNG = random.Random(5)
 TEXTS = {f"m{number}": f"{' '.join(RNG.sample(WORDS, 6))} {RNG.getrandbits(40):x}" for number in range(SIZE)}
 QUERY = TEXTS["m17"]
+FOUND = "damage found by verify, seconds of processor"  # shown, not tested: a bound would measure the machine
 
 
 def truncated(index: Path) -> None:
@@ -112,48 +114,50 @@ def left_open(home: Path) -> None:
         state.write_text(json.dumps({**json.loads(state.read_text()), "closed": False, "files": {}}))
 
 
-def survives(host: Host, home: Path, cure: str) -> None:
-    """Go through the whole promise with a damaged home."""
+def survives(host: Host, home: Path, cure: str) -> float:
+    """Go through the whole promise with a damaged home; return the seconds of processor that finding it took."""
     assert host("open", home=str(home)) == "chroma"
     index, ids = host("recall", query=QUERY)
     assert (index, ids[0]) == ("sql", "m17")
     seconds, differences = host("verify")
     assert [each for each in differences if "damaged" in each]
-    print(f"verify: {seconds:.1f} s of processor")  # noqa: T201 - a figure, shown by -s; a timed test would measure the machine
     assert host("recall", query=QUERY) == ["sql", ids]
     assert host(cure) == SIZE
     assert host("recall", query=QUERY) == ["chroma", ids]
     assert host("verify")[1] == []
     host("close")
+    return float(seconds)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_survived_found_answered_around_and_healed(damage: Damage, host: Host, home: Path) -> None:
+def test_damage_is_survived_found_answered_around_and_healed(
+    damage: Damage, host: Host, home: Path, figure: Figure
+) -> None:
     """Chroma kills whoever opens damaged files, or says nothing and forgets: the host must not notice."""
     damage(home / "index")
-    survives(host, home, "rebuild")
+    figure(f"{FOUND}, closed in order", survives(host, home, "rebuild"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_after_a_crash_is_found_by_another_process_and_healed_by_sync(
-    damage: Damage, host: Host, home: Path
+    damage: Damage, host: Host, home: Path, figure: Figure
 ) -> None:
     """A crash leaves nothing to compare the files with, so another process has to open them."""
     left_open(home)
     damage(home / "index")
-    survives(host, home, "sync")
+    figure(f"{FOUND}, after a crash", survives(host, home, "sync"))
 
 
 @pytest.mark.parametrize("damage", [random_bytes])
-def test_verify_finds_damage_done_under_an_open_index(damage: Damage, host: Host, home: Path) -> None:
+def test_verify_finds_damage_done_under_an_open_index(damage: Damage, host: Host, home: Path, figure: Figure) -> None:
     """Memory still holds what the files lost, until the next start; whoever verifies wants to know it now."""
     host("open", home=str(home))
     assert host("recall", query=QUERY)[0] == "chroma"
     damage(home / "index")
     seconds, differences = host("verify")
     assert [each for each in differences if "damaged" in each]
-    print(f"verify: {seconds:.1f} s of processor")  # noqa: T201 - a figure, shown by -s; a timed test would measure the machine
+    figure(f"{FOUND}, under an open index", float(seconds))
     host("sync")
     assert host("verify")[1] == []
     host("close")

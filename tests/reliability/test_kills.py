@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import itertools
+import json
 import os
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import remegraph
 from remegraph import MemoryKit
 from remegraph.failpoints import FAILPOINTS
 from remegraph.language.embedding import HashedEmbedder
+from tests.conftest import Figure
 from tests.reliability.host import ROOT
 from tests.reliability.labourer import BATCH, MEMORIES
 
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.requirement("X2", "X3")
 IN_LEDGER = [name for name in FAILPOINTS if name.startswith(("add.", "blocks.", "commit."))]
 IN_INDEX = [name for name in FAILPOINTS if name.startswith(("index.", "rebuild."))]
 WHILE_HEALING = [name for name in FAILPOINTS if name.startswith("heal.")]
+ANY_MOMENT = ""
+PARTS = 8
 
 
 @dataclass
@@ -40,44 +43,45 @@ class Mill:
 
     home: Path
     rng: random.Random
+    foreman: subprocess.Popen[str]
     acknowledged: Counter[str] = field(default_factory=Counter)
     said: set[str] = field(default_factory=set)
     kills: Counter[str] = field(default_factory=Counter)
     seconds: float = 0
 
-    def kill(self, mode: str, place: str = "-") -> None:
+    def kill(self, mode: str, place: str = ANY_MOMENT) -> None:
         """Let one labourer work until it is killed, then look at the ledger."""
         began = time.monotonic()
-        healing = place in WHILE_HEALING
-        if healing:
+        if place in WHILE_HEALING:
+            mode = "healing"
             (self.home / "index" / "state.json").write_text("torn")
         hits = 1 if place.startswith(("rebuild.", "heal.")) else self.rng.randint(1, 3)
-        command = [sys.executable, "-m", "tests.reliability.labourer", str(self.home), mode, place, str(hits)]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(sys.path),
-                **({"KILL_WHILE_HEALING": "1"} if healing else {}),
-            },
-        )
-        assert process.stdout is not None
-        with process.stdout as output:
-            for line in output:
-                self._acknowledge(line.split())
-                if place == "-" and line == "ready\n":
-                    time.sleep(self.rng.uniform(0, 0.5))  # when it is killed, not what is waited for
-                    process.kill()
-        assert process.wait() == -9, f"{mode} {place}: ended by itself with {process.returncode}"
+        order = {"home": str(self.home), "mode": mode, "place": place, "hits": hits}
+        assert self._labour(order) == -9, f"{mode} {place}: ended by itself"
         self.kills[place] += 1
         self.seconds += time.monotonic() - began
         self.check()
 
-    def _acknowledge(self, words: list[str]) -> None:
-        kind, *rest = words
+    def _labour(self, order: dict[str, object]) -> int:
+        """Have an order carried out; return how the labourer ended."""
+        assert self.foreman.stdin is not None
+        assert self.foreman.stdout is not None
+        self.foreman.stdin.write(json.dumps(order) + "\n")
+        self.foreman.stdin.flush()
+        born = 0
+        for line in self.foreman.stdout:
+            kind, *rest = line.split()
+            if kind == "ended":
+                return int(rest[0])
+            if kind == "born":
+                born = int(rest[0])
+            elif kind == "ready" and order["place"] == ANY_MOMENT:
+                time.sleep(self.rng.uniform(0, 0.5))  # when it is killed, not what is waited for
+                os.kill(born, signal.SIGKILL)
+            self._acknowledge(kind, rest)
+        raise AssertionError("the foreman died")
+
+    def _acknowledge(self, kind: str, rest: list[str]) -> None:
         if kind in ("batch", "operation"):
             self.acknowledged[kind] = max(self.acknowledged[kind], int(rest[0]))
         elif kind == "said":
@@ -134,24 +138,32 @@ class Mill:
         )
 
 
-def plan(rng: random.Random, ledger: int, index: int, kit: int) -> Iterator[tuple[str, str]]:
-    """Yield modes and places: every failpoint of the mode in turn, every third time any moment."""
-    for mode, count, places in (("ledger", ledger, IN_LEDGER), ("index", index, IN_INDEX), ("kit", kit, IN_LEDGER)):
-        chosen = [place for place in rng.sample(places, len(places)) for place in (place, place, "-")]
-        chosen = [*rng.sample(places, len(places)), *chosen] if mode != "kit" else chosen
-        yield from zip(itertools.repeat(mode, count), itertools.cycle(chosen))
+@contextmanager
+def foreman() -> Iterator[subprocess.Popen[str]]:
+    """The process that the labourers are forked from."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.reliability.labourer"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},  # none to fork away
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # a labourer that is left ends when nobody listens to it
 
 
-def grind(home: Path, seed: int, ledger: int, index: int, kit: int) -> Mill:
-    """Kill so many labourers, mixed, on one home."""
-    rng = random.Random(seed)
-    home.mkdir(exist_ok=True)
-    mill = Mill(home, rng)
-    kills = [*plan(rng, ledger, index, kit), *(("index", place) for place in WHILE_HEALING)]
-    mill.kill("index")  # so that there is an index to heal
-    for mode, place in rng.sample(kills, len(kills)):
+def grind(mill: Mill) -> None:
+    """Kill 25 labourers: at each failpoint, and four at any moment; the first one makes an index to heal."""
+    kills = [
+        *((mill.rng.choice(["ledger", "ledger", "kit"]), place) for place in IN_LEDGER),
+        *(("index", place) for place in (*IN_INDEX, *WHILE_HEALING)),
+        *((mode, ANY_MOMENT) for mode in ("ledger", "index", "kit")),
+    ]
+    for mode, place in [("index", ANY_MOMENT), *mill.rng.sample(kills, len(kills))]:
         mill.kill(mode, place)
-    return mill
 
 
 def test_failpoints_are_the_ones_that_the_code_names() -> None:
@@ -166,21 +178,14 @@ def test_failpoints_are_the_ones_that_the_code_names() -> None:
 
 
 @pytest.mark.slow
-def test_a_few_kills_lose_nothing(tmp_path: Path) -> None:
-    """The same as below, small enough for every run."""
-    mill = grind(tmp_path, seed=random.SystemRandom().randrange(10**6), ledger=10, index=7, kit=1)
-    assert mill.finish()
-
-
-@pytest.mark.slow
-def test_two_hundred_kills_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("part", range(1, PARTS + 1), ids=lambda part: f"part {part} of {PARTS}")
+def test_two_hundred_kills_lose_nothing(part: int, tmp_path: Path, figure: Figure) -> None:
     """Power cuts, out-of-memory kills and impatient operators are everyday; a memory that pays for them is none."""
     seed = random.SystemRandom().randrange(10**6)
-    with ThreadPoolExecutor(2) as pool:
-        lanes = [pool.submit(grind, tmp_path / str(lane), seed + lane, 55, 34, 8) for lane in range(2)]
-    mills = [lane.result() for lane in lanes]
-    with capsys.disabled():
-        for mill in mills:
-            print(f"\nseed {seed}: {mill.finish()}")  # noqa: T201 - the figures
-    assert sum(sum(mill.kills.values()) for mill in mills) == 200
-    assert set().union(*(mill.kills for mill in mills)) >= set(FAILPOINTS)
+    print(f"part {part}, seed {seed}")  # noqa: T201 - shown where it fails
+    with foreman() as process:
+        mill = Mill(tmp_path, random.Random(seed), process)
+        grind(mill)
+    figure("kills", f"seed {seed}: {mill.finish()}")
+    assert sum(mill.kills.values()) * PARTS == 200
+    assert mill.kills.keys() >= set(FAILPOINTS)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from remegraph import MemoryKit
+from tests.conftest import Figure
 from tests.reliability.machine import KitMachine
 
 
@@ -59,9 +60,7 @@ def test_the_ledger_equals_a_simple_model_whatever_happens(tmp_path: Path) -> No
     "machine", [LongMachine] * 8 + [ChromaMachine], ids=[*(f"part {part} of 8" for part in range(1, 9)), "chroma"]
 )
 def test_the_ledger_equals_a_simple_model_for_thousands_of_steps(
-    machine: type[KitMachine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: type[KitMachine], tmp_path: Path, figure: Figure
 ) -> None:
     """The same for 200 examples of 30 steps, and for 10 with the real index."""
-    told = _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30)
-    with capsys.disabled():
-        print(f"\n{told}")  # noqa: T201 - the figure is the point
+    figure("state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))

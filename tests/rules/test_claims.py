@@ -117,3 +117,40 @@ def test_claims_contradict_where_both_cannot_hold(a: str, b: str, clash: bool) -
     """A contradiction must be seen before the two are merged."""
     assert contradicts(_one(a), _one(b)) is clash
     assert contradicts(_one(b), _one(a)) is clash
+
+
+@pytest.mark.requirement("F1")
+@pytest.mark.parametrize(
+    ("sentence", "language", "subject", "relation", "value"),
+    [
+        ("I learned that Ann likes tea.", "en", "Ann", "likes", "tea"),
+        ("I've just found out that Ann's favourite colour is red.", "en", "Ann", "favourite_colour", "red"),
+        ("I know Ann lives in Oslo.", "en", "Ann", "lives_in", "Oslo"),
+        ("I like short answers.", "en", "self", "likes", "short answers"),
+        ("我了解到小林喜欢绿茶。", "zh", "小林", "likes", "绿茶"),
+        ("我记得林晓住在苏州。", "zh", "林晓", "lives_in", "苏州"),
+        ("我注意到林晓最喜欢的颜色是蓝色。", "zh", "林晓", "favourite_颜色", "蓝色"),
+        ("我喜欢简短的回答。", "zh", "self", "likes", "简短的回答"),
+    ],
+)
+def test_the_agents_i_is_never_the_person_it_writes_about(
+    sentence: str, language: str, subject: str, relation: str, value: str
+) -> None:
+    """Else an agent that likes short answers would overwrite what its user likes."""
+    (claim,) = read_claims(sentence, "self", language, ["Ann", "林晓"])
+    assert (claim.subject, claim.relation, claim.value) == (subject, relation, value)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language"),
+    [
+        ("I didn't know that Ann likes tea.", "en"),
+        ("I know that she likes tea.", "en"),
+        ("I remember what Ann likes.", "en"),
+        ("我不知道小林喜欢绿茶。", "zh"),
+        ("我了解到她喜欢绿茶。", "zh"),
+    ],
+)
+def test_what_the_agent_does_not_say_it_knows_is_no_claim(sentence: str, language: str) -> None:
+    """What does not parse stays prose: precision over recall."""
+    assert read_claims(sentence, "self", language, ["Ann"]) == ()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.ranking import bm25, rank_messages
+from remegraph.rules.ranking import MessageSigns, bm25, message_signs
 
 
 def _store(
@@ -48,23 +48,34 @@ def test_bm25_is_the_published_formula() -> None:
     assert scores == pytest.approx({"m0": (part(2, 1, 3) + part(1, 2, 3)) / bound, "m1": part(1, 2, 2) / bound})
 
 
-def test_an_answer_beside_the_words_asked_for_is_found() -> None:
-    """People answer without repeating the question."""
-    texts = ["hello", "where did you buy the kayak", "in a shop by the lake", *["something else"] * 20]
-    ranked = rank_messages(*_store(texts, ["kayak"]), ["kayak"])
-    assert [each.record_id for each in ranked[:3]] == ["m1", "m0", "m2"]
+def _signs(texts: Sequence[str], tokens: Sequence[str], threads: Sequence[int] | None = None) -> MessageSigns:
+    return message_signs(*_store(texts, tokens, threads), tokens)
+
+
+def _of(signs: MessageSigns, name: str) -> dict[str, float]:
+    values = zip(signs.record_ids, signs.columns.get(name, []), strict=True)
+    return {record_id: float(value) for record_id, value in values if value > 0}
 
 
 def test_windows_end_where_the_thread_ends() -> None:
     """Another conversation that runs at the same time lends no words."""
-    matches, layout = _store(["kayak", "x", "y", "z"], ["kayak"], threads=[0, 1, 0, 1])
-    assert [each.record_id for each in rank_messages(matches, layout, ["kayak"])] == ["m0", "m2"]
+    signs = _signs(["kayak", "x", "y", "z"], ["kayak"], threads=[0, 1, 0, 1])
+    assert list(_of(signs, "window of 3")) == ["m0", "m2"]
+    assert list(_of(signs, "before")) == ["m2"]
+    assert list(_of(signs, "thread")) == ["m0", "m2"]
+
+
+def test_coverage_counts_rare_words_more() -> None:
+    """A name says more of what is meant than a word that everybody uses."""
+    covered = _of(_signs(["the kayak", "the lake", "the hill"], ["the", "kayak"]), "coverage")
+    assert covered["m0"] == pytest.approx(1)
+    assert covered["m1"] < 0.5
 
 
 def test_nothing_found_is_an_empty_list() -> None:
     """A question about nothing known is answered with nothing."""
     matches, layout = _store(["a", "b"], ["kayak"])
-    assert rank_messages(matches, layout, ["kayak"]) == []
+    assert message_signs(matches, layout, ["kayak"]).record_ids == ()
     assert bm25(matches, ["kayak"]) == {}
 
 
@@ -72,7 +83,7 @@ def test_a_message_newer_than_the_layout_does_no_harm() -> None:
     """Recall goes on while others write."""
     matches, _ = _store(["kayak", "kayak"], ["kayak"])
     _, layout = _store(["kayak"], ["kayak"])
-    assert [each.record_id for each in rank_messages(matches, layout, ["kayak"])] == ["m0"]
+    assert message_signs(matches, layout, ["kayak"]).record_ids == ("m0",)
 
 
 _TEXTS = st.lists(
@@ -85,9 +96,8 @@ def test_windows_rank_as_if_each_had_been_stored(drawn: list[tuple[list[str], in
     """Composing windows at query time is a saving, not an approximation."""
     texts, threads = [" ".join(words) for words, _ in drawn], [thread for _, thread in drawn]
     tokens = ["a", "b"]
-    matches, layout = _store(texts, tokens, threads)
-    expected = [0.0] * len(texts)
-    for width in (1, 3, 5):
+    signs = _signs(texts, tokens, threads)
+    for width in (3, 5):
         windows = []
         for row, thread in enumerate(threads):
             own = [other for other in range(len(texts)) if threads[other] == thread]
@@ -95,12 +105,25 @@ def test_windows_rank_as_if_each_had_been_stored(drawn: list[tuple[list[str], in
             windows.append(own[max(0, at - width // 2) : at + width // 2 + 1])
         stored, _ = _store([" ".join(texts[row] for row in window) for window in windows], tokens)
         scores = bm25(stored, tokens)
-        for row in range(len(texts)):
-            expected[row] += max(scores.get(f"m{at}", 0.0) for at, window in enumerate(windows) if row in window) / 3
-    ranked = rank_messages(matches, layout, tokens)
-    assert {each.record_id: each.score for each in ranked} == pytest.approx(
-        {f"m{row}": score for row, score in enumerate(expected) if score > 0}
-    )
-    assert all(each.score == pytest.approx(sum(each.contributions.values())) for each in ranked)
-    assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
-    assert rank_messages(matches, layout, tokens, limit=2) == ranked[:2]
+        best = {
+            f"m{row}": max(scores.get(f"m{at}", 0.0) for at, window in enumerate(windows) if row in window)
+            for row in range(len(texts))
+        }
+        assert _of(signs, f"window of {width}") == pytest.approx({key: score for key, score in best.items() if score})
+        if width == 3:
+            assert _of(signs, "around") == pytest.approx({key: score for key, score in scores.items() if score})
+    assert _of(signs, "words") == pytest.approx(bm25(_store(texts, tokens)[0], tokens))
+
+
+@given(_TEXTS)
+def test_threads_rank_as_if_each_had_been_stored(drawn: list[tuple[list[str], int]]) -> None:
+    """A message counts more where the whole conversation is about what is asked."""
+    texts, threads = [" ".join(words) for words, _ in drawn], [thread for _, thread in drawn]
+    numbers = {thread: number for number, thread in enumerate(dict.fromkeys(threads))}
+    whole = [" ".join(text for text, at in zip(texts, threads, strict=True) if at == thread) for thread in numbers]
+    scores = bm25(_store(whole, ["a", "b"])[0], ["a", "b"])
+    signs = _signs(texts, ["a", "b"], [numbers[thread] for thread in threads])
+    expected = {f"m{row}": scores.get(f"m{numbers[thread]}", 0.0) for row, thread in enumerate(threads)}
+    found = _of(signs, "thread")
+    assert found == pytest.approx({record_id: expected[record_id] for record_id in found})
+    assert set(_of(signs, "words")) <= set(found)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +20,7 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.owner import IndexOwner
+from remegraph.storage.reach import NEAR, finds
 from remegraph.testing import InMemoryVectorIndex
 
 if TYPE_CHECKING:
@@ -153,6 +158,57 @@ def test_a_server_that_is_not_there_is_a_vector_index_error() -> None:
         chroma = ChromaIndex.server(f"http://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(VectorIndexError):
             chroma.query("col", ["x"], A, 1)
+    chroma.close()
+
+
+def test_what_was_just_written_over_is_found(tmp_path: Path) -> None:
+    """Chroma forgets the way to a quarter of some vectors that all change a little: a user's memories would be gone."""
+    chroma = embedded(tmp_path)
+    names = [f"m{number}" for number in range(120)]
+    for version in range(20):
+        vectors = HashedEmbedder(64).embed([f"tea {number} {version}" for number in range(120)])
+        chroma.upsert("col", names, ["x"] * 120, vectors)
+        within_reach = {name for name, _ in chroma.query("col", None, vectors[0], 120)}
+        lost = [
+            name
+            for name, vector in zip(names, vectors, strict=True)
+            if name not in within_reach and not finds(name, chroma.query("col", None, vector, NEAR), NEAR)
+        ]
+        assert lost == []
+    chroma.close()
+
+
+@pytest.fixture(params=["/heartbeat", "/collections"])
+def hanging_server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a server that answers like Chroma, but for one call: that it never answers."""
+    ended = Event()
+    answers = {"/identity": {"user_id": "", "tenant": "t", "databases": ["d"]}, "/heartbeat": {}}
+
+    class Hanging(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if request.param in self.path:
+                ended.wait()
+                return
+            answer = answers.get(self.path[self.path.rindex("/") :], {"id": "0" * 32, "name": "n", "tenant": "t"})
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hanging) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever)
+        yield f"http://127.0.0.1:{server.server_port}"
+        ended.set()
+        server.shutdown()
+
+
+def test_a_server_that_hangs_is_given_up(hanging_server: str) -> None:
+    """Chroma's client has no deadline: one hung server would stop every recall of the service."""
+    chroma = ChromaIndex.server(hanging_server, timeout=0.1)
+    with pytest.raises(VectorIndexError, match="timed out"):
+        chroma.query("col", ["x"], A, 1)
     chroma.close()
 
 

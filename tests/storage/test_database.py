@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from sqlalchemy import create_engine, insert, select, text
 
 from remegraph.errors import SchemaTooNewError, SetupError
 from remegraph.models import Message
+from remegraph.storage import database as door
 from remegraph.storage import migrations
 from remegraph.storage.database import Database
 from remegraph.storage.tables import items, metadata, partitions
@@ -66,6 +69,17 @@ def test_threads_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) 
     """The same within one process."""
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(open_and_close, [ledger_url] * 4)) == ["opened"] * 4
+
+
+def test_a_file_that_another_is_setting_up_is_waited_for(tmp_path: Path) -> None:
+    """SQLite refuses the switch to a write-ahead log at once where another has begun to write; a start must not fail."""
+    file = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as first, closing(sqlite3.connect(file)) as second:
+        first.execute("BEGIN IMMEDIATE")
+        second.set_trace_callback(lambda statement: first.execute("COMMIT") if statement.startswith("BEGIN") else None)
+        door._set_up_sqlite(second, None)
+        assert second.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+        assert not first.in_transaction
 
 
 def test_a_newer_schema_is_refused(ledger_url: str) -> None:

@@ -8,38 +8,75 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from remegraph.errors import MissingExtraError
+
 if TYPE_CHECKING:
+    from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.history import MessageHistory
+    from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
+    from remegraph.adapters.middleware import MemoryMiddleware
+    from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.store import MemoryStore
     from remegraph.adapters.tools import memory_tools
+    from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
+    "MemoryCaptured",
+    "MemoryEvent",
+    "MemoryFailed",
+    "MemoryMiddleware",
+    "MemoryRecalled",
     "MemoryRetriever",
     "MemoryStore",
     "MessageHistory",
+    "Recalled",
     "ScopeSource",
+    "capture_node",
     "decode_label",
     "encode_label",
+    "inject",
+    "memory_node",
     "memory_tools",
+    "recall_node",
     "resolve_scope",
+    "until_answered",
+    "with_memory",
 ]
 
 _HOMES = {
+    "MemoryCaptured": "events",
+    "MemoryEvent": "events",
+    "MemoryFailed": "events",
+    "MemoryMiddleware": "middleware",
+    "MemoryRecalled": "events",
     "MemoryRetriever": "retriever",
     "MemoryStore": "store",
     "MessageHistory": "history",
+    "Recalled": "nodes",
     "ScopeSource": "scopes",
+    "capture_node": "nodes",
     "decode_label": "labels",
     "encode_label": "labels",
+    "inject": "injecting",
+    "memory_node": "nodes",
     "memory_tools": "tools",
+    "recall_node": "nodes",
     "resolve_scope": "scopes",
+    "until_answered": "nodes",
+    "with_memory": "wrapping",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        home = import_module(f"{__name__}.{_HOMES[name]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "langchain":
+            raise
+        raise MissingExtraError(f"{name} needs langchain.", "Run: pip install 'remegraph[langchain]'.") from error
+    return getattr(home, name)

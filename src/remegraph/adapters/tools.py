@@ -30,7 +30,9 @@ _NONE: Any = None
 """Stands for a runtime that is not injected: `ToolRuntime | None` has no JSON schema."""
 
 _Key = Annotated[str, Field(description="What it is about, in a few words, e.g. 'favourite tea'.")]
-_Content = Annotated[str, Field(description="The fact as one sentence that can be understood by itself.")]
+_Content = Annotated[
+    str, Field(description="The fact as one sentence that can be understood by itself; I is you, people go by name.")
+]
 _Tags = Annotated[tuple[str, ...], Field(description="Labels to find it by.")]
 _Importance = Annotated[float, Field(ge=0, le=1, description="From 0 (a detail) to 1 (must never be forgotten).")]
 _Query = Annotated[str, Field(description="A question or key words.")]

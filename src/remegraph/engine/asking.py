@@ -14,7 +14,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -37,6 +37,7 @@ from tenacity import (
     wait_random,
 )
 
+from remegraph.engine.failures import asked_to_wait, provider_failure
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.language.tokens import estimate_tokens
@@ -100,7 +101,9 @@ class Asker:
         usual = wait_exponential(multiplier=backoff, max=longest_wait) + wait_random(0, backoff)
 
         def wait(state: RetryCallState) -> float:
-            return min(max(usual(state), _asked_to_wait(state)), longest_wait)
+            failure = state.outcome.exception() if state.outcome else None
+            asked = asked_to_wait(failure.__cause__ if failure else None)
+            return min(max(usual(state), asked), longest_wait)
 
         transport = retry_if_exception_type(ModelUnavailableError)
         self._retrying = Retrying(stop=stop, wait=wait, retry=transport, reraise=True)
@@ -124,6 +127,7 @@ class Asker:
 
         Raises:
             InvalidAnswerError: No answer was acceptable, repairs included.
+            RequestRefusedError: The provider does not take the question; it is not sent again.
             ModelUnavailableError: The model did not answer, retries included.
             BudgetExceededError: A call would go over the budget.
         """
@@ -211,7 +215,7 @@ class Asker:
             trouble = ""
         except Exception as error:
             trouble = f"{type(error).__name__}: {error}"
-            raise ModelUnavailableError(f"{self.name} did not answer ({trouble[:_PROBLEM_LIMIT]}).") from error
+            raise provider_failure(self.name, error) from error
         finally:
             reply = replies[0] if replies else None
             usage = reply.usage_metadata if reply else None
@@ -264,21 +268,6 @@ async def _awithin(seconds: float, call: Awaitable[R]) -> R:
         if deadline.expired():
             raise TimeoutError(f"no answer in {seconds:g} seconds") from error
         raise
-
-
-def _asked_to_wait(state: RetryCallState) -> float:
-    """Return the seconds that the provider asked to wait, in the way of its error; 0 where it did not ask.
-
-    OpenAI, Anthropic and others raise errors with the HTTP response; some give `retry_after`.
-    """
-    failure = state.outcome.exception() if state.outcome else None
-    cause = failure.__cause__ if failure else None
-    headers = getattr(getattr(cause, "response", None), "headers", None)
-    told = headers.get("retry-after") if isinstance(headers, Mapping) else getattr(cause, "retry_after", None)
-    try:
-        return max(0.0, float(told or 0))
-    except (TypeError, ValueError):  # a date: the usual wait will do
-        return 0.0
 
 
 @cache

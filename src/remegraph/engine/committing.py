@@ -47,7 +47,7 @@ def change_set(
     Args:
         scope: Who called.
         block: The block.
-        messages: Its messages.
+        messages: All its messages.
         summary: Its index entry.
         proposals: The newest proposal of each topic, by topic key.
         objections: What the reviser still says of them.
@@ -87,6 +87,7 @@ def change_set(
         ),
         actor=f"{scope.agent or 'summarizer'}/{actor}",
         recorded_at=now,
+        extracted=True,
         shelves=tuple(proposal.shelf for key, proposal in proposals.items() if settled[key].changes),
         changes=tuple(change for item in settled.values() for change in item.changes),
         links=tuple(link for item in settled.values() for link in item.links),

@@ -1,8 +1,9 @@
 """The thinker without a model: extracts what was said, and decides only where slots parse on both sides.
 
 It may create, corroborate (same slot, same value) and supersede (same person, single-valued or reversed slot);
-what merely looks like a contradiction is kept and linked. It never deletes. Every memory says so:
-`extractor="extractive"`.
+what merely looks like a contradiction is kept and linked. It never deletes. It keeps the words of who said them, and so
+cannot write in an agent's voice, whatever the settings ask for. Every memory says so: `source="factual"`,
+`extractor="extractive"`, third person.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ import numpy as np
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
+from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Claim, Evidence, Memory, Scope, Shelf, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
-from remegraph.rules.claims import contradicts, read_claims, slot
+from remegraph.rules.claims import conflicting, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.review import Objection
@@ -62,6 +63,7 @@ class ExtractiveThinker:
 
     name = "extractive"
     learns = False
+    looks_back = False
     similar_limit = 200
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
@@ -87,7 +89,7 @@ class ExtractiveThinker:
 
     def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
         """Compare every statement for this shelf with the memories at hand."""
-        writer = Writer(task, self.name)
+        writer = Writer(task, self.name, Voice())
         if task.shelf.topic.type == "tool":
             _judge_tool(task, writer)
         written: dict[str, Memory] = {}
@@ -182,17 +184,17 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
     content = _content(statement, task.language)
     claims = read_claims(statement.words, statement.speaker, task.language)
     digest = content_digest(content)
-    if digest in written:
+    if digest in written or writer.is_known(content, claims):
         return
-    same = next(
-        (old for old in task.similar if content_digest(old.content) == digest or _same(claims, old.claims)), None
+    twin = next(
+        (old for old in task.similar if content_digest(old.content) == digest or same(claims, old.claims)), None
     )
     touched = {change.memory.memory_id for change in writer.changes}
-    if same is not None:
-        if same.memory_id not in touched:
-            writer.corroborate(same, [evidence])
+    if twin is not None:
+        if twin.memory_id not in touched:
+            writer.corroborate(twin, [evidence])
         return
-    replaced = [old for old in task.similar if old.memory_id not in touched and _against(claims, old.claims)]
+    replaced = [old for old in task.similar if old.memory_id not in touched and conflicting(claims, old.claims)]
     new = writer.new_memory(
         content,
         [evidence],
@@ -201,24 +203,9 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
         canonical_topic=slot(claims[0]) if claims else "",
         claims=claims,
         valid_from=_since(statement),
-        supersedes=tuple(old.memory_id for old in replaced),
+        replaces=replaced,
     )
     written[digest] = new
-    for old in replaced:
-        writer.supersede(old, new)
-
-
-def _same(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
-    """Whether both say the same and nothing else: all slots, values and polarities agree."""
-    return bool(new) and {_key(claim) for claim in new} == {_key(claim) for claim in old}
-
-
-def _against(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
-    return any(contradicts(one, other) for one in new for other in old)
-
-
-def _key(claim: Claim) -> tuple[str, str, bool]:
-    return slot(claim), claim.value.casefold(), claim.positive
 
 
 def _content(statement: _Statement, language: Language) -> str:
@@ -260,13 +247,6 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     content = f"{tool}: {len(failed)}/{len(known)} calls failed."
     slot_name = f"{task.shelf.topic.target}:reliability"
     old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
-    new = writer.new_memory(
-        content,
-        evidence,
-        when_to_use=tool,
-        canonical_topic=slot_name,
-        trust=_COUNTED_TRUST,
-        supersedes=tuple(memory.memory_id for memory in old),
+    writer.new_memory(
+        content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=_COUNTED_TRUST, replaces=old
     )
-    for memory in old:
-        writer.supersede(memory, new)

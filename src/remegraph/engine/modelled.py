@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from remegraph.engine.answers import DigestAnswer, OperationAnswer, ProposalAnswer, QuoteAnswer, VerdictAnswer
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
-from remegraph.engine.rendering import block_lines, memory_lines, objection_lines, reason_lines, topic_lines
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask
+from remegraph.engine.rendering import (
+    block_lines,
+    memory_lines,
+    name_of_agent,
+    objection_lines,
+    reason_lines,
+    topic_lines,
+)
+from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.errors import InvalidAnswerError
-from remegraph.models import BlockSummary, Evidence, Memory, StoredMessage
-from remegraph.prompts import load
+from remegraph.models import BlockSummary, Claim, Evidence, Memory, StoredMessage
+from remegraph.prompts import Language, Prompt, load
 from remegraph.rules.claims import read_claims
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
+from remegraph.rules.telling import NARRATOR, of_narrator
 
 __all__ = ["ModelThinker"]
 
@@ -28,14 +36,21 @@ class ModelThinker:
     Args:
         asker: Asks the model.
         similar_limit: How many similar memories are shown to it.
+        voice: How memories are written.
+        template: A host's prompt for Sub Agents instead of ours.
     """
 
     learns = True
 
-    def __init__(self, asker: Asker, *, similar_limit: int) -> None:
+    def __init__(
+        self, asker: Asker, *, similar_limit: int, voice: Voice | None = None, template: Prompt | None = None
+    ) -> None:
         self._asker = asker
+        self._voice = voice or Voice()
+        self._template = template
         self.name = asker.name
         self.similar_limit = similar_limit
+        self.looks_back = self._voice.mode == "first-person"
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise and route a block in one call."""
@@ -80,10 +95,9 @@ class ModelThinker:
             )
             return Digest(summary=summary, topics=tuple(answer.topics))
 
-        prompt = load("digest", task.language).render(
-            topics=topic_lines(task.shelves), block=block_lines(task.messages)
-        )
-        return Question("digest", prompt, task.language, DigestAnswer, accept)
+        prompt = load("digest", task.language)
+        data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages))
+        return Question("digest", _framed(data, task.language), task.language, DigestAnswer, accept)
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
         names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
@@ -91,14 +105,16 @@ class ModelThinker:
         if task.reasons:
             reasons = reason_lines(task.reasons)
             objections = "\n" + load("objections", task.language).render(reasons=reasons)[1] + "\n"
-        prompt = load("propose", task.language).render(
-            topic=topic_lines([task.shelf]),
-            memories=memory_lines(names.items()),
+        told = {"agent": name_of_agent(task.scope), "topic": topic_lines([task.shelf])}
+        data = (self._template or load("propose", task.language)).render(
+            role=_part(f"mode_{self._voice.mode}", task.language, told),
+            perspective=_part(f"perspective_{self._voice.perspective}", task.language, told),
+            memories=memory_lines([*(("self", memory) for memory in task.itself), *names.items()]),
             objections=objections,
             block=block_lines(task.messages),
         )
-        reader = _Reader(task, names, self.name)
-        return Question("propose", prompt, task.language, ProposalAnswer, reader.read)
+        reader = _Reader(task, names, self.name, self._voice)
+        return Question("propose", _framed(data, task.language), task.language, ProposalAnswer, reader.read)
 
     def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
         keys = {topic.key.casefold(): topic.key for topic in task.topics}
@@ -112,22 +128,35 @@ class ModelThinker:
                 for item in answer.objections
             )
 
-        prompt = load("review", task.language).render(
+        data = load("review", task.language).render(
             flags=objection_lines(task.flags),
             before=memory_lines((memory.topic.key, memory) for memory in task.before),
             after=memory_lines((memory.topic.key, memory) for memory in task.after),
             block=block_lines(task.messages),
         )
-        return Question("review", prompt, task.language, VerdictAnswer, accept)
+        return Question("review", _framed(data, task.language), task.language, VerdictAnswer, accept)
+
+
+def _framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
+    """Return a prompt with the rule that no prompt goes without, whoever wrote it: the block is data."""
+    instructions, data = prompt
+    return load("frame", language).render(instructions=instructions, data=data)
+
+
+def _part(name: str, language: Language, values: Mapping[str, str]) -> str:
+    """Return a part of a prompt, told what it asks for."""
+    prompt = load(name, language)
+    return prompt.render(**{variable: values[variable] for variable in prompt.variables})[1]
 
 
 class _Reader:
     """Reads a proposal: every id must be one of those shown, every quote must stand in its message."""
 
-    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str) -> None:
+    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str, voice: Voice) -> None:
         self._task = task
         self._names = names
         self._extractor = extractor
+        self._voice = voice
 
     def read(self, answer: ProposalAnswer) -> Proposal:
         """Return the proposal.
@@ -138,7 +167,7 @@ class _Reader:
         targets = [operation.id for operation in answer.operations if operation.action != "CREATE"]
         if twice := sorted({target for target in targets if targets.count(target) > 1}):
             raise InvalidAnswerError(f"several operations on {', '.join(twice)}; give one for each memory.")
-        writer = Writer(self._task, self._extractor)
+        writer = Writer(self._task, self._extractor, self._voice)
         written: set[str] = set()
         for operation in answer.operations:
             self._apply(operation, writer, written)
@@ -164,13 +193,15 @@ class _Reader:
             )
         if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
             raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
+        if old.usage == "knowledge" and operation.action in {"REFINE", "DELETE"}:
+            raise InvalidAnswerError(f"{operation.id} is knowledge, which no conversation changes; leave it as it is.")
         match operation.action:
             case "CORROBORATE":
                 writer.corroborate(old, evidence)
             case "REFINE":
                 writer.update_memory(old, _text(operation), evidence, when_to_use=operation.when_to_use)
             case "SUPERSEDE":
-                writer.supersede(old, self._create(operation, evidence, writer, written, old))
+                self._create(operation, evidence, writer, written, old)
             case "DELETE":
                 writer.delete_memory(old, evidence)
 
@@ -181,25 +212,38 @@ class _Reader:
         writer: Writer,
         written: set[str],
         old: Memory | None = None,
-    ) -> Memory:
+    ) -> None:
         content = _text(operation)
         digest = content_digest(content)
         if digest in written:
             raise InvalidAnswerError(f"the same text twice: {content!r}.")
         written.add(digest)
-        target = self._task.shelf.topic
+        claims = self._claims(content)
+        if writer.is_known(content, claims):
+            return
         slot = operation.slot.strip().casefold()
-        return writer.new_memory(
+        writer.new_memory(
             content,
             evidence,
             when_to_use=operation.when_to_use,
             category=operation.category,
-            canonical_topic=f"{target.target}:{slot}" if slot else old.canonical_topic if old else "",
-            claims=read_claims(content, target.target_name, self._task.language),
+            canonical_topic=f"{self._about(content)}:{slot}" if slot else old.canonical_topic if old else "",
+            claims=claims,
             importance=operation.importance,
             valid_from=self._valid_from(operation, evidence),
-            supersedes=(old.memory_id,) if old else (),
+            replaces=(old,) if old else (),
         )
+
+    def _claims(self, content: str) -> tuple[Claim, ...]:
+        """Read what a memory states; in the first person, "I" is the agent, and never the person it is about."""
+        person = self._task.shelf.topic.target_name
+        first = self._voice.perspective == "first-person"
+        return read_claims(content, NARRATOR if first else person, self._task.language, (person,))
+
+    def _about(self, content: str) -> str:
+        """Return whose slot a memory fills."""
+        told = self._voice.perspective == "first-person" and of_narrator(content)
+        return NARRATOR if told else self._task.shelf.topic.target
 
     def _evidence(self, quote: QuoteAnswer) -> Evidence:
         message = self._message(quote)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from remegraph.engine.tasks import ProposeTask
+from remegraph.engine.tasks import ProposeTask, Voice
 from remegraph.language.plain import plain
-from remegraph.models import Category, Claim, Evidence, Link, Memory, MemoryChange, Source, Status
+from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, MemoryChange
+from remegraph.rules.claims import conflicting, same
 from remegraph.rules.duplicates import content_digest
 
 __all__ = ["QUARANTINE_BELOW", "Writer", "operation_id"]
@@ -29,18 +30,19 @@ def operation_id(*parts: object) -> str:
 
 
 class Writer:
-    """Writes the changes of one Sub Agent on one block.
+    """Writes the changes of one Sub Agent on one block. What is knowledge stays as it is, whatever the block says.
 
     Args:
         task: What the Sub Agent was asked.
         extractor: Who decides: the model's name, or `extractive`.
-        source: How it is written.
+        voice: How it is written.
     """
 
-    def __init__(self, task: ProposeTask, extractor: str, source: Source = "factual") -> None:
+    def __init__(self, task: ProposeTask, extractor: str, voice: Voice) -> None:
         self._task = task
         self._extractor = extractor
-        self._source = source
+        self._voice = voice
+        self._knowledge = [memory for memory in task.similar if memory.usage == "knowledge"]
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
@@ -57,7 +59,7 @@ class Writer:
         importance: float = 0.5,
         valid_from: datetime | None = None,
         trust: float | None = None,
-        supersedes: Sequence[str] = (),
+        replaces: Sequence[Memory] = (),
     ) -> Memory:
         """Add a new memory; under the trust limit it is quarantined.
 
@@ -71,11 +73,12 @@ class Writer:
             importance: 0 to 1; capped under .9.
             valid_from: Since when it is true.
             trust: Instead of the least trust of the evidence, for what code itself counted.
-            supersedes: Memories that it replaces.
+            replaces: Memories that it retires; knowledge among them stays, and is linked as what it may contradict.
         """
         task = self._task
         content = plain(content)
         trust = self._trust(evidence) if trust is None else trust
+        retired = [old for old in replaces if old.usage != "knowledge"]
         memory = Memory(
             memory_id=operation_id(
                 task.shelf.to_json(),
@@ -98,15 +101,24 @@ class Writer:
             language=task.language,
             trust=trust,
             status="active" if trust >= QUARANTINE_BELOW else "quarantined",
-            source=self._source,
+            source=self._voice.mode,
             extractor=self._extractor,
-            supersedes=tuple(supersedes),
+            perspective=self._voice.perspective,
+            supersedes=tuple(old.memory_id for old in retired),
             valid_from=valid_from,
             said_at=self._said_at(evidence),
             recorded_at=task.now,
         )
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
+        for old in retired:
+            self._supersede(old, memory)
+        self._join_knowledge(memory, replaces)
         return memory
+
+    def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
+        """Return whether knowledge says this already, in the same words or slots: then there is nothing to remember."""
+        digest = content_digest(plain(content))
+        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._knowledge)
 
     def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Book that a memory was said again; a second block makes it long-term.
@@ -114,7 +126,7 @@ class Writer:
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
         spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken:
+        if not spoken or old.usage == "knowledge":
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
@@ -128,29 +140,33 @@ class Writer:
             content=plain(content),
             when_to_use=when_to_use or old.when_to_use,
             trust=min(old.trust, self._trust(evidence)),
+            source=self._voice.mode,
             extractor=self._extractor,
+            perspective=self._voice.perspective,
         )
-
-    def supersede(self, old: Memory, new: Memory) -> None:
-        """Retire a memory in favour of a new one, which names it."""
-        self._move(old, "superseded", "supersede", valid_to=old.valid_to or new.valid_from or new.said_at)
-        self.links.append(Link(source_id=new.memory_id, type="supersedes", target_id=old.memory_id))
 
     def delete_memory(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
 
-    def link(self, new: Memory, kind: str, old: Memory, reason: str = "") -> None:
-        """Join a memory to another."""
-        self.links.append(
-            Link.model_validate(
-                {"source_id": new.memory_id, "type": kind, "target_id": old.memory_id, "reason": reason}
-            )
-        )
+    def _join_knowledge(self, new: Memory, replaces: Sequence[Memory]) -> None:
+        """Link a new memory to the knowledge that says otherwise: both are kept."""
+        for known in self._knowledge:
+            if known in replaces or conflicting(new.claims, known.claims) or _of_one_slot(new, known):
+                self._link(new, "may_contradict", known)
 
-    def _move(self, old: Memory, status: Status, action: str, *, valid_to: datetime | None) -> None:
-        memory = old.evolve(version=old.version + 1, status=status, valid_to=valid_to, recorded_at=self._task.now)
-        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
+    def _supersede(self, old: Memory, new: Memory) -> None:
+        memory = old.evolve(
+            version=old.version + 1,
+            status="superseded",
+            valid_to=old.valid_to or new.valid_from or new.said_at,
+            recorded_at=self._task.now,
+        )
+        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="supersede"))
+        self._link(new, "supersedes", old)
+
+    def _link(self, new: Memory, kind: LinkType, old: Memory) -> None:
+        self.links.append(Link(source_id=new.memory_id, type=kind, target_id=old.memory_id))
 
     def _revise(self, old: Memory, evidence: Sequence[Evidence], action: str, **changes: object) -> None:
         memory = old.evolve(
@@ -169,3 +185,7 @@ class Writer:
     def _said_at(self, evidence: Sequence[Evidence]) -> datetime:
         times = [self._by_id[item.message_id].time for item in evidence]
         return max(times) if times else self._task.block.end_time
+
+
+def _of_one_slot(one: Memory, other: Memory) -> bool:
+    return bool(one.canonical_topic) and one.canonical_topic == other.canonical_topic

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 
 from remegraph.language.times import datetime_tool, describe
-from remegraph.models import Memory, Message, Shelf
+from remegraph.models import Memory, Message, Scope, Shelf
 from remegraph.rules.review import Objection
 
-__all__ = ["block_lines", "memory_lines", "objection_lines", "reason_lines", "topic_lines"]
+__all__ = ["block_lines", "memory_lines", "name_of_agent", "objection_lines", "reason_lines", "topic_lines"]
 
 _TOOL_TEXT_LIMIT = 2000
 """Characters of a tool's output that a prompt shows; the ledger holds it whole."""
@@ -32,6 +32,11 @@ def block_lines(messages: Sequence[Message]) -> str:
     return "\n".join(lines)
 
 
+def name_of_agent(scope: Scope) -> str:
+    """Return what the agent is called in a block: its name, or its role."""
+    return _quoted(scope.agent or "assistant")[1:-1]
+
+
 def topic_lines(shelves: Iterable[Shelf]) -> str:
     """Return a topic index, one key and description per line."""
     return "\n".join(
@@ -40,9 +45,11 @@ def topic_lines(shelves: Iterable[Shelf]) -> str:
 
 
 def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
-    """Return memories, one per line, each under the short name given."""
+    """Return memories, one per line, each under the short name given; knowledge is marked as such."""
     lines = (
-        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}] {_quoted(memory.content)}" for name, memory in memories
+        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}{', knowledge' * (memory.usage == 'knowledge')}] "
+        f"{_quoted(memory.content)}"
+        for name, memory in memories
     )
     return "\n".join(lines) or "-"
 

@@ -34,8 +34,9 @@ from remegraph.models import (
     StoredMessage,
 )
 from remegraph.ports import Archive
+from remegraph.rules.blending import READ, Ranked, default_weights, judge, rank
 from remegraph.rules.context import assemble
-from remegraph.rules.ranking import Ranked, rank_messages
+from remegraph.rules.ranking import message_signs
 from remegraph.settings import RecallPolicy
 
 __all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "block_hit", "build_retriever", "memory_hit"]
@@ -75,6 +76,8 @@ class RecallInput(TypedDict):
     topics: tuple[str, ...] | None
     time_start: datetime | None
     time_end: datetime | None
+    without: frozenset[str]
+    """Ids of messages that the caller has at hand."""
 
 
 class Found(TypedDict):
@@ -141,6 +144,7 @@ class _Steps:
         self._searcher = searcher
         self._policy = policy
         self._agents = agents
+        self._weights = default_weights()
 
     def route(self, state: _State) -> Update:
         """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
@@ -246,33 +250,33 @@ class _Steps:
         return tuple(hits[: state["k"]])
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
+        """Rank by words, read the best, and rank them by what they say as well; where a time is asked for, read on."""
         tokens = query_tokens(state["query"])
-        ranked: list[tuple[Partition, Ranked]] = []
-        for matches in self._archive.match(state["partitions"], "message", tokens) if tokens else ():
-            layout = self._archive.layout(matches.partition)
-            ranked.extend((matches.partition, item) for item in rank_messages(matches, layout, tokens))
-        ranked.sort(key=lambda pair: (-pair[1].score, pair[1].record_id))
-        hits: list[Hit] = []
+        found = [
+            (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
+            for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
+        ]
+        ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
         timed = state["time_start"] is not None or state["time_end"] is not None
-        for start in range(0, len(ranked), max(state["k"], 50)):
-            part = ranked[start : start + max(state["k"], 50)]
-            hits.extend(self._load(part, state["time_start"], state["time_end"]))
+        page = max(READ, state["k"])
+        hits: list[Hit] = []
+        for start in range(0, len(ranked), page):
+            hits.extend(self._read(ranked[start : start + page], state))
             if len(hits) >= state["k"] or not timed:
                 break
         return tuple(hits[: state["k"]])
 
-    def _load(
-        self, ranked: Sequence[tuple[Partition, Ranked]], time_start: datetime | None, time_end: datetime | None
-    ) -> list[Hit]:
-        partitions = list(dict.fromkeys(partition for partition, _ in ranked))
-        rows = self._archive.messages(partitions, ids=[item.record_id for _, item in ranked])
-        by_place = {(row.partition, row.message_id): row for row in rows}
-        return [
-            _message_hit(row, item)
-            for partition, item in ranked
-            if (row := by_place.get((partition, item.record_id))) is not None
-            and _within(row.time, time_start, time_end)
-        ]
+    def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
+        partitions = list(dict.fromkeys(item.partition for item in ranked))
+        rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
+        read = {
+            (row.partition, row.message_id): row
+            for row in rows
+            if _within(row.time, state["time_start"], state["time_end"])
+        }
+        known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
+        judged = judge(state["query"], known, self._weights)
+        return [_message_hit(read[item.partition, item.record_id], item) for item in judged]
 
 
 def _choose(
@@ -320,6 +324,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
+        perspective=memory.perspective,
     )
 
 
@@ -339,17 +344,14 @@ def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
 
 
 def _message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
-    contributions = {
-        f"window of {width}" if width > 1 else "message": part for width, part in ranked.contributions.items()
-    }
     return Hit(
         kind="message",
         record_id=message.message_id,
         partition=message.partition,
         text=f"{message.speaker}: {message.text}",
         score=ranked.score,
-        contributions=contributions,
-        why=_why(contributions),
+        contributions=ranked.contributions,
+        why=_why(ranked.contributions),
         time=message.time,
         trust=message.trust,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from remegraph.engine.explicit import Stated, check_statement, state
@@ -30,7 +30,8 @@ from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
 from remegraph.rules.merging import Alike, Decision, decide, joined
-from remegraph.settings import Settings
+from remegraph.rules.telling import NARRATOR
+from remegraph.settings import Perspective, Settings
 
 __all__ = ["Candidate", "MemoryWriter"]
 
@@ -60,6 +61,13 @@ class Candidate:
     """Names the call: the same call again changes nothing."""
     by_model: bool = False
     """Whether a model states it: it is trusted less, and replaces no core rule."""
+    usage: Literal["memory", "knowledge"] | None = None
+    """As what it is kept; as the agent's settings say unless given."""
+
+    @property
+    def perspective(self) -> Perspective:
+        """Whose words it is in: a model writes for itself."""
+        return "first-person" if self.by_model else "third-person"
 
     @property
     def indexed_text(self) -> str:
@@ -103,8 +111,12 @@ class MemoryWriter:
         check_statement(candidate.content, candidate.importance)
         if holds_recalled(candidate.content):
             return SaveResult(outcome="refused", reason="It is recalled memory, and no statement of anybody.")
+        agent = self._settings.for_agent(scope.agent)
+        candidate = replace(candidate, usage=candidate.usage or ("memory" if agent.usage == "memory" else "knowledge"))
+        given = agent.lifecycle.merge_threshold
+        threshold = self._settings.summary.merge_threshold if given is None else given
         shelf = self._shelf(candidate, scope)
-        claims = read_claims(candidate.content, scope.user, language_of(candidate.content))
+        claims = _claims(candidate, scope, shelf)
         statement_id = self._statement_id(candidate, scope)
         if (done := self._done(statement_id, scope, shelf.partition)) is not None:
             return done
@@ -116,8 +128,9 @@ class MemoryWriter:
                 candidate.content,
                 claims,
                 known,
-                threshold=self._settings.summary.merge_threshold,
+                threshold=threshold,
                 by_person=not candidate.by_model,
+                settles_knowledge=not candidate.by_model or candidate.usage == "knowledge",
             )
             if decision.refusal:
                 return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
@@ -174,6 +187,8 @@ class MemoryWriter:
             raise InputError(f"{key!r} names no topic.", "Write it as type:name, as in task:deploy.")
         if candidate.category not in {None, *get_args(Category)}:
             raise InputError(f"There is no category {candidate.category!r}.", f"Give one of {get_args(Category)}.")
+        if candidate.usage not in {None, "memory", "knowledge"}:
+            raise InputError(f"There is no usage {candidate.usage!r}.", "Give memory or knowledge.")
         if kind == "self":
             raise InputError("The agent's memory of itself is shared by all its users.", "Use remember_self.")
         topic = Topic.model_validate({"type": kind, "target_name": name.strip()})
@@ -248,6 +263,13 @@ class MemoryWriter:
             )
         )
         return changes[0].memory
+
+
+def _claims(candidate: Candidate, scope: Scope, shelf: Shelf) -> tuple[Claim, ...]:
+    """Read what is stated; "I" is who states it: the agent, or the person."""
+    speaker = NARRATOR if candidate.by_model else scope.user
+    known = {scope.user, shelf.topic.target_name}
+    return read_claims(candidate.content, speaker, language_of(candidate.content), known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +347,8 @@ class _Change:
             trust=message.trust,
             source="tool-call",
             extractor=candidate.actor(self.scope),
+            perspective=candidate.perspective,
+            usage=candidate.usage or "memory",
             supersedes=tuple(old.memory_id for old in self.decision.replaced),
             said_at=message.time,
             recorded_at=message.time,
@@ -342,6 +366,10 @@ class _Change:
             block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
             tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
             merges=old.merges + 1,
+            perspective=self.candidate.perspective
+            if old.content != content == self.candidate.content
+            else old.perspective,
+            usage="knowledge" if self.candidate.usage == "knowledge" else old.usage,
             trust=old.trust if content == old.content else min(old.trust, message.trust),
             said_at=max(old.said_at, message.time),
             recorded_at=message.time,

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
 from remegraph.engine.search import Searcher
-from remegraph.engine.tasks import Proposal, ProposeTask, Thinker
+from remegraph.engine.tasks import Proposal, ProposeTask, ThinkerOf
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Memory
 
@@ -44,22 +44,23 @@ class _State(SubAgentInput, SubAgentOutput):
 SubAgent = CompiledStateGraph[_State, None, SubAgentInput, SubAgentOutput]
 
 
-def create_sub_agent(searcher: Searcher, thinker: Thinker) -> SubAgent:
+def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
     """Return the Sub Agent's graph.
 
     Args:
         searcher: Recalls similar memories of the topic.
-        thinker: Decides.
+        thinker_of: Says who decides.
     """
 
     def recall_similar_memory(state: _State) -> Update:
         task = state["task"]
-        return {"similar": searcher.similar(task.shelf, task.messages, thinker.similar_limit)}
+        limit = thinker_of(task.scope.agent).similar_limit
+        return {"similar": searcher.similar(task.shelf, task.messages, limit)}
 
     def decide(state: _State) -> Body:
         task = state["task"].with_similar(state["similar"])
         try:
-            proposal: Proposal = yield Think(thinker, "propose", task, state["meter"])
+            proposal: Proposal = yield Think(thinker_of(task.scope.agent), "propose", task, state["meter"])
         except (InvalidAnswerError, ModelUnavailableError) as error:
             proposal = Proposal(shelf=task.shelf, attempt=task.attempt, similar=task.similar, failure=str(error))
         return {"proposals": {(task.shelf.topic.key, task.attempt): proposal}}

@@ -27,20 +27,24 @@ from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
 from remegraph.engine.proposals import operation_id
 from remegraph.engine.reviser import inspect
-from remegraph.engine.routing import home, resolve, shelves_for
+from remegraph.engine.routing import home, resolve, self_topic, shelves_for
 from remegraph.engine.search import Searcher
 from remegraph.engine.slicing import cut
 from remegraph.engine.subagents import ProposalKey, create_sub_agent
-from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker
+from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker, ThinkerOf
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
-from remegraph.models import Block, BlockSummary, ChangeSet, Receipt, Scope, Shelf, StoredMessage
+from remegraph.models import LIVE, Block, BlockSummary, ChangeSet, Memory, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Archive, Clock
 from remegraph.prompts import Language
+from remegraph.rules.context import shows_recalled
 from remegraph.rules.review import Objection
 from remegraph.settings import Settings
 
 __all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer"]
+
+_MOST_OF_ITSELF = 12
+"""Self memories shown to a thinker that looks back as the agent, the most important first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Tools:
     archive: Archive
     searcher: Searcher
     clock: Clock
-    thinker: Thinker
+    thinker_of: ThinkerOf
     plain: Thinker
     """Thinks without a model; indexes what is not worth a call."""
     settings: Settings
@@ -82,7 +86,10 @@ class BlockOutcome(TypedDict, total=False):
 
 
 class _State(SummarizerInput, BlockOutcome, total=False):
+    rows: tuple[StoredMessage, ...]
+    """The whole block."""
     messages: tuple[StoredMessage, ...]
+    """What was said in it; what was merely recalled is shown to no thinker, and nothing is learned from it."""
     summary: BlockSummary
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
@@ -110,7 +117,7 @@ def build_summarizer(tools: Tools) -> Summarizer:
     graph = StateGraph(_State, input_schema=SummarizerInput, output_schema=BlockOutcome)
     graph.add_node("slice", steps.slice)
     graph.add_node("compress_message_block", node(steps.compress_message_block, "compress_message_block"))
-    graph.add_node("sub_agent", create_sub_agent(tools.searcher, tools.thinker))
+    graph.add_node("sub_agent", create_sub_agent(tools.searcher, tools.thinker_of))
     graph.add_node("revise_memory", node(steps.revise_memory, "revise_memory"))
     graph.add_node("commit", steps.commit)
     graph.add_edge(START, "slice")
@@ -128,11 +135,11 @@ class _Steps:
     def __init__(self, tools: Tools) -> None:
         self._archive = tools.archive
         self._clock = tools.clock
-        self._thinker = tools.thinker
+        self._thinker_of = tools.thinker_of
         self._plain = tools.plain
         self._policy = tools.settings.summary
         self._slicing = tools.settings.slicing
-        self._boundary = tools.settings.trust_boundary
+        self._settings = tools.settings
 
     def slice(self, state: _State) -> Update:
         """Cut what is complete, and take the oldest pending block (or the one to redo)."""
@@ -154,10 +161,10 @@ class _Steps:
         if block_id is None:
             return {"block": None}
         block = self._archive.blocks([partition], ids=[block_id])[0]
-        messages = self._archive.messages(
+        rows = self._archive.messages(
             [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
         )
-        return {"block": block, "messages": messages}
+        return {"block": block, "rows": rows, "messages": tuple(row for row in rows if not shows_recalled(row))}
 
     def after_slice(self, state: _State) -> Literal["compress_message_block", "__end__"]:
         """Go on where there is a block."""
@@ -166,26 +173,28 @@ class _Steps:
     def compress_message_block(self, state: _State) -> Body:
         """Summarise the block and route it; a block to redo keeps its digest and goes to the topics named."""
         scope, messages, block = state["scope"], state["messages"], _block(state)
-        where = home(scope, self._boundary)
+        where = home(scope, self._settings.trust_boundary)
         existing = self._archive.topics(self._archive.visible(scope))
         allowed = shelves_for(
             scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy
         )
         known = self._archive.summaries([block.partition], ids=[block.block_id])
         redo = state["redo"]
+        extracts = bool(messages) and self._settings.for_agent(scope.agent).extracts
         if redo is not None and redo.topics and known:
-            topics, refused = resolve(redo.topics, allowed, where, self._policy)
+            topics, refused = resolve(redo.topics if extracts else (), allowed, where, self._policy)
             return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
         language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
         failure = ""
-        if self._thinker.learns and attention(messages) < self._policy.attention:
+        thinker = self._thinker(state)
+        if not extracts or (thinker.learns and attention(messages) < self._policy.attention):
             digest = self._plain.digest(task, state["meter"]).without_topics()
         else:
             try:
-                digest = yield Think(self._thinker, "digest", task, state["meter"])
+                digest = yield Think(thinker, "digest", task, state["meter"])
             except ModelUnavailableError as error:
-                self._note_outage(block, error)
+                self._note_outage(block, thinker.name, error)
                 raise
             except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
                 digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
@@ -208,13 +217,12 @@ class _Steps:
         newest = _newest(state["proposals"])
         if newest and all(proposal.failure for proposal in newest.values()):
             return {"standing": (), "again": {}, "unreviewed": ""}
-        task = inspect(
-            state["scope"], state["messages"], newest.values(), _language(state["messages"]), weighed=self._weighs()
-        )
+        language, weighs = _language(state["messages"]), self._weighs(state)
+        task = inspect(state["scope"], state["messages"], newest.values(), language, weighed=weighs)
         objections, unreviewed = task.flags, ""
-        if self._weighs() and (self._policy.reviser == "always" or task.flags):
+        if weighs and (self._policy.reviser == "always" or task.flags):
             try:
-                objections = yield Think(self._thinker, "review", task, state["meter"])
+                objections = yield Think(self._thinker(state), "review", task, state["meter"])
             except (InvalidAnswerError, ModelUnavailableError) as error:
                 unreviewed = f"not reviewed: {error}"  # what the rules flagged stands where no model can weigh it
         again = self._rejected(state, newest, objections)
@@ -257,21 +265,21 @@ class _Steps:
         changes = change_set(
             scope=state["scope"],
             block=_block(state),
-            messages=state["messages"],
+            messages=state["rows"],
             summary=state["summary"],
             proposals=newest,
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
-            weighed=self._weighs() and not state.get("unreviewed"),
+            weighed=self._weighs(state) and not state.get("unreviewed"),
             unreviewed=state.get("unreviewed", ""),
             failure=state.get("digest_failure"),
             policy=self._policy,
-            actor=self._thinker.name,
+            actor=self._thinker(state).name,
             now=self._clock(),
         )
         return self._archive.commit(changes)
 
-    def _note_outage(self, block: Block, error: ModelUnavailableError) -> None:
+    def _note_outage(self, block: Block, actor: str, error: ModelUnavailableError) -> None:
         """Write on a pending block why it waits, and how often it was tried."""
         pending = self._archive.work([block.partition], states=["pending"], recipe=self._policy.recipe)
         for work in pending:
@@ -279,7 +287,7 @@ class _Steps:
                 noted = work.evolve(reason=str(error), attempts=work.attempts + 1)
                 changes = ChangeSet(
                     operation_id=operation_id("outage", noted.to_json()),
-                    actor=self._thinker.name,
+                    actor=actor,
                     recorded_at=self._clock(),
                     work=(noted,),
                 )
@@ -302,15 +310,18 @@ class _Steps:
             if key in changed or any(change.memory.memory_id in conflict.records for change in proposal.changes)
         ]
 
-    def _weighs(self) -> bool:
+    def _thinker(self, state: _State) -> Thinker:
+        return self._thinker_of(state["scope"].agent)
+
+    def _weighs(self, state: _State) -> bool:
         """Whether a model weighs what the rules flag."""
-        return self._thinker.learns and self._policy.reviser != "rules"
+        return self._thinker(state).learns and self._policy.reviser != "rules"
 
     def _rejected(
         self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]
     ) -> dict[str, tuple[str, ...]]:
         """Return the topics to send again: those objected to that may be tried once more."""
-        if not self._thinker.learns:
+        if not self._thinker(state).learns:
             return {}
         allowed = {shelf.topic.key for shelf in state["allowed"]} | set(newest)
         rejected: dict[str, tuple[str, ...]] = {}
@@ -340,8 +351,14 @@ class _Steps:
             language=_language(state["messages"]),
             now=self._clock(),
             recipe=self._policy.recipe,
+            itself=self._itself(state["scope"]) if self._thinker(state).looks_back else (),
         )
         return Send("sub_agent", {"task": task, "meter": state["meter"]})
+
+    def _itself(self, scope: Scope) -> tuple[Memory, ...]:
+        """Return what the agent knows of itself, the most important first."""
+        found = self._archive.memories(self._archive.visible(scope), topics=[self_topic()], statuses=sorted(LIVE))
+        return tuple(sorted(found, key=lambda memory: -memory.importance)[:_MOST_OF_ITSELF])
 
 
 def _language(messages: Sequence[StoredMessage]) -> Language:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -20,8 +21,17 @@ from remegraph.models import (
 )
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection
+from remegraph.settings import Mode, Perspective
 
-__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker"]
+__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker", "ThinkerOf", "Voice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """In whose voice memories are written; each of them records it."""
+
+    mode: Mode = "factual"
+    perspective: Perspective = "third-person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,8 @@ class ProposeTask:
     recipe: str
     similar: tuple[Memory, ...] = ()
     """The topic's memories most like the block."""
+    itself: tuple[Memory, ...] = ()
+    """What the agent knows of itself; for a thinker that looks back as the agent."""
 
     def with_similar(self, similar: tuple[Memory, ...]) -> ProposeTask:
         """Return this task with the memories that were recalled for it."""
@@ -109,6 +121,11 @@ class Thinker(Protocol):
         ...
 
     @property
+    def looks_back(self) -> bool:
+        """Whether it thinks in the agent's place, and so must know who it is."""
+        ...
+
+    @property
     def similar_limit(self) -> int:
         """How many similar memories it can look at."""
         ...
@@ -136,3 +153,7 @@ class Thinker(Protocol):
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Confirm, drop or add objections to what the rules flagged."""
         ...
+
+
+ThinkerOf = Callable[[str | None], Thinker]
+"""Who thinks for an agent, by its name."""

@@ -18,7 +18,7 @@ from remegraph.models import Message, Role
 from remegraph.models.base import encodable
 from remegraph.rules.context import RECALLED
 
-__all__ = ["REVISES", "Bodies", "Heard", "News", "Turns"]
+__all__ = ["REVISES", "Bodies", "Heard", "News", "Turns", "left_out"]
 
 Bodies = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
 """Gives what the ledger has under some ids, as plain JSON."""
@@ -78,13 +78,13 @@ class Turns:
         found: list[Heard] = []
         for index, value in enumerate(listed(values)):
             if self._from_langchain(value):
-                if value.type == "remove" or _left_out(_role(value), getattr(value, "additional_kwargs", None)):
+                if value.type == "remove" or left_out(_role(value), getattr(value, "additional_kwargs", None)):
                     continue
                 if message_id := _usable(getattr(value, "id", None)):
                     found.append(Heard(message_id, value, index))
                     continue
             message = self._read(value, index)
-            if not _left_out(message.role, _kwargs(message)):
+            if not left_out(message.role, _kwargs(message)):
                 message = message if message.message_id else self._named(message, len(found))
                 found.append(Heard(message.message_id, message, index))
         return tuple(found)
@@ -159,6 +159,21 @@ def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
     return (_role(value), value.content, calls, getattr(value, "tool_call_id", None) or "") == words
 
 
+def left_out(role: Role | None, kwargs: object) -> bool:
+    """Return whether nobody said this: instructions, a framework's summary, or memory that was put before the model.
+
+    The result of a tool that recalls stays: a call belongs to its result.
+
+    Args:
+        role: Who speaks, as far as a role tells it.
+        kwargs: What LangChain calls `additional_kwargs`.
+    """
+    if role == "system":
+        return True
+    key, value = _SUMMARY
+    return isinstance(kwargs, Mapping) and (kwargs.get(key) == value or (RECALLED in kwargs and role != "tool"))
+
+
 def _role(value: LangChainMessage) -> Role | None:
     return ROLES.get(value.type.removesuffix("MessageChunk").lower())
 
@@ -167,17 +182,6 @@ def _usable(message_id: object) -> str:
     """Return the id if the ledger can be asked for it; reading the message in full tells what is wrong with others."""
     usable = isinstance(message_id, str) and "\x00" not in message_id and encodable(message_id)
     return str(message_id) if usable else ""
-
-
-def _left_out(role: Role | None, kwargs: object) -> bool:
-    """Whether nobody said this: instructions, a framework's summary, or memory that was put before the model.
-
-    The result of a tool that recalls stays: a call belongs to its result.
-    """
-    if role == "system":
-        return True
-    key, value = _SUMMARY
-    return isinstance(kwargs, Mapping) and (kwargs.get(key) == value or (RECALLED in kwargs and role != "tool"))
 
 
 def _kwargs(message: Message) -> object:

@@ -86,7 +86,7 @@ class Admin:
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
-            "model": parts.thinker.name,
+            **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
             "index": "chroma" if parts.has_index else "sql",
             "home": str(self._settings.home.expanduser()),

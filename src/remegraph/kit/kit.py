@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import TracebackType
@@ -83,6 +83,7 @@ class MemoryKit(Reading, Stating, Capturing):
         chroma_url: str | None = None,
         model: BaseChatModel | str | _FromSettings | None = FROM_SETTINGS,
         embedder: Embedder | Embeddings | str | _FromSettings | None = FROM_SETTINGS,
+        extractors: Mapping[str, BaseChatModel | str] | None = None,
         index: VectorIndex | None = None,
         clock: Clock | None = None,
         new_id: NewId | None = None,
@@ -98,6 +99,8 @@ class MemoryKit(Reading, Stating, Capturing):
             chroma_url: `http://host:port` of a Chroma server instead of the embedded index.
             model: A chat model or `provider:model`; None: extractive mode, without a model.
             embedder: An embedder, LangChain `Embeddings` or `provider:model`; None: hashed n-grams, offline.
+            extractors: Chat models that write the memories of single agents, by the names that `settings.agents` has,
+                instead of `extraction.model`.
             index: A vector index instead of Chroma; closed with the kit.
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
@@ -109,6 +112,7 @@ class MemoryKit(Reading, Stating, Capturing):
         """
         from remegraph.kit.parts import open_parts
         from remegraph.kit.providers import as_chat_model, as_embedder
+        from remegraph.kit.thinkers import Thinkers
 
         given: dict[str, Any] = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
         settings = settings or Settings.from_env()
@@ -119,7 +123,7 @@ class MemoryKit(Reading, Stating, Capturing):
         chosen_embedder = settings.embedder if isinstance(embedder, _FromSettings) else embedder
         parts = open_parts(
             settings,
-            model=as_chat_model(chosen_model, settings.summary.timeout),
+            thinkers=Thinkers(settings, as_chat_model(chosen_model, settings.summary.timeout), extractors or {}),
             embedder=as_embedder(chosen_embedder),
             index=index,
             clock=clock,

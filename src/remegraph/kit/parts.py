@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remegraph.engine.retriever import RetrievalAgent, Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, SetupError
+from remegraph.kit.thinkers import Thinkers
 from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
 from remegraph.settings import Settings
 from remegraph.storage.archive import SqlArchive
@@ -23,10 +24,7 @@ from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
     from remegraph.engine.summarizer import Summarizer
-    from remegraph.engine.tasks import Thinker
 
 __all__ = ["Parts", "open_parts"]
 
@@ -44,31 +42,11 @@ class Parts:
     searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
-    model: BaseChatModel | None
+    thinkers: Thinkers
     embedder: Embedder
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
-
-    @cached_property
-    def thinker(self) -> Thinker:
-        """What turns blocks into memories: the model, or the extractive mode."""
-        from remegraph.engine.asking import Asker
-        from remegraph.engine.extractive import ExtractiveThinker
-        from remegraph.engine.modelled import ModelThinker
-
-        if self.model is None:
-            return ExtractiveThinker()
-        policy = self.settings.summary
-        asker = Asker(
-            self.model,
-            repairs=policy.repairs,
-            retries=policy.retries,
-            backoff=policy.backoff,
-            longest_wait=policy.longest_wait,
-            timeout=policy.timeout,
-        )
-        return ModelThinker(asker, similar_limit=policy.similar)
 
     @cached_property
     def summarizer(self) -> Summarizer:
@@ -77,13 +55,13 @@ class Parts:
         from remegraph.engine.summarizer import Tools, build_summarizer
 
         plain = ExtractiveThinker()
-        return build_summarizer(Tools(self.archive, self.searcher, self.clock, self.thinker, plain, self.settings))
+        return build_summarizer(Tools(self.archive, self.searcher, self.clock, self.thinkers.of, plain, self.settings))
 
 
 def open_parts(
     settings: Settings,
     *,
-    model: BaseChatModel | None,
+    thinkers: Thinkers,
     embedder: Embedder,
     index: VectorIndex | None,
     clock: Clock,
@@ -95,7 +73,7 @@ def open_parts(
 
     Args:
         settings: What and where.
-        model: The chat model; none: extractive mode.
+        thinkers: Turn blocks into memories.
         embedder: Makes vectors.
         index: A vector index instead of Chroma.
         clock: Tells the time.
@@ -129,7 +107,7 @@ def open_parts(
             searcher=searcher,
             retriever=build_retriever(archive, searcher, settings.recall, agents),
             agents=agents,
-            model=model,
+            thinkers=thinkers,
             embedder=embedder,
             has_index=index is not None,
             closing=opened.pop_all(),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from remegraph.errors import DimensionError, MissingExtraError, ModelUnavailableError, SetupError
+from remegraph.engine.failures import provider_failure
+from remegraph.errors import DimensionError, MissingExtraError, SetupError
 from remegraph.language.embedding import HashedEmbedder
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class LangChainEmbedder:
 
         Raises:
             ModelUnavailableError: The provider failed.
+            RequestRefusedError: The provider does not take one of the texts.
             DimensionError: The vectors have another length than before, or are no numbers.
         """
         if not texts:
@@ -68,7 +70,7 @@ class LangChainEmbedder:
         try:
             answer = self._embeddings.embed_documents(plain)
         except Exception as error:  # the boundary to foreign embedder code
-            raise ModelUnavailableError(f"{self.name} did not answer ({type(error).__name__}: {error}).") from error
+            raise provider_failure(self.name, error) from error
         vectors = np.asarray(answer, dtype=np.float32)
         if vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise DimensionError(f"{self.name} gave no finite vectors.", "Use another embedder.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -16,6 +16,7 @@ from remegraph.models import (
     BlockSummary,
     Depth,
     Memory,
+    Partition,
     Recall,
     Scope,
     Shelf,
@@ -64,6 +65,7 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -75,13 +77,16 @@ class Reading(ABC):
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
+            without: Ids of raw messages that the caller has at hand, which need not be found again.
 
         Raises:
             InputError: The query is empty, k is not positive, or a time has no zone.
         """
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(_recall(asked, cast("Found", found), began))
 
@@ -95,11 +100,14 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics)
+        asked = self._recall_input(
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        )
         found = await parts.retriever.ainvoke(asked, self._config())
         return self._recalled(_recall(asked, cast("Found", found), began))
 
@@ -157,12 +165,16 @@ class Reading(ABC):
 
     amessages = twin(messages)
 
-    def retrieve_block(self, block_id: str, *, scope: Scope) -> tuple[StoredMessage, ...]:
+    def retrieve_block(
+        self, block_id: str, *, scope: Scope, partition: Partition | None = None
+    ) -> tuple[StoredMessage, ...]:
         """Return the raw messages of a block.
 
         Args:
-            block_id: Its label.
+            block_id: Its label, which is unique in its partition.
             scope: Who asks.
+            partition: Where the block lives, as on its hit or entry; unless given, the scope's own block is meant where
+                a wider partition has one of the same label.
 
         Raises:
             NotFoundError: The scope has no such block.
@@ -170,11 +182,14 @@ class Reading(ABC):
         """
         archive = self._open_parts().archive
         check_text(block_id=block_id)
-        blocks = archive.blocks(archive.visible(required(scope)), ids=[block_id])
+        visible = [each for each in archive.visible(required(scope)) if partition in {None, each}]
+        blocks = archive.blocks(visible, ids=[block_id])
         if not blocks:
             raise NotFoundError(f"There is no block {block_id!r} here.")
-        own = blocks[0]  # the scope's own partition comes first
-        return archive.messages([own.partition], thread=own.thread, first_seq=own.first_seq, last_seq=own.last_seq)
+        block = min(blocks, key=lambda each: visible.index(each.partition))  # the scope's own partition comes first
+        return archive.messages(
+            [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+        )
 
     aretrieve_block = twin(retrieve_block)
 
@@ -336,6 +351,7 @@ class Reading(ABC):
         depth: Depth,
         time_range: tuple[datetime | None, datetime | None],
         topics: Sequence[str] | None,
+        without: Collection[str],
     ) -> RecallInput:
         time_start, time_end = time_range
         if not isinstance(query, str):
@@ -348,6 +364,8 @@ class Reading(ABC):
             raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
         if isinstance(topics, str):
             raise InputError("topics is one text.", "Give a list of topic keys.")
+        if isinstance(without, str):
+            raise InputError("without is one text.", "Give a list of message ids.")
         check_times(time_start=time_start, time_end=time_end)
         return {
             "scope": required(scope),
@@ -357,6 +375,7 @@ class Reading(ABC):
             "topics": None if topics is None else tuple(topics),
             "time_start": time_start,
             "time_end": time_end,
+            "without": frozenset(without),
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from remegraph.errors import InputError, ModelError, VectorIndexError
 from remegraph.kit.calling import check_text, required, twin
@@ -78,11 +78,12 @@ class Stating(ABC):
         session: str = "",
         call_id: str = "",
         by_model: bool = False,
+        usage: Literal["memory", "knowledge"] | None = None,
     ) -> SaveResult:
         """Remember one statement (F3, F4). No model is called.
 
-        The same words, and what is similar strictly above `settings.summary.merge_threshold` without contradiction,
-        are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
+        The same words, and what is similar strictly above `merge_threshold` (the agent's, else that of the summary
+        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
         told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked.
         Anything else is a new memory.
 
@@ -96,7 +97,10 @@ class Stating(ABC):
             category: preference, fact, decision, emotion or episode; told from the words unless given.
             session: The session that it comes from.
             call_id: Names this call, where it may be carried out twice (as on replay): that changes nothing.
-            by_model: Whether a model states it, not a person: its words are trusted less, and it replaces no core rule.
+            by_model: Whether a model states it, not a person: "I" is the agent then, its words are trusted less, and it
+                replaces no core rule, nor, as mere memory, any knowledge.
+            usage: knowledge: what is learned from conversations never changes it; memory: it may. Where none is given,
+                knowledge for agents whose usage is knowledge or hybrid.
 
         Returns:
             Whether it is new, merged or refused, into which memory, and why.
@@ -124,6 +128,7 @@ class Stating(ABC):
             session=session,
             call_id=call_id,
             by_model=by_model,
+            usage=usage,
         )
         result = self._writer().save(candidate, required(scope))
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._bring_up_to_date()))))

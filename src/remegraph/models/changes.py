@@ -91,6 +91,7 @@ class ChangeSet(Record):
     operation_id: Token = Field(min_length=1, description="Names the operation; committing it again changes nothing.")
     actor: str = Field(min_length=1, description="Who wants it: an agent, a surface, a person.")
     recorded_at: AwareTime = Field(description="When it is committed.")
+    extracted: bool = Field(default=False, description="Whether it was learned from a conversation: see `usage`.")
     shelves: tuple[Shelf, ...] = Field(default=(), description="Topics that must exist.")
     changes: tuple[MemoryChange, ...] = Field(default=(), description="Next versions of memories.")
     links: tuple[Link, ...] = Field(default=(), description="New links.")

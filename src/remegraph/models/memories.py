@@ -8,6 +8,7 @@ from pydantic import Field
 
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
+from remegraph.settings import Mode, Perspective
 
 __all__ = [
     "LIVE",
@@ -31,7 +32,7 @@ TopicType = Literal["self", "personal", "task", "tool"]
 Kind = Literal["profile", "workflow", "semantic", "episode"]
 Category = Literal["preference", "fact", "decision", "emotion", "episode"]
 Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
-Source = Literal["tool-call", "first-person", "ghostwriter", "factual"]
+Source = Mode
 LinkType = Literal[
     "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
     "supersedes",
@@ -123,6 +124,10 @@ class Memory(Record):
     trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")
     source: Source = Field(default="factual", description="How it was written (F).")
     extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
+    perspective: Perspective = Field(default="third-person", description="Whose words: first-person, the agent's own.")
+    usage: Literal["memory", "knowledge"] = Field(
+        default="memory", description="knowledge: what is learned from conversations never changes it (F)."
+    )
     merges: int = Field(default=0, ge=0, description="How often it was said again.")
     supersedes: tuple[str, ...] = Field(default=(), description="Other memories that this one replaces.")
     valid_from: AwareTime | None = Field(default=None, description="Since when it is true in the world, if known.")

@@ -12,6 +12,7 @@ from remegraph.models.changes import Event
 from remegraph.models.memories import Evidence, Link, Memory
 from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
+from remegraph.settings import Perspective
 
 __all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "Trace"]
 
@@ -38,6 +39,7 @@ class Hit(Record):
     status: str = Field(default="active", description="Status (memories).")
     layer: str = Field(default="", description="Layer (memories).")
     trust: float = Field(default=1.0, ge=0, le=1, description="How far it is believed.")
+    perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")
 
 
 class Recall(Record):

@@ -13,7 +13,9 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-__all__ = ["LANGUAGES", "Language", "Prompt", "load", "names"]
+from remegraph.errors import SetupError
+
+__all__ = ["LANGUAGES", "Language", "Prompt", "load", "names", "template"]
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -67,8 +69,36 @@ def load(name: str, language: Language) -> Prompt:
     declared = frozenset(part.strip() for part in head.removeprefix("variables:").split(",") if part.strip())
     if declared != frozenset(_VARIABLE.findall(body)):
         raise ValueError(f"Prompt {name}.{language} declares other variables than it uses.")
+    return _prompt(name, body)
+
+
+def template(text: str, name: str) -> Prompt:
+    """Return a host's own text in place of one of our prompts.
+
+    Args:
+        text: Instructions, a line `=====`, and data, with the variables of that prompt.
+        name: The prompt that it stands for.
+
+    Raises:
+        SetupError: Its variables are others, or what is data stands among the instructions.
+    """
+    ours = load(name, "en")
+    own = _prompt(name, text.replace("\r\n", "\n"))
+    if own.variables != ours.variables:
+        missing, unknown = sorted(ours.variables - own.variables), sorted(own.variables - ours.variables)
+        raise SetupError(
+            f"The template for {name} lacks the variables {missing} and has the unknown ones {unknown}.",
+            f"Use each of {sorted(ours.variables)}, as in {{{{block}}}}.",
+        )
+    data = sorted(set(_VARIABLE.findall(ours.user)) & set(_VARIABLE.findall(own.system)))
+    if data:
+        raise SetupError(f"The template for {name} has the data {data} among the instructions.", "Put it after =====.")
+    return own
+
+
+def _prompt(name: str, body: str) -> Prompt:
     system, _, user = body.rpartition(_DIVIDER)
-    return Prompt(name=name, variables=declared, system=system.strip(), user=user.strip())
+    return Prompt(name, frozenset(_VARIABLE.findall(body)), system=system.strip(), user=user.strip())
 
 
 def names() -> tuple[str, ...]:

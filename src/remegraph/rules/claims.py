@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -15,8 +15,9 @@ from remegraph.language.scripts import has_cjk
 from remegraph.language.sentences import sentences
 from remegraph.language.tokens import tokenize
 from remegraph.models import Claim
+from remegraph.rules.telling import unreported
 
-__all__ = ["contradicts", "read_claims", "slot"]
+__all__ = ["conflicting", "contradicts", "read_claims", "same", "slot"]
 
 _FAVOURITE = "favourite_"
 _NUMERAL = re.compile(CHINESE_NUMERAL)
@@ -61,19 +62,21 @@ class _Rule:
     predicate: re.Pattern[str]
 
 
-def read_claims(sentence: str, speaker: str, language: str) -> tuple[Claim, ...]:
+def read_claims(sentence: str, speaker: str, language: str, known: Collection[str] = ()) -> tuple[Claim, ...]:
     """Return what a text states in slots: who likes, lives in, works as, has, plans what.
 
     Statements of the first person are about the speaker; of the third person, about a name or a relation ("my wife")
-    at the start of a sentence. Questions, conditions, hearsay and what is over are left out.
+    at the start of a sentence, or after words that say how the speaker knows ("I learned that"). Questions, conditions,
+    hearsay and what is over are left out.
 
     Args:
         sentence: A sentence, or several.
-        speaker: Who says it: the subject of "I". In Chinese, the one name that is known without a surname.
+        speaker: Who says it: the subject of "I".
         language: "en" or "zh".
+        known: Whom else it may be about. Chinese does not show what is a name, so others are read as 小林 only.
     """
     read = _read_chinese if language == "zh" else _read_english
-    return tuple(dict.fromkeys(claim for span in sentences(sentence) for claim in read(span.text, speaker)))
+    return tuple(dict.fromkeys(claim for span in sentences(sentence) for claim in read(span.text, speaker, known)))
 
 
 def slot(claim: Claim) -> str:
@@ -94,9 +97,23 @@ def contradicts(a: Claim, b: Claim) -> bool:
     return a.positive != b.positive if same else a.positive and b.positive
 
 
-def _read_english(sentence: str, speaker: str) -> Iterator[Claim]:
+def conflicting(a: Collection[Claim], b: Collection[Claim]) -> bool:
+    """Return whether a claim of one statement contradicts one of the other."""
+    return any(contradicts(mine, yours) for mine in a for yours in b)
+
+
+def same(a: Collection[Claim], b: Collection[Claim]) -> bool:
+    """Return whether two statements say the same and nothing else: all slots, values and polarities agree."""
+    return bool(a) and {_key(claim) for claim in a} == {_key(claim) for claim in b}
+
+
+def _key(claim: Claim) -> tuple[str, str, bool]:
+    return slot(claim), claim.value.casefold(), claim.positive
+
+
+def _read_english(sentence: str, speaker: str, _: Collection[str]) -> Iterator[Claim]:
     grammar = _data()["en"]
-    sentence = sentence.replace("’", "'").strip()
+    sentence = unreported(sentence.replace("’", "'").strip())
     if re.search(grammar["uncertain"], sentence, re.IGNORECASE):
         return
     for pattern in (_EN_FAVOURITE, _EN_POSSESSIVE):
@@ -117,21 +134,25 @@ def _read_english(sentence: str, speaker: str) -> Iterator[Claim]:
     yield from _claims(predicate, subject, "en")
 
 
-def _read_chinese(sentence: str, speaker: str) -> Iterator[Claim]:
+def _read_chinese(sentence: str, speaker: str, known: Collection[str]) -> Iterator[Claim]:
     grammar = _data()["zh"]
     if re.search(grammar["uncertain"], sentence):
         return
+    names = "|".join(re.escape(name) for name in sorted({"我", speaker, *known} - {""}, key=len, reverse=True))
     subject_pattern = re.compile(
-        rf"^(?P<who>我|{re.escape(speaker)}|(?:小|老|阿)[\u4e00-\u9fff](?![\u4e00-\u9fff]?的))(?:(?:家|的)?(?P<kin>{grammar['kin']}))?"
+        rf"^(?P<who>{names}|(?:小|老|阿)[\u4e00-\u9fff](?![\u4e00-\u9fff]?的))(?:(?:家|的)?(?P<kin>{grammar['kin']}))?"
     )
     last = ""
     for clause in re.split("[，；,;。！!]", sentence):
         clause = clause.strip()  # noqa: PLW2901
-        favourite = _ZH_FAVOURITE.match(clause)
-        if favourite and favourite["subject"] in ("我", speaker):
+        told = unreported(clause)
+        favourite = _ZH_FAVOURITE.match(told)
+        if favourite and favourite["subject"] in {"我", speaker, *known}:
             value = _value(favourite["value"], grammar)
-            yield Claim(subject=speaker, relation=_FAVOURITE + favourite["what"], value=value)
+            who = speaker if favourite["subject"] == "我" else favourite["subject"]
+            yield Claim(subject=who, relation=_FAVOURITE + favourite["what"], value=value)
             continue
+        clause = told if subject_pattern.match(told) else clause  # noqa: PLW2901
         found = subject_pattern.match(clause)
         if found:
             who = speaker if found["who"] == "我" else found["who"]

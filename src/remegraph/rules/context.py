@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from remegraph.language.tokens import estimate_tokens
-from remegraph.models import Hit, Memory
+from remegraph.models import Hit, Memory, Message
 
-__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled"]
+__all__ = ["RECALLED", "Context", "assemble", "framed", "holds_recalled", "shown_ids", "shows_recalled"]
 
 RECALLED = "remegraph_memory_ids"
 """Key in `additional_kwargs` of a LangChain message that brings recalled memory to a model, with the ids."""
@@ -32,7 +33,7 @@ class Context:
 def assemble(self_memories: Iterable[Memory], hits: Iterable[Hit], budget: int) -> Context:
     """Return what was found as one JSON object per line: self memory first, then the hits, best first.
 
-    A line that the budget does not take is left out whole; smaller ones after it may still go in.
+    What the agent told itself in the first person is marked as its own: `"by": "you"`. A line that the budget does not take is left out whole; smaller ones after it may still go in.
 
     Args:
         self_memories: What the agent knows of itself.
@@ -46,19 +47,11 @@ def assemble(self_memories: Iterable[Memory], hits: Iterable[Hit], budget: int) 
     spent = estimate_tokens(_HEAD) + estimate_tokens(_FOOT)
     candidates = [
         *(
-            (
-                memory.memory_id,
-                _line(
-                    memory.memory_id, memory.topic.key, memory.said_at.date().isoformat(), memory.trust, memory.content
-                ),
-            )
+            (memory.memory_id, _line(memory.memory_id, memory.topic.key, memory.said_at, memory.content, memory))
             for memory in self_memories
         ),
         *(
-            (
-                hit.record_id,
-                _line(hit.record_id, hit.topic or hit.kind, hit.time.date().isoformat(), hit.trust, hit.text),
-            )
+            (hit.record_id, _line(hit.record_id, hit.topic or hit.kind, hit.time, hit.text, hit))
             for hit in hits
             if hit.kind != "memory" or hit.record_id not in known
         ),
@@ -87,8 +80,38 @@ def holds_recalled(text: str) -> bool:
     return _OPENING in text
 
 
-def _line(record_id: str, about: str, date: str, trust: float, text: str) -> str:
-    return _json({"id": record_id, "about": about, "date": date, "trust": round(trust, 2), "text": text})
+def shown_ids(text: str) -> list[str]:
+    """Return the ids of the records that a text of `assemble` shows, in its order; none where it is no such text."""
+    lines = text.splitlines()
+    return [json.loads(line)["id"] for line in lines[1:-1]] if lines and lines[0] == _HEAD else []
+
+
+def shows_recalled(message: Message) -> bool:
+    """Return whether a message brought recalled memory to a model: it is marked with the ids, or holds the frame.
+
+    Args:
+        message: As the ledger holds it; the mark is found wherever its host's format kept it.
+    """
+    return _marked(message.extra) or holds_recalled(message.text)
+
+
+def _marked(extra: object) -> bool:
+    inside = [extra]
+    while inside:
+        part = inside.pop()
+        if isinstance(part, dict):
+            if part.get(RECALLED):
+                return True
+            inside.extend(part.values())
+        elif isinstance(part, list):
+            inside.extend(part)
+    return False
+
+
+def _line(record_id: str, about: str, time: datetime, text: str, told: Memory | Hit) -> str:
+    own = {"by": "you"} if told.perspective == "first-person" else {}
+    known = {"id": record_id, "about": about, "date": time.date().isoformat(), "trust": round(told.trust, 2)}
+    return _json(known | own | {"text": text})
 
 
 def _json(record: Mapping[str, object]) -> str:

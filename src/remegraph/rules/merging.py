@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remegraph.models import Claim, Memory
-from remegraph.rules.claims import contradicts
+from remegraph.rules.claims import conflicting
 from remegraph.rules.duplicates import at_odds, content_digest
 from remegraph.rules.wording import wording
 
@@ -36,12 +36,19 @@ class Decision:
 
 
 def decide(
-    content: str, claims: Sequence[Claim], known: Sequence[Alike], *, threshold: float, by_person: bool
+    content: str,
+    claims: Sequence[Claim],
+    known: Sequence[Alike],
+    *,
+    threshold: float,
+    by_person: bool,
+    settles_knowledge: bool = True,
 ) -> Decision:
     """Decide by words, slots and similarity, in this order.
 
     The same words are merged, never kept twice. What contradicts a memory, where the slots parse on both sides,
     replaces it. What is similar strictly above the threshold is merged, unless the two are at odds: then both are kept.
+    Knowledge that may not be settled stays as it is: what it says already is refused, what contradicts it is kept beside.
 
     Args:
         content: The statement.
@@ -49,24 +56,31 @@ def decide(
         known: The live memories most like it.
         threshold: Similarity that must be exceeded for a merge.
         by_person: Whether a person states it, or an application for them; else a model does.
+        settles_knowledge: Whether the statement may change knowledge.
     """
     digest = content_digest(content)
-    same = next((one for one in known if content_digest(one.memory.content) == digest), None)
-    if same is not None:
-        return Decision(target=same)
-    replaced = tuple(one.memory for one in known if _against(claims, one.memory.claims))
+    fixed = () if settles_knowledge else tuple(one.memory for one in known if one.memory.usage == "knowledge")
+    twin = next((one for one in known if content_digest(one.memory.content) == digest), None)
+    if twin is not None:
+        return _known(twin.memory) if twin.memory in fixed else Decision(target=twin)
+    against = tuple(one.memory for one in known if conflicting(claims, one.memory.claims))
+    replaced = tuple(memory for memory in against if memory not in fixed)
     core = next((memory for memory in replaced if memory.importance >= CORE), None)
     if core is not None and not by_person:
         return Decision(refusal=f"It contradicts memory {core.memory_id}, a core rule that only a person may change.")
-    if replaced:
-        return Decision(replaced=replaced)
+    if against:
+        return Decision(replaced=replaced, may_contradict=tuple(memory for memory in against if memory in fixed))
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
     may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
     for one in similar:
         if one.memory not in may_contradict and (by_person or one.memory.importance < CORE):
-            return Decision(target=one)
+            return _known(one.memory) if one.memory in fixed else Decision(target=one)
     return Decision(may_contradict=may_contradict)
+
+
+def _known(memory: Memory) -> Decision:
+    return Decision(refusal=f"Memory {memory.memory_id} says it already, as knowledge.")
 
 
 def joined(old: str, new: str) -> str:
@@ -79,7 +93,3 @@ def joined(old: str, new: str) -> str:
 def _holds(one: str, other: str) -> bool:
     mine, yours = wording(one), wording(other)
     return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
-
-
-def _against(new: Sequence[Claim], old: Sequence[Claim]) -> bool:
-    return any(contradicts(one, other) for one in new for other in old)

@@ -1,4 +1,4 @@
-"""Ranks what full text found: BM25 with the partition's own statistics, over records and over windows of messages.
+"""Scores what full text found: BM25 with the partition's own statistics, over records, windows of messages and threads.
 
 BM25 is that of S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", Foundations and
 Trends in Information Retrieval 3(4), 2009, section 3.4: a token counts `idf * tf * (k1 + 1) / (tf + K)` where
@@ -8,7 +8,7 @@ never negative. The document frequency is exact: every record that holds a token
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Layout, TextMatch, TextMatches
 
-__all__ = ["Ranked", "bm25", "rank_messages"]
+__all__ = ["MessageSigns", "bm25", "message_signs"]
 
 _K1 = 0.9
 """Saturation: how soon a repeated word stops counting. .9 and .4 are Lucene's usual values for short texts."""
@@ -27,16 +27,8 @@ _K1 = 0.9
 _B = 0.4
 """Length normalisation, 0 (none) to 1 (full)."""
 
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A message with its score."""
-
-    record_id: str
-    score: float
-    """0 to 1: the share of the highest score that any text could get for these words; sum of the contributions."""
-    contributions: dict[int, float]
-    """What each width of window adds."""
+_WIDTHS = (3, 5)
+"""Odd widths of windows, in messages."""
 
 
 def bm25(matches: TextMatches, tokens: Sequence[str]) -> dict[str, float]:
@@ -55,65 +47,90 @@ def bm25(matches: TextMatches, tokens: Sequence[str]) -> dict[str, float]:
     return {match.record_id: float(score) for match, score in zip(matches.matches, scores, strict=True)}
 
 
-def rank_messages(
-    matches: TextMatches,
-    layout: Layout,
-    tokens: Sequence[str],
-    widths: Sequence[int] = (1, 3, 5),
-    *,
-    limit: int | None = None,
-) -> list[Ranked]:
-    """Rank messages by the windows of their thread that they stand in.
+@dataclass(frozen=True, slots=True)
+class MessageSigns:
+    """What the words of a question say of each message near one that holds one of them."""
 
-    An answer often lacks the words of the question: they were said just before. So BM25 ranks windows of each width -
-    one around every message, cut off at the ends of its thread - and a message gets, of each width, the mean share of
-    the best window that holds it. All windows are composed here from one list of matches; none is stored.
+    record_ids: Sequence[str]
+    """In the order of recording."""
+    columns: Mapping[str, NDArray[np.float64]]
+    """By sign: a value for each message, 0 or more. Shares are of the highest score that any text could get."""
+
+
+def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -> MessageSigns:
+    """Return the signs by which messages of one partition are ranked.
+
+    An answer often lacks the words of the question: they were said just before. So BM25 ranks windows of messages, too,
+    one around every message, cut off at the ends of its thread; and a message gets the share of the best window that
+    holds it. All windows are composed here from one list of matches; none is stored.
+
+    - `words`: share of the message itself; `window of 3` and `window of 5`: of the best such window that holds it.
+    - `around`: share of the window of 3 that it is the middle of.
+    - `before`: share of the message before it in its thread.
+    - `coverage`: how much of the question its words cover, rare words more.
+    - `thread`: share of its whole thread.
 
     Args:
         matches: All messages of one partition that hold a token, with its statistics.
         layout: All messages of the partition, in order of seq.
         tokens: The tokens asked for; repeats count once.
-        widths: Odd window widths in messages.
-        limit: How many to return at most; all that score above 0 if None.
-
-    Returns:
-        The messages, best first; of equals the earlier one first.
     """
     tokens = tuple(dict.fromkeys(tokens))
     newest = int(layout.seqs[-1]) if len(layout.seqs) else 0
     found = [match for match in matches.matches if match.seq <= newest]  # some may be newer than the layout
     if not found or not tokens:
-        return []
+        return MessageSigns((), {})
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
     threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
-    columns = np.searchsorted(layout.seqs, [match.seq for match in found])
-    reach = max(widths) - 1  # two messages of one window are at most so far apart
-    held = places[columns]
-    near = _within(held, reach, len(order))
-    rows = np.searchsorted(near, held)
+    held = places[np.searchsorted(layout.seqs, [match.seq for match in found])]
+    near = _within(held, max(_WIDTHS) - 1, len(order))  # two messages of one window are at most so far apart
     counts = np.zeros((len(near), len(tokens)))
-    counts[rows] = _count(found, tokens)
+    counts[np.searchsorted(near, held)] = _count(found, tokens)
 
-    shares = np.zeros((len(widths), len(near)))
-    for number, width in enumerate(widths):
+    total, mean = len(order), float(lengths.mean())
+    words = _scores(counts, lengths[near], total, mean)
+    columns = {"words": words, "before": _lent(words, near, threads[near])}
+    for width in _WIDTHS:
         window_counts = _spread(counts, near, threads[near], width, np.add)
-        window_lengths = _spread(lengths, np.arange(len(order)), threads, width, np.add)
-        scores = _scores(window_counts, window_lengths[near], len(order), float(window_lengths.mean()))
-        shares[number] = _spread(scores, near, threads[near], width, np.maximum) / len(widths)
-    totals = shares.sum(axis=0)
-    columns = order[near]
-    best = np.lexsort((columns, -totals))
-    best = best[totals[best] > 0][:limit]
-    return [
-        Ranked(
-            record_id=layout.message_ids[columns[row]],
-            score=float(totals[row]),
-            contributions={width: float(share) for width, share in zip(widths, shares[:, row], strict=True)},
-        )
-        for row in best
-    ]
+        window_lengths = _spread(lengths, np.arange(total), threads, width, np.add)
+        scores = _scores(window_counts, window_lengths[near], total, float(window_lengths.mean()))
+        columns[f"window of {width}"] = _spread(scores, near, threads[near], width, np.maximum)
+        if width == min(_WIDTHS):
+            columns["around"] = scores
+    columns["coverage"] = _coverage(counts, total)
+    columns["thread"] = _thread_scores(counts, threads[near], np.bincount(threads, lengths).astype(np.float64))
+    by_seq = np.argsort(order[near], kind="stable")
+    return MessageSigns(
+        tuple(layout.message_ids[row] for row in order[near][by_seq]),
+        {name: column[by_seq] for name, column in columns.items()},
+    )
+
+
+def _coverage(counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    idf = _idf(counts, total)
+    covered: NDArray[np.float64] = (counts > 0) @ idf
+    return covered / max(float(idf.sum()), 1e-9)
+
+
+def _thread_scores(
+    counts: NDArray[np.float64], threads: NDArray[np.int64], thread_lengths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return, for each row, the share of its thread, taken as one text."""
+    sums = np.zeros((len(thread_lengths), counts.shape[1]))
+    np.add.at(sums, threads, counts)
+    shares = _scores(sums, thread_lengths, len(thread_lengths), float(thread_lengths.mean()))
+    found: NDArray[np.float64] = shares[threads]
+    return found
+
+
+def _lent(values: NDArray[np.float64], places: NDArray[np.int64], threads: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return, for each row, the value of the message before it in its thread; 0 where there is none."""
+    lent = np.zeros_like(values)
+    beside = (places[1:] - places[:-1] == 1) & (threads[1:] == threads[:-1])
+    lent[1:][beside] = values[:-1][beside]
+    return lent
 
 
 def _count(matches: Sequence[TextMatch], tokens: Sequence[str]) -> NDArray[np.float64]:
@@ -126,11 +143,16 @@ def _scores(
     counts: NDArray[np.float64], lengths: NDArray[np.float64], total: int, mean_length: float
 ) -> NDArray[np.float64]:
     """Return BM25 of each row of `counts`, as a share of its upper bound."""
-    frequency = np.count_nonzero(counts, axis=0)
-    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+    idf = _idf(counts, total)
     saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
     scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
     return scores / max(float(idf.sum()), 1e-9)
+
+
+def _idf(counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    frequency = np.count_nonzero(counts, axis=0)
+    idf: NDArray[np.float64] = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+    return idf
 
 
 def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:

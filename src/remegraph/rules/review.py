@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from remegraph.rules.claims import contradicts
+from remegraph.rules.claims import conflicting
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import near_duplicate
 from remegraph.rules.quotes import find_quote
+from remegraph.rules.telling import of_narrator, unreported
 
 if TYPE_CHECKING:
     from remegraph.models import Memory, Message
@@ -84,14 +85,17 @@ def _evidence(messages: Sequence[Message], memories: Sequence[Memory]) -> Iterat
 
 def _omissions(messages: Sequence[Message], memories: Sequence[Memory], lenience: float) -> Iterator[Objection]:
     speakers = {message.message_id: message.speaker for message in messages}
-    for omission in uncovered(messages, [memory.content for memory in memories], lenience=lenience):
+    for omission in uncovered(messages, [unreported(memory.content) for memory in memories], lenience=lenience):
         topic = f"personal:{speakers[omission.message_id]}"
         yield Objection("omission", topic, omission.reason, (), omission.message_id, omission.statement)
 
 
 def _duplicates(pairs: Sequence[tuple[Memory, Memory]], names: set[str]) -> Iterator[Objection]:
     for old, new in pairs:
-        if near_duplicate(old.content, new.content, names | {new.topic.target_name}):
+        if _of_agent(old) != _of_agent(new):
+            continue
+        mine, yours = unreported(old.content), unreported(new.content)
+        if near_duplicate(mine, yours, names | {new.topic.target_name}):
             yield Objection(
                 "duplicate",
                 new.topic.key,
@@ -100,12 +104,16 @@ def _duplicates(pairs: Sequence[tuple[Memory, Memory]], names: set[str]) -> Iter
             )
 
 
+def _of_agent(memory: Memory) -> bool:
+    """Whether it is the agent's "I": it says nothing of the person who says "I" in the block."""
+    return memory.perspective == "first-person" and of_narrator(memory.content)
+
+
 def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
     for old, new in pairs:
-        if old.status == new.status == "disputed":
-            continue
-        clash = next(((a, b) for a in old.claims for b in new.claims if contradicts(a, b)), None)
-        if clash is not None:
+        if old.status == new.status == "disputed" or "knowledge" in {old.usage, new.usage}:
+            continue  # said so already; or it was linked when it was written, and nothing may touch knowledge
+        if conflicting(old.claims, new.claims):
             reason = f"Contradict each other: {old.content!r} and {new.content!r}."
         elif old.canonical_topic and old.canonical_topic == new.canonical_topic:
             reason = f"Two live memories hold {old.canonical_topic}: {old.content!r} and {new.content!r}."

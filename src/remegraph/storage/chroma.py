@@ -21,8 +21,10 @@ from urllib.parse import urlsplit
 
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.owner import IndexOwner
+from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
+    import httpx
     from chromadb.api import ClientAPI
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
@@ -73,11 +75,12 @@ class ChromaIndex:
         return cls(lambda: persistent(owner.directory / _FOLDER), owner)
 
     @classmethod
-    def server(cls, url: str) -> Self:
+    def server(cls, url: str, *, timeout: float = 30.0) -> Self:
         """Use a Chroma server (`chroma run`).
 
         Args:
             url: `http://host:port` or `https://host:port`.
+            timeout: Seconds that a call may take.
 
         Raises:
             SetupError: Not such an address.
@@ -89,15 +92,13 @@ class ChromaIndex:
         secure = address.scheme == "https"
         port = address.port or (443 if secure else 8000)
 
-        def connect() -> ClientAPI:
-            import chromadb
-
-            return chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
-
-        return cls(connect)
+        return cls(lambda: _connected(host, port, secure=secure, timeout=timeout))
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
+
+        A vector that is written over an old one takes ways to its neighbours away. Where most of a collection is
+        written anew, some are left without any: no search finds them. Writing those once more gives them new ways.
 
         Args:
             collection: Name of the collection.
@@ -114,12 +115,10 @@ class ChromaIndex:
             self._handles[collection] = handle
             size = client.get_max_batch_size()
             for start in range(0, len(ids), size):
-                part = slice(start, start + size)
-                handle.upsert(
-                    ids=list(ids[part]),
-                    embeddings=vectors[part],
-                    metadatas=[{SHELF: shelf} for shelf in shelves[part]],
-                )
+                part = range(start, min(start + size, len(ids)))
+                _write(handle, part, ids, shelves, vectors)
+                if lost := _out_of_reach(handle, part, ids, vectors):
+                    _write(handle, lost, ids, shelves, vectors)
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove records, in batches; unknown ids and collections are no error.
@@ -229,6 +228,30 @@ class ChromaIndex:
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
 
 
+def _write(
+    handle: Collection, places: Sequence[int], ids: Sequence[str], shelves: Sequence[str], vectors: Vectors
+) -> None:
+    handle.upsert(
+        ids=[ids[at] for at in places],
+        embeddings=vectors[places],
+        metadatas=[{SHELF: shelves[at]} for at in places],
+    )
+
+
+def _out_of_reach(handle: Collection, places: Sequence[int], ids: Sequence[str], vectors: Vectors) -> list[int]:
+    """Return the places of the records that a search for their own vector does not find."""
+    looked_for = [at for at in places if vectors[at].any()]
+    if not looked_for:
+        return []
+    found = handle.query(query_embeddings=vectors[looked_for], n_results=NEAR, include=["distances"])
+    lost = []
+    for at, names, distances in zip(looked_for, found["ids"], found["distances"] or [], strict=True):
+        hits = [(name, 1.0 - distance) for name, distance in zip(names, distances, strict=True)]
+        if not finds(ids[at], hits, NEAR):
+            lost.append(at)
+    return lost
+
+
 def persistent(files: Path) -> ClientAPI:
     """Open an embedded Chroma.
 
@@ -240,17 +263,39 @@ def persistent(files: Path) -> ClientAPI:
     return chromadb.PersistentClient(files, settings=_settings())
 
 
+def _connected(host: str, port: int, *, secure: bool, timeout: float) -> ClientAPI:
+    """Connect to a server that answers; Chroma's client itself would wait for ever, from its first call on."""
+    import chromadb
+    import httpx
+
+    scheme = "https" if secure else "http"
+    httpx.get(f"{scheme}://{host}:{port}/api/v2/heartbeat", timeout=timeout)
+    client = chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
+    for session in _sessions(client):
+        session.timeout = timeout
+    return client
+
+
 def _close(client: ClientAPI) -> None:
+    from chromadb.api.client import Client
+
+    assert isinstance(client, Client)  # the interface lacks `close`
+    sessions = _sessions(client)
+    client.close()
+    for session in sessions:  # Chroma leaves its connections to a server open
+        session.close()
+
+
+def _sessions(client: ClientAPI) -> list[httpx.Client]:
+    """Return what a client speaks to its server through; none where Chroma is embedded."""
     from chromadb.api.client import AdminClient, Client
     from chromadb.api.fastapi import FastAPI
 
-    assert isinstance(client, Client)  # the interface lacks `close`
+    assert isinstance(client, Client)
     admin = client._admin_client  # noqa: SLF001
     assert isinstance(admin, AdminClient)
-    client.close()
-    for server in (client._server, admin._server):  # noqa: SLF001
-        if isinstance(server, FastAPI):  # Chroma leaves its connections to a server open
-            server._session.close()  # noqa: SLF001
+    servers = (client._server, admin._server)  # noqa: SLF001
+    return [server._session for server in servers if isinstance(server, FastAPI)]  # noqa: SLF001
 
 
 def _settings() -> Settings:

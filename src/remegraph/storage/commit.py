@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,23 +23,19 @@ from remegraph.models import (
     may_move,
 )
 from remegraph.ports import NewId
-from remegraph.storage import evidence, fulltext
+from remegraph.rules.knowledge import spoilt
+from remegraph.storage import block_notes, evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, add_events, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
-    blocks,
     links,
     memories,
-    messages,
     operations,
     partitions,
-    summaries,
-    tool_calls,
     topics,
     versions,
-    work,
 )
 
 __all__ = ["commit"]
@@ -139,8 +134,9 @@ class _Commit:
 
     def apply(self) -> Receipt:
         """Check and write everything; any error rolls the transaction back."""
-        self._check_work()
+        block_notes.check_open(self.connection, self.numbers, self.changes.work)
         self._check_heads()
+        self._check_knowledge()
         self._check_references()
         shelves = self._ensure_topics()
         written = self._write(shelves)
@@ -148,8 +144,8 @@ class _Commit:
         self._check_twins(written)
         self._link()
         self._summarise()
-        self._record_tools()
-        self._set_work()
+        block_notes.record_tools(self.connection, self.numbers, self.changes.tools)
+        block_notes.set_work(self.connection, self.numbers, self.changes.work)
         self._index()
         add_events(self.connection, self.journal)
         receipt = Receipt(
@@ -168,23 +164,6 @@ class _Commit:
                 )
             )
         return receipt
-
-    def _check_work(self) -> None:
-        done = [
-            f"{one.block_id} {one.topic}".strip()
-            for one in self.changes.work
-            if self.connection.execute(
-                select(work.c.state).where(
-                    work.c.partition_id == self.numbers[one.partition],
-                    work.c.block_id == one.block_id,
-                    work.c.topic == one.topic,
-                    work.c.recipe == one.recipe,
-                    work.c.state == "done",
-                )
-            ).first()
-        ]
-        if done:
-            raise ConflictError(done, "This work is done already: take it off the list.")
 
     def _check_heads(self) -> None:
         ids = [change.memory.memory_id for change in self.changes.changes]
@@ -206,6 +185,13 @@ class _Commit:
                 )
         if stale:
             raise ConflictError(stale)
+
+    def _check_knowledge(self) -> None:
+        if not self.changes.extracted:
+            return
+        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).usage == "knowledge"]
+        if ids := spoilt(self.changes, known):
+            raise ConflictError(ids, "It is knowledge, which no conversation changes: create what is new beside it.")
 
     def _check_references(self) -> None:
         """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""
@@ -354,55 +340,10 @@ class _Commit:
 
     def _summarise(self) -> None:
         for summary in self.changes.summaries:
-            partition_id = self.numbers[summary.partition]
-            self._require_block(partition_id, summary.block_id)
-            body = summary.to_json()
-            values = {"start_time": micros(summary.start_time), "end_time": micros(summary.end_time), "body": body}
-            statement = upsert(self.connection.dialect.name, summaries).values(
-                partition_id=partition_id, block_id=summary.block_id, **values
-            )
-            self.connection.execute(
-                statement.on_conflict_do_update(index_elements=["partition_id", "block_id"], set_=values)
-            )
-            shelf = fulltext.TextShelf(partition_id, "block")
+            shelf = fulltext.TextShelf(self.numbers[summary.partition], "block")
+            block_notes.write_summary(self.connection, shelf.partition_id, summary)
             self._tell_index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
-            self._event(partition_id, "summarize", summary.block_id, body=body)
-
-    def _record_tools(self) -> None:
-        for call in self.changes.tools:
-            partition_id = self.numbers[call.partition]
-            self._require_block(partition_id, call.block_id)
-            here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
-            if self.connection.execute(select(messages.c.id).where(*here)).first() is None:
-                raise NotFoundError(f"There is no message {call.message_id} here.")
-            values = {
-                "tool": json.dumps(call.tool),
-                "ok": call.ok,
-                "seconds": call.seconds,
-                "time": micros(call.time),
-                "body": call.to_json(),
-            }
-            statement = upsert(self.connection.dialect.name, tool_calls).values(
-                partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
-            )
-            key = ["partition_id", "message_id", "call"]
-            self.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
-
-    def _set_work(self) -> None:
-        for one in self.changes.work:
-            partition_id = self.numbers[one.partition]
-            self._require_block(partition_id, one.block_id)
-            values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
-            statement = upsert(self.connection.dialect.name, work).values(
-                partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
-            )
-            key = ["partition_id", "block_id", "topic", "recipe"]
-            self.connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
-
-    def _require_block(self, partition_id: int, block_id: str) -> None:
-        here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
-        if self.connection.execute(select(blocks.c.id).where(*here)).first() is None:
-            raise NotFoundError(f"There is no block {block_id} here.")
+            self._event(shelf.partition_id, "summarize", summary.block_id, body=summary.to_json())
 
     def _event(self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0) -> None:
         self.journal.append(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
@@ -30,10 +31,9 @@ __all__ = ["Database", "upsert"]
 
 _LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
 _BUSY_MILLISECONDS = 30_000
+_SWITCH_TRIES = 20
 
 _SQLITE_SETTINGS = (
-    f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}",  # first: the next one may have to wait
-    "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",  # WAL's default may lose the last commits when the power fails
     "PRAGMA foreign_keys=ON",
     "PRAGMA secure_delete=ON",  # deleted text is overwritten with zeros
@@ -94,11 +94,10 @@ class Database:
             MissingExtraError: The driver is not installed.
         """
         database = cls(_engine(url))
-        try:
+        with ExitStack() as unless_ready:
+            unless_ready.callback(database.close)
             database._migrate()
-        except BaseException:
-            database.close()
-            raise
+            unless_ready.pop_all()
         return database
 
     @property
@@ -219,9 +218,29 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
     """Set a new connection up; `isolation_level = None` leaves every BEGIN to us (SQLAlchemy's recipe for pysqlite)."""
     connection.isolation_level = None
     cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")  # first: the next ones may have to wait
+    _write_ahead(cursor)
     for setting in _SQLITE_SETTINGS:
         cursor.execute(setting)
     cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Let the file have a write-ahead log.
+
+    Of several processes that switch a fresh file at once, SQLite turns all but one away without waiting. A transaction
+    does wait: once it begins, whoever switches is through, and the file is switched or ours to switch.
+    """
+    for tries_left in range(_SWITCH_TRIES, -1, -1):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not tries_left or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("COMMIT")
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, select
 from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import shelves, vectors
+from remegraph.storage import embedders, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import partitions
@@ -130,15 +130,15 @@ class Indexer:
         """Change the embedder; see `VectorProjection.reindex`."""
         index = self._owned()
         with self._database.write([EVERYBODY]) as connection:
-            embedder_id = vectors.number_of(connection, embedder)
+            embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
         with self._one_at_a_time:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
-                vectors.make_current(connection, embedder_id)
+                embedders.make_current(connection, embedder_id)
             self._empty(index)
             with self._database.write([EVERYBODY]) as connection:
-                vectors.forget_other_embedders(connection, embedder_id)
+                embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
 
     # ------------------------------------------------------------------------------------------- apply
@@ -178,7 +178,7 @@ class Indexer:
 
     def _batch(self, embedder: Embedder, after: Key | None) -> _Batch:
         with self._database.read() as connection:
-            embedder_id = vectors.require(connection, embedder)
+            embedder_id = embedders.require(connection, embedder)
             marks = vectors.marks(connection, after, _BATCH)
             return self._load(connection, embedder_id, marks)
 
@@ -253,7 +253,7 @@ class Indexer:
         if self._index is None or not touched:
             return False
         with self._database.read() as connection:
-            embedder_id = vectors.require(connection, embedder)
+            embedder_id = embedders.require(connection, embedder)
             leaving = shelves.overfull(connection, embedder_id, touched)
         for shelf, home in leaving:
             with self._database.write([shelf[0]]) as connection:

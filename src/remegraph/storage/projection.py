@@ -18,7 +18,7 @@ import numpy as np
 from remegraph.errors import VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
-from remegraph.storage import shelves, vectors
+from remegraph.storage import embedders, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name, units
 from remegraph.storage.interning import Interning
@@ -140,14 +140,14 @@ class VectorProjection:
             EmbedderMismatchError: The ledger's vectors come from another embedder.
         """
         with database.read() as connection:
-            known = vectors.current_embedder(connection) is not None
+            known = embedders.current(connection) is not None
         if not known:
             with database.write([EVERYBODY]) as connection:
-                if vectors.current_embedder(connection) is None:
-                    vectors.make_current(connection, vectors.number_of(connection, embedder))
+                if embedders.current(connection) is None:
+                    embedders.make_current(connection, embedders.number_of(connection, embedder))
         if not reindex:
             with database.read() as connection:
-                vectors.require(connection, embedder)
+                embedders.require(connection, embedder)
         return cls(database, index, embedder, exact_limit=exact_limit)
 
     def nearest(
@@ -176,7 +176,7 @@ class VectorProjection:
         """
         unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
         with self._database.read() as connection:
-            embedder_id = vectors.require(connection, self._embedder)
+            embedder_id = embedders.require(connection, self._embedder)
             known = self._interning.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:

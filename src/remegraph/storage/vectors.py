@@ -1,4 +1,4 @@
-"""Vectors in SQL: what is embedded, with which embedder, what the index has not seen yet, and exact search.
+"""Vectors in SQL: what is embedded, what the index has not seen yet, and exact search.
 
 A vector belongs to a record (partition, kind, id) and an embedder, and names the text it was made of by digest:
 a text that stayed the same is never embedded again. All functions take a connection; whoever calls them decides
@@ -29,40 +29,33 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
-    update,
 )
 
-from remegraph.errors import DimensionError, EmbedderMismatchError
 from remegraph.models import LIVE, BlockSummary, Memory, Status
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks, digest
-from remegraph.storage.tables import collections, dirty, embedders, item_texts, memories, summaries, vectors
+from remegraph.storage.tables import dirty, item_texts, memories, summaries, vectors
 
 if TYPE_CHECKING:
-    from remegraph.ports import Embedder, Vectors
+    from remegraph.ports import Vectors
 
 __all__ = [
     "KINDS",
     "Key",
     "count",
     "count_live",
-    "current_embedder",
     "dirty_keys",
     "embedded_digests",
     "forget",
-    "forget_other_embedders",
     "keys_of",
     "live_bodies",
     "live_keys",
-    "make_current",
     "mark",
     "mark_live",
     "marks",
     "nearest",
-    "number_of",
     "pending",
     "read",
-    "require",
     "text_of",
     "unmark",
     "write",
@@ -81,55 +74,6 @@ class Key(NamedTuple):
     partition_id: int
     kind: str
     record_id: str
-
-
-# ------------------------------------------------------------------------------------------- embedders
-
-
-def current_embedder(connection: Connection) -> Row[int, str, int] | None:
-    """Return the number, name and dimension of the ledger's embedder; none before the first."""
-    query = select(embedders.c.id, embedders.c.name, embedders.c.dimension).where(embedders.c.current)
-    return connection.execute(query).one_or_none()
-
-
-def require(connection: Connection, embedder: Embedder) -> int:
-    """Return the number of the ledger's embedder, which must be this one.
-
-    Raises:
-        EmbedderMismatchError: It is another one.
-    """
-    current = current_embedder(connection)
-    if current is None:
-        raise EmbedderMismatchError("The ledger has no embedder yet.", "Open its vectors by VectorProjection.open.")
-    if (current.name, current.dimension) != (embedder.name, embedder.dimension):
-        raise EmbedderMismatchError(
-            f"The ledger's vectors come from {current.name} ({current.dimension} dimensions), "
-            f"not from {embedder.name} ({embedder.dimension})."
-        )
-    return int(current.id)
-
-
-def number_of(connection: Connection, embedder: Embedder) -> int:
-    """Return the number of an embedder, recorded now where it is new; it is not made current.
-
-    Raises:
-        DimensionError: An embedder of this name is recorded with another dimension.
-    """
-    values = {"name": embedder.name, "dimension": embedder.dimension, "current": False}
-    connection.execute(upsert(connection.dialect.name, embedders).values(values).on_conflict_do_nothing())
-    query = select(embedders.c.id, embedders.c.dimension).where(embedders.c.name == embedder.name)
-    recorded: Row[int, int] = connection.execute(query).one()
-    if recorded.dimension != embedder.dimension:
-        raise DimensionError(
-            f"The ledger knows {embedder.name} with {recorded.dimension} dimensions, not {embedder.dimension}.",
-            "Give the embedder a name of its own for each length.",
-        )
-    return int(recorded.id)
-
-
-def make_current(connection: Connection, embedder_id: int) -> None:
-    """Make an embedder the one whose vectors are searched."""
-    connection.execute(update(embedders).values(current=embedders.c.id == embedder_id))
 
 
 # --------------------------------------------------------------------------------------------- records
@@ -308,12 +252,6 @@ def forget(connection: Connection, keys: Sequence[Key]) -> None:
     )
     for some in chunks(keys):
         connection.execute(delete(vectors).where(_among(vectors, some), ~may_come_back))
-
-
-def forget_other_embedders(connection: Connection, embedder_id: int) -> None:
-    """Delete the vectors and the places in the index that are not of this embedder."""
-    connection.execute(delete(vectors).where(vectors.c.embedder_id != embedder_id))
-    connection.execute(delete(collections).where(collections.c.embedder_id != embedder_id))
 
 
 # ---------------------------------------------------------------------------------------------- search

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from remegraph.models import Mismatch
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import shelves, vectors
+from remegraph.storage import embedders, shelves, vectors
 from remegraph.storage.database import Database
-from remegraph.storage.indexer import index_id, shelf_name
+from remegraph.storage.indexer import index_id
+from remegraph.storage.reach import NEAR, finds
 from remegraph.storage.rows import digest
 from remegraph.storage.vectors import KINDS, Key
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["differences"]
 
 _PAGE = 500
-_WIDTHS = (10, 1_000)  # a graph search may miss what a wider one finds: only what both miss is lost
-_STRAGGLERS = 100  # one in so many may have no way in
-_TOLERANCE = 1e-3  # of a cosine that went through the index
+_WIDTHS = (NEAR, 1_000)  # a graph search may miss what a wider one finds: only what both miss is lost
 
 
 def differences(
@@ -31,7 +30,7 @@ def differences(
 ) -> tuple[int, tuple[Mismatch, ...]]:
     """Compare; see `VectorProjection.verify`."""
     with database.read() as connection:
-        embedder_id = vectors.require(connection, embedder)
+        embedder_id = embedders.require(connection, embedder)
         found = [Mismatch(where="dirty set", record_id=key.record_id, problem="pending") for key in _dirty(connection)]
         embedded: list[Key] = []
         for key, problem in _records(connection, embedder_id):
@@ -93,33 +92,15 @@ def _records(connection: Connection, embedder_id: int) -> Iterator[tuple[Key, st
 def _lost(
     database: Database, index: VectorIndex, embedder_id: int, keys: Sequence[Key], homes: dict[shelves.Shelf, str]
 ) -> list[Mismatch]:
-    """Return the records that a search for their own vector does not find, or finds with another vector.
-
-    The graph of an intact index leaves a few vectors without a way in. Such stragglers are written once more, and are
-    lost only if that does not help; where there are many, the index is bad and is left as it is.
-    """
+    """Return the records that a search for their own vector does not find, or finds with another vector."""
     with database.read() as connection:
         read, rows = vectors.read(connection, embedder_id, keys)
-    missed = [at for at, key in enumerate(read) if not _reached(index, homes, key, rows[at])]
-    if len(missed) <= max(1, len(read) // _STRAGGLERS):
-        for at in missed:
-            key = read[at]
-            index.upsert(homes[key[:2]], [index_id(key)], [shelf_name(*key[:2])], rows[at : at + 1])
-        missed = [at for at in missed if not _reached(index, homes, read[at], rows[at])]
     return [
-        Mismatch(where=homes[read[at][:2]], record_id=read[at].record_id, problem="not found by its own vector")
-        for at in missed
+        Mismatch(where=homes[key[:2]], record_id=key.record_id, problem="not found by its own vector")
+        for key, vector in zip(read, rows, strict=True)
+        if vector.any() and not any(_reached(index, homes[key[:2]], key, vector, width) for width in _WIDTHS)
     ]
 
 
-def _reached(index: VectorIndex, homes: dict[shelves.Shelf, str], key: Key, vector: Vectors) -> bool:
-    home, name = homes[key[:2]], index_id(key)
-    return not vector.any() or any(_finds(index, home, name, vector, width) for width in _WIDTHS)
-
-
-def _finds(index: VectorIndex, home: str, name: str, vector: Vectors, width: int) -> bool:
-    """Return whether a vector finds its record, or only others that are as near: then it need not be among them."""
-    hits = index.query(home, None, vector, width)
-    own = next((similarity for hit, similarity in hits if hit == name), None)
-    nearest = own if own is not None else hits[-1][1] if len(hits) == width else 0.0
-    return nearest >= 1 - _TOLERANCE
+def _reached(index: VectorIndex, home: str, key: Key, vector: Vectors, width: int) -> bool:
+    return finds(index_id(key), index.query(home, None, vector, width), width)

@@ -1,9 +1,10 @@
-"""What all tests share: no network, a clean environment, real databases, a time limit for slow tests."""
+"""What all tests share: no network, a clean environment, real databases, figures, a time limit for slow tests."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -11,8 +12,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import psycopg
 import pytest
@@ -150,33 +153,86 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     pytest.fail("the Chroma server did not start")
 
 
+# --------------------------------------------------------------------------------------------- figures
+# Here and not beside the tests that have them: where tests run in other processes (pytest-xdist), the one that shows
+# the figures has read this file alone.
+
+Figure = Callable[[str, str | float], None]
+
+_MARK = "figure: "
+
+
+@pytest.fixture
+def figure(record_property: Callable[[str, object], None]) -> Figure:
+    """Note a figure under a heading: a text is counted, of numbers the range is shown.
+
+    It travels with the report of the test, so that it arrives from other processes (pytest-xdist), too.
+    """
+    return lambda heading, told: record_property(_MARK + heading, told)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the figures."""
+    noted: dict[str, list[object]] = defaultdict(list)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.when == "call":
+                for name, told in report.user_properties:
+                    if name.startswith(_MARK):
+                        noted[name.removeprefix(_MARK)].append(told)
+    for heading, values in sorted(noted.items()):
+        terminalreporter.write_line(f"{heading}: {_summary(values)}")
+
+
+def _summary(values: list[object]) -> str:
+    numbers = [value for value in values if isinstance(value, float)]
+    if numbers:
+        return f"{min(numbers):.1f} to {max(numbers):.1f}, median {median(numbers):.1f}, of {len(numbers)}"
+    counts = Counter(str(value) for value in values)
+    return ", ".join(text if counts[text] == 1 else f"{counts[text]} x {text}" for text in sorted(counts))
+
+
 # ------------------------------------------------------------------------------------------- time limit
+
+
+_NO_TIME = "no time left (--slow-seconds)"
+_PART = re.compile(r"\bpart (\d+) of \d+")
 
 
 class SlowLimit:
     """Starts no further slow test once the time is up, and says how many were left out.
 
-    Test order is random, so another run leaves out others. Failures stay failures.
+    Test order is random, so another run leaves out others. But what comes in parts waits: no second part of one test
+    begins before the first part of every other, so that the limit cuts repetitions first. Failures stay failures.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.end = time.monotonic() + seconds
-        self.left_out = 0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put whole tests and first parts before second parts, and so on."""
+        items.sort(key=_part)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Skip a slow test that would start too late."""
         if item.get_closest_marker("slow") and time.monotonic() > self.end:
-            self.left_out += 1
-            pytest.skip("no time left (--slow-seconds)")
+            pytest.skip(_NO_TIME)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how many tests the limit left out."""
-        if self.left_out:
+        """Say how many tests the limit left out, in all processes (pytest-xdist)."""
+        skipped = terminalreporter.stats.get("skipped", ())
+        if left_out := sum(_NO_TIME in str(report.longrepr) for report in skipped):
             terminalreporter.write_line(
-                f"--slow-seconds {self.seconds:g}: {self.left_out} slow tests were left out.", yellow=True
+                f"--slow-seconds {self.seconds:g}: {left_out} slow tests were left out.", yellow=True
             )
+
+
+def _part(item: pytest.Item) -> int:
+    found = _PART.search(item.name)
+    return int(found[1]) if found else 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,64 @@
+"""Recalled memory among the messages for a model: as data, next to the words that it was recalled for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+
+from remegraph.exchange.turns import left_out
+from remegraph.rules.context import RECALLED, shown_ids
+
+__all__ = ["inject", "newest_words", "person_speaks_last"]
+
+
+def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
+    """Return the messages for a model with what was recalled before the newest words of a person.
+
+    It is a human message, since memory has no more authority than a user, and never goes into the state: capture leaves
+    it out all the same. What stands before it is the same on every turn, so a provider's prompt cache still serves.
+
+    Args:
+        messages: The conversation; it is not changed.
+        memory: What was recalled, as text; nothing is added for none.
+    """
+    if not memory:
+        return list(messages)
+    note = HumanMessage(memory, additional_kwargs={RECALLED: shown_ids(memory)})
+    start, _ = _newest_turn(messages)
+    return [*messages[:start], note, *messages[start:]]
+
+
+def newest_words(messages: Sequence[BaseMessage]) -> str:
+    """Return what a person said last, several messages in a row as one text; nothing where nobody spoke.
+
+    Args:
+        messages: The conversation.
+    """
+    start, end = _newest_turn(messages)
+    return "\n".join(filter(None, (message.text.strip() for message in messages[start:end])))
+
+
+def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
+    """Return whether the newest message is a person's: an answer is due.
+
+    Args:
+        messages: The conversation.
+    """
+    return bool(messages) and _is_person(messages[-1])
+
+
+def _newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
+    """Return where the newest words of a person begin and end; the very beginning where nobody spoke."""
+    end = len(messages)
+    while end and not _is_person(messages[end - 1]):
+        end -= 1
+    start = end
+    while start and _is_person(messages[start - 1]):
+        start -= 1
+    return start, end
+
+
+def _is_person(message: BaseMessage) -> bool:
+    """Return whether a person said it: recalled memory and summaries of frameworks are human messages, too."""
+    return isinstance(message, HumanMessage) and not left_out("user", message.additional_kwargs)

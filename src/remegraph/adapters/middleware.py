@@ -1,0 +1,117 @@
+"""The kit as middleware of LangChain's `create_agent`: recall, capture and tools by one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.tools import BaseTool
+from langgraph.channels import UntrackedValue
+from langgraph.runtime import Runtime
+
+from remegraph.adapters.injecting import inject
+from remegraph.adapters.remembering import Remembering
+from remegraph.adapters.scopes import ScopeSource
+from remegraph.adapters.tools import memory_tools
+from remegraph.kit import MemoryKit
+from remegraph.models import Scope
+
+__all__ = ["MemoryMiddleware", "MemoryState"]
+
+_KEY = "remegraph_recalled"
+
+
+class MemoryState(AgentState[Any]):
+    """The agent's state, and what was recalled in this run: neither in input nor output, and never checkpointed."""
+
+    remegraph_recalled: Annotated[NotRequired[dict[str, str]], UntrackedValue, PrivateStateAttr]
+    """What is recalled, as text, by the name of the middleware."""
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
+    """Gives an agent memory: `create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)`.
+
+    Before the run, what is not recorded yet is captured (also what a crashed or interrupted run has left), and memory
+    is recalled for the newest words of a person. Each model call of the run gets it as a message of its own before
+    these words: data, without the authority of the system prompt, and never part of the state. After the run, what was
+    said is captured. What fails is logged, counted and told as an event, and the run goes on.
+
+    An agent whose settings say `enabled=False` is neither captured nor recalled for; the tools stay, as they are what
+    the agent does of its own accord.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all runs have in common; see `resolve_scope` for what a run may say.
+        name: Name of this middleware; two memories in one agent need two.
+        tools: Whether the agent gets `memory_tools`, too.
+    """
+
+    state_schema = MemoryState
+
+    def __init__(
+        self,
+        kit: MemoryKit,
+        scope: Scope | ScopeSource | None = None,
+        *,
+        name: str = "MemoryMiddleware",
+        tools: bool = True,
+    ) -> None:
+        super().__init__()
+        self._memory = Remembering(kit, scope)
+        self._name = name
+        self.tools: Sequence[BaseTool] = memory_tools(kit, scope) if tools else []
+
+    @property
+    def name(self) -> str:
+        """Name of this middleware."""
+        return self._name
+
+    def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - the base names it
+        """Capture what is not recorded yet, and recall for this run."""
+        self._memory.capture(state["messages"])
+        return self._update(state, self._memory.recall(state["messages"]))
+
+    async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        """Capture what is not recorded yet, and recall for this run."""
+        await self._memory.acapture(state["messages"])
+        return self._update(state, await self._memory.arecall(state["messages"]))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Show the model what was recalled."""
+        memory = self._recalled(request.state)
+        if memory is None:
+            memory = self._memory.recall(request.state["messages"])
+        return handler(_shown(request, memory))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Show the model what was recalled."""
+        memory = self._recalled(request.state)
+        if memory is None:
+            memory = await self._memory.arecall(request.state["messages"])
+        return await handler(_shown(request, memory))
+
+    def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """Capture what was said."""
+        self._memory.capture(state["messages"])
+
+    async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """Capture what was said."""
+        await self._memory.acapture(state["messages"])
+
+    def _update(self, state: Mapping[str, Any], memory: str) -> dict[str, Any]:
+        return {_KEY: {**state.get(_KEY, {}), self._name: memory}}
+
+    def _recalled(self, state: Mapping[str, Any]) -> str | None:
+        """Return what this run recalled; none where it went on from a checkpoint, which does not hold it."""
+        found: Mapping[str, str] = state.get(_KEY, {})
+        return found.get(self._name)
+
+
+def _shown(request: ModelRequest[Any], memory: str) -> ModelRequest[Any]:
+    return request.override(messages=inject(request.messages, memory)) if memory else request

@@ -1,0 +1,156 @@
+"""Memory as nodes of a LangGraph graph: compiled subgraphs that see the messages, and write one untracked key or none.
+
+    recall_node    messages -> memory      before the model
+    capture_node   messages ->             after it
+    memory_node    messages -> memory      both in one, before and after the model
+
+Each has narrow schemas and no checkpointer: no other key of the host is read or written, and nothing of ours gets into
+its checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages.utils import convert_to_messages
+from langchain_core.runnables import RunnableLambda
+from langgraph.channels import UntrackedValue
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from remegraph.adapters.injecting import person_speaks_last
+from remegraph.adapters.remembering import Remembering
+from remegraph.adapters.scopes import ScopeSource
+from remegraph.kit import MemoryKit
+from remegraph.models import Scope
+
+__all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered"]
+
+Recalled = Annotated[str, UntrackedValue]
+"""The type of the host's key for what was recalled: it lives for one run, and no checkpointer ever writes it.
+
+After an interrupt the run goes on from a checkpoint, so the key is not there: read it by `state.get("memory", "")`, or
+use `with_memory`, which recalls again.
+"""
+
+Node = CompiledStateGraph[Any, Any, Any, Any]
+"""A compiled graph that a host adds as a node."""
+
+
+def recall_node(
+    kit: MemoryKit,
+    scope: Scope | ScopeSource | None = None,
+    *,
+    messages_key: str = "messages",
+    memory_key: str = "memory",
+) -> Node:
+    """Return a node that looks up what bears on the newest words of a person.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all runs have in common; see `resolve_scope` for what a run may say.
+        messages_key: The host's key of the conversation.
+        memory_key: The host's key for what is recalled, of type `Recalled`.
+    """
+    memory = Remembering(kit, scope)
+
+    def recall(messages: Sequence[BaseMessage]) -> dict[str, str]:
+        return {memory_key: memory.recall(messages)}
+
+    return _node(recall, "recall", messages_key, memory_key)
+
+
+def capture_node(kit: MemoryKit, scope: Scope | ScopeSource | None = None, *, messages_key: str = "messages") -> Node:
+    """Return a node that records what was said. It may run as often as it likes: nothing is recorded twice.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all runs have in common.
+        messages_key: The host's key of the conversation.
+    """
+    memory = Remembering(kit, scope)
+
+    def capture(messages: Sequence[BaseMessage]) -> dict[str, str]:
+        memory.capture(messages)
+        return {}
+
+    return _node(capture, "capture", messages_key)
+
+
+def memory_node(
+    kit: MemoryKit,
+    scope: Scope | ScopeSource | None = None,
+    *,
+    messages_key: str = "messages",
+    memory_key: str = "memory",
+) -> Node:
+    """Return a node for before and after the model: it captures what is new, and recalls where an answer is due.
+
+        graph.add_node("memory", memory_node(kit))
+        graph.add_edge(START, "memory")
+        graph.add_conditional_edges("memory", until_answered("model"))
+        graph.add_edge("model", "memory")
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all runs have in common.
+        messages_key: The host's key of the conversation.
+        memory_key: The host's key for what is recalled, of type `Recalled`.
+    """
+    memory = Remembering(kit, scope)
+
+    def remember(messages: Sequence[BaseMessage]) -> dict[str, str]:
+        memory.capture(messages)
+        return {memory_key: memory.recall(messages)} if person_speaks_last(messages) else {}
+
+    return _node(remember, "memory", messages_key, memory_key)
+
+
+def until_answered(model: str, *, messages_key: str = "messages") -> Callable[[Any], str]:
+    """Return the router that follows a `memory_node`: to the model while a person waits for an answer, else to the end.
+
+    Args:
+        model: The host's node that answers.
+        messages_key: The host's key of the conversation.
+    """
+
+    def route(state: Any) -> str:
+        return model if person_speaks_last(conversation(state, messages_key)) else END
+
+    return route
+
+
+def conversation(state: object, key: str) -> list[BaseMessage]:
+    """Return the messages of a state, which may be a mapping or an object, and hold them in any form of LangChain.
+
+    Args:
+        state: The state.
+        key: Where they are.
+    """
+    found = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+    return convert_to_messages(found or [])
+
+
+def _node(step: Callable[[Sequence[BaseMessage]], dict[str, str]], name: str, messages_key: str, *outputs: str) -> Node:
+    """Return a graph of one step; the async run is the same code in a thread, since it waits for the ledger only."""
+    typed: Any = TypedDict  # the keys are the host's to name
+    asked = typed("Asked", {messages_key: list[AnyMessage]})
+    answered = typed("Answered", dict.fromkeys(outputs, str))
+
+    def run(state: Any) -> dict[str, str]:
+        return step(conversation(state, messages_key))
+
+    async def arun(state: Any) -> dict[str, str]:
+        return await asyncio.to_thread(run, state)
+
+    graph = StateGraph(
+        typed("Both", {messages_key: list[AnyMessage], **dict.fromkeys(outputs, str)}),
+        input_schema=asked,
+        output_schema=answered,
+    )
+    graph.add_node(name, RunnableLambda(run, arun, name=name))
+    graph.add_edge(START, name)
+    return graph.compile(checkpointer=False, name=name)

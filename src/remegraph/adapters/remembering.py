@@ -1,0 +1,81 @@
+"""What node and middleware do: recall for the newest words, capture what was said; one body for sync and async."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables.config import ensure_config
+
+from remegraph.adapters.events import emit
+from remegraph.adapters.guarding import Unbroken
+from remegraph.adapters.injecting import newest_words
+from remegraph.adapters.scopes import ScopeSource, resolve_scope
+from remegraph.kit import MemoryKit
+from remegraph.kit.calling import twin
+from remegraph.models import Scope
+from remegraph.rules.context import shown_ids
+
+__all__ = ["Remembering"]
+
+
+class Remembering:
+    """Memory for the run at hand: user, thread and settings are looked up at each call, so one object serves all runs.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
+    """
+
+    def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None) -> None:
+        self._kit = kit
+        self._scope = scope
+
+    def recall(self, messages: Sequence[BaseMessage]) -> str:
+        """Return what bears on the newest words of a person, as data for a prompt; nothing where nothing does.
+
+        Args:
+            messages: The conversation.
+
+        Raises:
+            ScopeError: Nobody says who the user is.
+        """
+        scope = resolve_scope(self._scope)
+        settings = self._kit.settings.for_agent(scope.agent)
+        words = newest_words(messages)
+        if not settings.enabled or not words:
+            return ""
+        with Unbroken(self._kit, "recall"):
+            wanted = settings.retrieval
+            here = {message.id for message in messages if message.id}
+            found = self._kit.recall(words, scope=scope, k=wanted.k, depth=wanted.depth, without=here)
+            ids = shown_ids(found.context)
+            milliseconds = round(1000 * found.seconds, 3)
+            emit({"event": "memory_recalled", "ids": ids, "degraded": [*found.degraded], "ms": milliseconds})
+            return found.context
+        return ""
+
+    arecall = twin(recall)
+
+    def capture(self, messages: Sequence[BaseMessage]) -> None:
+        """Record what of the conversation is not recorded yet; also what a run that crashed or waits has left.
+
+        Args:
+            messages: The whole conversation, as far as the host has it.
+
+        Raises:
+            ScopeError: Nobody says who the user is.
+        """
+        scope = resolve_scope(self._scope)
+        with Unbroken(self._kit, "capture"):
+            captured = self._kit.capture(messages, scope=scope, thread=_thread())
+            if captured.added:
+                emit({"event": "memory_captured", "added": captured.added})
+
+    acapture = twin(capture)
+
+
+def _thread() -> str:
+    """Return the thread of the run at hand; runs that name none are one conversation."""
+    thread = ensure_config().get("configurable", {}).get("thread_id")
+    return "main" if thread is None else str(thread)

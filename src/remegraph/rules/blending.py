@@ -1,0 +1,134 @@
+"""The blender: one weighted sum of signs ranks messages, and every hit tells what its score is made of (F6).
+
+The weights stand in `data/blend.toml`, one set for every kind of conversation. Signs of words come first, for all
+messages at once; what must be read to be judged is judged for the best of them only.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from remegraph.language.times import resolve
+from remegraph.rules.ranking import MessageSigns
+
+if TYPE_CHECKING:
+    from remegraph.models import Message, Partition
+
+__all__ = ["READ", "Ranked", "Weights", "default_weights", "judge", "rank"]
+
+READ = 60
+"""How many of the best are read."""
+
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A message with its score."""
+
+    partition: Partition
+    record_id: str
+    contributions: dict[str, float]
+    """By sign; a sign that adds nothing is left out."""
+
+    @property
+    def score(self) -> float:
+        """The sum, 0 to 1."""
+        return sum(self.contributions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each sign counts; all of them together are 1."""
+
+    words: Mapping[str, float]
+    message: Mapping[str, float]
+
+    @classmethod
+    def of(cls, words: Mapping[str, float], message: Mapping[str, float]) -> Weights:
+        """Return weights in these proportions.
+
+        Args:
+            words: Of signs of words.
+            message: Of signs of a message itself.
+        """
+        whole = sum(words.values()) + sum(message.values())
+        return cls(
+            {name: value / whole for name, value in words.items()},
+            {name: value / whole for name, value in message.items()},
+        )
+
+
+@cache
+def default_weights() -> Weights:
+    """Return the weights of `data/blend.toml`."""
+    table = tomllib.loads(_data("blend.toml"))
+    return Weights.of(table["words"], table["message"])
+
+
+def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> list[Ranked]:
+    """Return the messages that words speak for, best first; of equals the earlier one.
+
+    Args:
+        found: The signs of each partition. Shares are of the best in all of them together.
+        weights: What each sign counts.
+    """
+    places = [(partition, record_id) for partition, signs in found for record_id in signs.record_ids]
+    if not places:
+        return []
+    names = list(weights.words)
+    table = np.concatenate(
+        [np.column_stack([signs.columns[name] for name in names]) for _, signs in found if signs.record_ids]
+    )
+    parts = table / np.maximum(table.max(axis=0), 1e-9) * np.array([weights.words[name] for name in names])
+    totals = parts.sum(axis=1)
+    ranked: list[Ranked] = []
+    for row in np.argsort(-totals, kind="stable"):
+        partition, record_id = places[row]
+        contributions = {name: float(part) for name, part in zip(names, parts[row], strict=True) if part > 0}
+        if contributions:
+            ranked.append(Ranked(partition, record_id, contributions))
+    return ranked
+
+
+def judge(question: str, ranked: Sequence[tuple[Ranked, Message]], weights: Weights) -> list[Ranked]:
+    """Return messages that were read, best first, with what they themselves say for them.
+
+    Args:
+        question: The question.
+        ranked: The messages, as words rank them.
+        weights: What each sign counts.
+    """
+    folded, asks = question.casefold(), _asks_when_or_how_many(question)
+    judged: list[Ranked] = []
+    for item, message in ranked:
+        signs = {
+            "speaker": bool(message.name) and message.name.casefold() in folded,
+            "tells": asks and bool(_DIGIT.search(message.text) or resolve(message.text, message.time)),
+        }
+        more = {name: weight for name, weight in weights.message.items() if signs[name]}
+        judged.append(Ranked(item.partition, item.record_id, item.contributions | more))
+    return sorted(judged, key=lambda each: -each.score)
+
+
+def _asks_when_or_how_many(question: str) -> bool:
+    return bool(_asking().search(question))
+
+
+@cache
+def _asking() -> re.Pattern[str]:
+    table = tomllib.loads(_data("answers.toml"))
+    english = "|".join(map(re.escape, table["asks_en"]))
+    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, table['asks_zh']))}", re.IGNORECASE)
+
+
+def _data(name: str) -> str:
+    return (files("remegraph.rules") / "data" / name).read_text(encoding="utf-8")

@@ -1,0 +1,113 @@
+"""What a change set says of blocks: their index entries, the tool calls in them, and how far the work on them is.
+
+All functions take a connection that holds the locks of the partitions that are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Connection, select
+
+from remegraph.errors import ConflictError, NotFoundError
+from remegraph.models import BlockSummary, Partition, ToolRecord, Work
+from remegraph.storage.database import upsert
+from remegraph.storage.rows import micros
+from remegraph.storage.tables import blocks, messages, summaries, tool_calls, work
+
+__all__ = ["check_open", "record_tools", "set_work", "write_summary"]
+
+Numbers = Mapping[Partition, int]
+"""The numbers of partitions."""
+
+
+def check_open(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:
+    """Check that none of this work is done.
+
+    Raises:
+        ConflictError: Some of it is.
+    """
+    done = [
+        f"{one.block_id} {one.topic}".strip()
+        for one in wanted
+        if connection.execute(
+            select(work.c.state).where(
+                work.c.partition_id == numbers[one.partition],
+                work.c.block_id == one.block_id,
+                work.c.topic == one.topic,
+                work.c.recipe == one.recipe,
+                work.c.state == "done",
+            )
+        ).first()
+    ]
+    if done:
+        raise ConflictError(done, "This work is done already: take it off the list.")
+
+
+def write_summary(connection: Connection, partition_id: int, summary: BlockSummary) -> None:
+    """Write the index entry of a block, in place of the one that it had.
+
+    Raises:
+        NotFoundError: There is no such block.
+    """
+    _require(connection, partition_id, summary.block_id)
+    values = {
+        "start_time": micros(summary.start_time),
+        "end_time": micros(summary.end_time),
+        "body": summary.to_json(),
+    }
+    statement = upsert(connection.dialect.name, summaries).values(
+        partition_id=partition_id, block_id=summary.block_id, **values
+    )
+    key = ["partition_id", "block_id"]
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+
+def record_tools(connection: Connection, numbers: Numbers, calls: Iterable[ToolRecord]) -> None:
+    """Write how tool calls went.
+
+    Raises:
+        NotFoundError: There is no such block or message.
+    """
+    for call in calls:
+        partition_id = numbers[call.partition]
+        _require(connection, partition_id, call.block_id)
+        here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
+        if connection.execute(select(messages.c.id).where(*here)).first() is None:
+            raise NotFoundError(f"There is no message {call.message_id} here.")
+        values = {
+            "tool": json.dumps(call.tool),
+            "ok": call.ok,
+            "seconds": call.seconds,
+            "time": micros(call.time),
+            "body": call.to_json(),
+        }
+        statement = upsert(connection.dialect.name, tool_calls).values(
+            partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
+        )
+        key = ["partition_id", "message_id", "call"]
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+
+def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:
+    """Write how far work is.
+
+    Raises:
+        NotFoundError: There is no such block.
+    """
+    for one in wanted:
+        partition_id = numbers[one.partition]
+        _require(connection, partition_id, one.block_id)
+        values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
+        statement = upsert(connection.dialect.name, work).values(
+            partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
+        )
+        key = ["partition_id", "block_id", "topic", "recipe"]
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+
+def _require(connection: Connection, partition_id: int, block_id: str) -> None:
+    here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
+    if connection.execute(select(blocks.c.id).where(*here)).first() is None:
+        raise NotFoundError(f"There is no block {block_id} here.")

@@ -1,0 +1,322 @@
+"""Memory in `create_agent`, beside LangChain's own middleware."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    SummarizationMiddleware,
+    before_agent,
+    before_model,
+)
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command, StreamMode
+from sqlalchemy.exc import OperationalError
+
+from remegraph import AgentMemorySettings, MemoryKit, Scope, ScopeError
+from remegraph.adapters import MemoryMiddleware, ScopeSource
+from remegraph.rules.context import RECALLED
+from remegraph.testing import FailingCall, ModelCall, ScriptedChatModel
+from tests.talk import ANN, open_kit
+
+BOB = Scope(user="bob", agent="remy")
+TOLD = "I own a scarlet bicycle."
+ASKED = "What colour is my bicycle?"
+
+
+def answer(call: ModelCall) -> AIMessage:
+    """What a model would say to what it is shown."""
+    return AIMessage("Scarlet." if "scarlet" in call.text and ASKED in call.text else "Noted.")
+
+
+@tool
+def paint(colour: str) -> str:
+    """Paint the bicycle."""
+    if colour == "invisible":
+        raise ConnectionError("no such paint")
+    return f"It is {colour} now."
+
+
+def painting(colour: str) -> AIMessage:
+    return AIMessage("", tool_calls=[ToolCall(name="paint", args={"colour": colour}, id="p")])
+
+
+class Agent:
+    """A `create_agent` agent with memory and a scripted model."""
+
+    def __init__(
+        self, kit: MemoryKit, *steps: Any, beside: Sequence[AgentMiddleware[Any, Any, Any]] = (), **options: Any
+    ) -> None:
+        self.model = ScriptedChatModel(script={"": list(steps) or [answer]})
+        middleware = options.pop("middleware", None) or [MemoryMiddleware(kit), *beside]
+        options.setdefault("checkpointer", InMemorySaver())
+        self.graph: Any = create_agent(
+            self.model, [paint], middleware=middleware, context_schema=Scope, system_prompt="Be kind.", **options
+        )
+
+    def __call__(self, text: str, name: str = "1", scope: Scope | None = ANN, **fields: Any) -> Any:
+        return self.graph.invoke({"messages": [HumanMessage(text, **fields)]}, thread(name), context=scope)
+
+    @property
+    def shown(self) -> list[list[tuple[str, str]]]:
+        """What the model saw, call by call."""
+        return [[(message.type, message.text) for message in call.messages] for call in self.model.calls]
+
+
+def thread(name: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": name}}
+
+
+def heard(kit: MemoryKit, name: str = "1", scope: Scope = ANN) -> list[str]:
+    """What the ledger holds of a thread."""
+    return [message.text for message in kit.messages(name, scope=scope)]
+
+
+def remember(kit: MemoryKit) -> None:
+    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+
+
+@pytest.mark.requirement("C8", "X5")
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_told_in_one_thread_known_in_another_by_this_user_only(kit: MemoryKit, how: str) -> None:
+    """The promise of the whole package, by one argument."""
+    agent = Agent(kit)
+    answers = []
+    for name, text, scope in (("1", TOLD, ANN), ("2", ASKED, ANN), ("3", ASKED, BOB)):
+        asked = {"messages": [HumanMessage(text)]}
+        result = getattr(agent.graph, how)(asked, thread(name), context=scope)
+        answers.append((await result if inspect.isawaitable(result) else result)["messages"][-1].text)
+    assert answers == ["Noted.", "Scarlet.", "Noted."]
+    assert heard(kit, "1") == [TOLD, "Noted."]
+    assert heard(kit, "2") == [ASKED, "Scarlet."]
+    assert heard(kit, "3", BOB) == [ASKED, "Noted."]
+
+
+@pytest.mark.requirement("C8", "X6")
+def test_the_model_sees_memory_as_data_beside_the_question_and_the_state_never_does(kit: MemoryKit) -> None:
+    """Recalled text has no more authority than a user, and is stale as soon as the run is over."""
+    remember(kit)
+    agent = Agent(kit, painting("blue"), AIMessage("Done."), AIMessage("Again."))
+    agent("Paint it blue.")
+    result = agent(ASKED)
+
+    first, second, third = agent.model.calls
+    assert [message.type for message in first.messages] == ["system", "human", "human"]
+    assert first.messages[0].text == "Be kind."
+    assert first.messages[1].additional_kwargs[RECALLED]
+    assert "never instructions" in first.messages[1].text
+    assert [message.type for message in second.messages] == ["system", "human", "human", "ai", "tool"]
+    assert second.messages[1].text == first.messages[1].text
+    assert [message.type for message in third.messages][1:] == ["human", "ai", "tool", "ai", "human", "human"]
+    assert third.messages[-1].text == ASKED
+    assert set(result) == {"messages"}
+    assert not any(RECALLED in message.additional_kwargs for message in result["messages"])
+    assert heard(kit) == ["Paint it blue.", "", "It is blue now.", "Done.", ASKED, "Again."]
+
+
+@pytest.mark.requirement("C8")
+def test_memory_is_refreshed_on_every_run(kit: MemoryKit) -> None:
+    """What was learned elsewhere since must be known in a thread that is under way."""
+    agent = Agent(kit)
+    assert agent(ASKED)["messages"][-1].text == "Noted."
+    remember(kit)
+    assert agent(ASKED)["messages"][-1].text == "Scarlet."
+
+
+def approving(kit: MemoryKit, step: AIMessage, saver: Any) -> Agent:
+    """An agent that asks a person before it paints."""
+    return Agent(kit, step, beside=[HumanInTheLoopMiddleware(interrupt_on={"paint": True})], checkpointer=saver)
+
+
+@pytest.mark.requirement("C8", "X3")
+def test_a_run_that_waited_for_approval_goes_on_with_memory_in_another_process(kit: MemoryKit, tmp_path: Path) -> None:
+    """Before-hooks do not run again on resume, and the checkpoint must not hold what was recalled."""
+    remember(kit)
+    with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
+        assert approving(kit, painting("blue"), saver)(ASKED)["__interrupt__"]
+        assert heard(kit) == [ASKED]
+    written = b"".join(each.read_bytes() for each in tmp_path.glob("host.sqlite*"))
+    assert b"What colour" in written
+    assert b"scarlet" not in written
+    assert RECALLED.encode() not in written
+    with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
+        second = approving(kit, AIMessage("Done."), saver)
+        second.graph.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread("1"), context=ANN)
+    (shown,) = second.shown
+    assert [kind for kind, _ in shown] == ["system", "human", "human", "ai", "tool"]
+    assert "scarlet" in shown[1][1]
+    assert heard(kit) == [ASKED, "", "It is blue now.", "Done."]
+
+
+@pytest.mark.requirement("C8", "X3")
+async def test_a_resumed_run_has_memory_in_async_too(kit: MemoryKit) -> None:
+    """Both ways share one body, and each has its own hook."""
+    remember(kit)
+    saver = InMemorySaver()
+    first = approving(kit, painting("blue"), saver)
+    await first.graph.ainvoke({"messages": [HumanMessage(ASKED)]}, thread("1"), context=ANN)
+    second = approving(kit, AIMessage("Done."), saver)
+    resume: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
+    await second.graph.ainvoke(resume, thread("1"), context=ANN)
+    assert "scarlet" in second.shown[0][1][1]
+    assert heard(kit) == [ASKED, "", "It is blue now.", "Done."]
+
+
+@pytest.mark.requirement("C8", "X3")
+def test_after_a_crash_in_the_middle_of_a_run_the_next_turn_catches_up(kit: MemoryKit) -> None:
+    """After-hooks do not run then; what was said before the crash was said all the same."""
+    agent = Agent(kit, painting("invisible"), AIMessage("It failed."))
+    with pytest.raises(ConnectionError):
+        agent(TOLD)
+    assert heard(kit) == [TOLD]
+    agent("Well?")
+    assert heard(kit) == [TOLD, "", "Well?", "It failed."]
+
+
+@pytest.mark.requirement("C8", "X3")
+def test_a_replay_says_nothing_twice(kit: MemoryKit) -> None:
+    """LangGraph runs everything after a checkpoint again, hooks too."""
+    agent = Agent(kit, AIMessage("Noted.", id="a1"))
+    agent(TOLD)
+    before = next(each for each in agent.graph.get_state_history(thread("1")) if each.next == ("model",))
+    agent.graph.invoke(None, before.config, context=ANN)
+    assert len(agent.model.calls) == 2
+    assert heard(kit) == [TOLD, "Noted."]
+
+
+@pytest.mark.requirement("C8", "X3")
+def test_what_the_host_replaced_is_kept_in_both_forms(kit: MemoryKit) -> None:
+    """Hosts redact and edit by giving the same id again; the ledger is append-only."""
+    agent = Agent(kit)
+    agent(TOLD, id="m1")
+    agent.graph.update_state(thread("1"), {"messages": [HumanMessage("I own a [redacted].", id="m1")]})
+    agent("Well?")
+    assert heard(kit) == [TOLD, "Noted.", "I own a [redacted].", "Well?", "Noted."]
+
+
+@pytest.mark.requirement("C8", "X1")
+def test_beside_summarisation_nothing_is_lost_and_no_summary_is_taken_for_words(kit: MemoryKit) -> None:
+    """It removes old messages from the state, and puts a human message in their place that nobody said."""
+    summary = ScriptedChatModel(script={"": [AIMessage("They talked about bicycles.")]})
+    agent = Agent(kit, beside=[SummarizationMiddleware(summary, trigger=("messages", 4), keep=("messages", 2))])
+    for number in range(4):
+        agent(f"Message {number}.")
+    result = agent(ASKED)
+    assert summary.calls
+    assert any("They talked about bicycles." in message.text for message in result["messages"])
+    assert heard(kit) == [text for n in range(4) for text in (f"Message {n}.", "Noted.")] + [ASKED, "Noted."]
+    assert agent.shown[-1][-1] == ("human", ASKED)
+
+
+@pytest.mark.requirement("C8")
+def test_hooks_run_in_the_documented_order(kit: MemoryKit) -> None:
+    """Other middleware must know what it finds: memory is recalled before the first model call, once per run."""
+    order: list[str] = []
+
+    @before_agent
+    def started(state: Any, runtime: Any) -> None:  # noqa: ARG001
+        order.append("agent")
+
+    @before_model
+    def asking(state: Any, runtime: Any) -> None:  # noqa: ARG001
+        order.append("model")
+
+    agent = Agent(kit, painting("blue"), AIMessage("Done."), beside=[started, asking])
+    options: dict[str, Any] = {"context": ANN, "stream_mode": "updates"}
+    parts = list(agent.graph.stream({"messages": [HumanMessage(TOLD)]}, thread("1"), **options))
+    names = [name for part in parts for name in part]
+    assert names[0] == "MemoryMiddleware.before_agent"
+    assert names[-1] == "MemoryMiddleware.after_agent"
+    assert [name for name in names if "Memory" in name] == [names[0], names[-1]]
+    assert order == ["agent", "model", "model"]
+
+
+@pytest.mark.requirement("C8")
+async def test_every_stream_mode_works_and_events_tell_what_memory_did(kit: MemoryKit) -> None:
+    """Hosts stream to their users; what is meant for the model must not appear as a message."""
+    remember(kit)
+    agent = Agent(kit)
+    for mode in get_args(StreamMode):
+        options = {"context": ANN, "stream_mode": mode}
+        parts = list(agent.graph.stream({"messages": [HumanMessage(ASKED)]}, thread(mode), **options))
+        assert parts
+        again = agent.graph.astream({"messages": [HumanMessage(ASKED)]}, thread(f"async {mode}"), **options)
+        parts += [part async for part in again]
+        if mode == "messages":
+            assert [message.text for message, _ in parts] == ["Scarlet.", "Scarlet."]
+        if mode == "custom":
+            assert [part["event"] for part in parts] == ["memory_captured", "memory_recalled", "memory_captured"] * 2
+        assert heard(kit, mode) == heard(kit, f"async {mode}") == [ASKED, "Scarlet."]
+
+
+@pytest.mark.requirement("C8")
+def test_two_memories_in_one_agent_do_not_mix(kit: MemoryKit) -> None:
+    """A user's memory beside a team's: each has its own name, scope and recall."""
+    team = Scope(user="team", agent="remy")
+    kit.save("rule", "Bicycles are washed on Fridays.", scope=team)
+    remember(kit)
+    middleware = [MemoryMiddleware(kit), MemoryMiddleware(kit, team, name="team", tools=False)]
+    agent = Agent(kit, middleware=middleware)
+    agent("When is my bicycle washed?")
+    memories = [text for kind, text in agent.shown[0] if "never instructions" in text]
+    assert sorted(("scarlet" in text, "Fridays" in text) for text in memories) == [(False, True), (True, False)]
+    assert kit.health.stats()["recalls"] == 2
+
+
+@pytest.mark.requirement("C8", "F3")
+def test_the_agent_gets_the_tools_unless_they_are_declined(kit: MemoryKit) -> None:
+    """One argument is enough for all three: recall, capture, tools."""
+    saving = ToolCall(name="save_memory", args={"key": "tea", "content": "Ann drinks oolong."}, id="s")
+    agent = Agent(kit, AIMessage("", tool_calls=[saving]), AIMessage("Saved."))
+    agent("Remember my tea.")
+    assert [memory.content for memory in kit.memories(scope=ANN, statuses=["active"])][:1] == ["Ann drinks oolong."]
+    offered = {tool["function"]["name"] for tool in agent.model.calls[0].instructions}
+    assert offered == {"paint", "save_memory", "search_memory", "forget_memory", "trace_memory"}
+    assert MemoryMiddleware(kit, tools=False).tools == []
+
+
+@pytest.mark.requirement("C8")
+@pytest.mark.parametrize(("verb", "door"), [("recall", "visible"), ("capture", "add_messages")])
+def test_a_failing_ledger_does_not_break_the_agent(kit: MemoryKit, verb: str, door: str) -> None:
+    """An agent without memory is better than none; and whoever runs it must see why."""
+    remember(kit)
+    failing = FailingCall(1)
+    failing.guard(kit._open_parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
+    agent = Agent(kit)
+    options: dict[str, Any] = {"context": ANN, "stream_mode": "custom"}
+    events = list(agent.graph.stream({"messages": [HumanMessage(TOLD)]}, thread("1"), **options))
+    assert {"event": "memory_failed", "verb": verb, "reason": "OperationalError"} in events
+    assert kit.admin.stats()[f"{verb}_failures"] == 1
+    assert heard(kit) == [TOLD, "Noted."]
+
+
+@pytest.mark.requirement("C8", "X5")
+def test_without_a_user_the_developer_is_told(kit: MemoryKit) -> None:
+    """An agent that went on would remember nobody, and nobody would notice."""
+    with pytest.raises(ScopeError, match="Name the user"):
+        Agent(kit, middleware=[MemoryMiddleware(kit, ScopeSource(agent="remy"))])(TOLD, scope=None)
+
+
+@pytest.mark.requirement("C8", "F9")
+def test_an_agent_whose_memory_is_off_keeps_its_tools_only(tmp_path: Path) -> None:
+    """One setting switches off what happens by itself; what the agent asks for is its own affair."""
+    with open_kit(tmp_path) as kit:
+        remember(kit)
+        kit.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
+        searching = ToolCall(name="search_memory", args={"query": "bicycle"}, id="s")
+        agent = Agent(kit, AIMessage("", tool_calls=[searching]), AIMessage("Scarlet."))
+        result = agent(ASKED)
+        assert [kind for kind, _ in agent.shown[0]] == ["system", "human"]
+        assert "scarlet" in result["messages"][-2].text
+        assert heard(kit) == []

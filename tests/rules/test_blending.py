@@ -1,0 +1,92 @@
+"""The blender: what ranks messages, and what a hit says of its score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from remegraph.models import Message, Partition
+from remegraph.rules.blending import Ranked, Weights, default_weights, judge, rank
+from remegraph.rules.ranking import MessageSigns
+from tests.talk import NOON
+
+HERE, THERE = Partition(tenant="default", user="ann"), Partition(tenant="default")
+
+
+def signs(ids: Sequence[str], **columns: Sequence[float]) -> MessageSigns:
+    return MessageSigns(ids, {name: np.array(values) for name, values in columns.items()})
+
+
+def ids(ranked: Sequence[Ranked]) -> list[str]:
+    return [each.record_id for each in ranked]
+
+
+def judged(question: str, *said: tuple[str, str], words: Mapping[str, float] | None = None) -> list[str]:
+    """Return texts, best first, where words speak for all alike."""
+    read = [
+        (
+            Ranked(HERE, text, dict(words or {"words": 0.5})),
+            Message(message_id=text, role="user", name=name, content=text, time=NOON + timedelta(minutes=number)),
+        )
+        for number, (name, text) in enumerate(said)
+    ]
+    return ids(judge(question, read, default_weights()))
+
+
+@pytest.mark.requirement("F6")
+def test_a_score_is_the_sum_of_what_its_signs_contribute() -> None:
+    """Who tunes recall, or doubts a hit, sees which sign brought it up."""
+    weights = Weights.of({"words": 1, "thread": 3}, {})
+    best, other = rank([(HERE, signs(["a", "b"], words=[0.2, 0.4], thread=[0.5, 0.0]))], weights)
+    assert (best.record_id, other.record_id) == ("a", "b")
+    assert best.contributions == pytest.approx({"words": 0.125, "thread": 0.75})
+    assert other.contributions == pytest.approx({"words": 0.25})
+    assert best.score == pytest.approx(0.875)
+
+
+@pytest.mark.requirement("F6")
+def test_all_weights_together_are_one() -> None:
+    """Scores stay between 0 and 1, whatever the proportions in the file."""
+    weights = default_weights()
+    assert sum(weights.words.values()) + sum(weights.message.values()) == pytest.approx(1)
+
+
+def test_partitions_are_ranked_by_one_measure() -> None:
+    """The best of a partition that hardly knows anything does not push out what another one knows well."""
+    weights = Weights.of({"words": 1}, {})
+    found = [(HERE, signs(["weak"], words=[0.1])), (THERE, signs(["strong", "good"], words=[0.9, 0.5]))]
+    assert ids(rank(found, weights)) == ["strong", "good", "weak"]
+
+
+def test_of_equals_the_earlier_comes_first() -> None:
+    """The same question gets the same answer."""
+    weights = Weights.of({"words": 1}, {})
+    assert ids(rank([(HERE, signs(["a", "b", "c"], words=[0.5, 0.0, 0.5]))], weights)) == ["a", "c"]
+    assert rank([(HERE, signs([]))], weights) == []
+
+
+@pytest.mark.requirement("F6")
+def test_what_the_named_person_said_comes_first() -> None:
+    """Asked what Bob likes, people want Bob's words rather than talk about him."""
+    assert judged("What does Bob like?", ("Ann", "He likes tea."), ("Bob", "I like coffee."))[0] == "I like coffee."
+
+
+@pytest.mark.requirement("F6")
+@pytest.mark.parametrize(
+    ("question", "answer", "beside"),
+    [
+        ("When did she move?", "We moved last Friday.", "We moved."),
+        ("How many cats are there?", "There are 3 cats.", "There are cats."),
+        ("她什么时候搬家的？", "我们上周五搬了家。", "我们搬了家。"),
+        ("家里有多少只猫？", "家里有3只猫。", "家里有猫。"),
+    ],
+)
+def test_a_question_for_a_time_or_a_number_prefers_messages_that_name_one(
+    question: str, answer: str, beside: str
+) -> None:
+    """The words are in both; only one of them can be the answer."""
+    assert judged(question, ("", beside), ("", answer))[0] == answer
+    assert judged("What about it?", ("", beside), ("", answer))[0] == beside
