@@ -34,7 +34,7 @@ from evals._talk import Talk
 from remegraph import MemoryKit, Settings
 from remegraph.language.embedding import HashedEmbedder
 
-__all__ = ["Cell", "bars", "main", "measure"]
+__all__ = ["Cell", "bars", "draw", "growth", "main", "measure"]
 
 _BATCH = 1_000
 _PER_MEMORY = 5
@@ -194,7 +194,7 @@ def _ingest(kit: MemoryKit, talk: Talk, watch: _Stopwatch, folder: Path, rounds:
         watch.time("single", lambda: kit.add_messages([message], scope=scope))  # noqa: B023
     raw.close()
     for kind, size in (("hundred", 100), ("thousand", 1_000)):
-        for _ in range(max(3, rounds // 20)):
+        for _ in range(max(1, rounds // 10)):
             batch = talk.messages(size)
             watch.time(kind, lambda: kit.add_messages(batch, scope=scope))  # noqa: B023
 
@@ -270,7 +270,11 @@ def _note(timing: Timing, raw: float) -> str:
 
 
 def growth(cells: Sequence[Cell]) -> list[Figure]:
-    """Return by how much the cost of one message and of one recall grows from the smallest history to the largest."""
+    """Return by how much the cost of one message and of one recall grows from the smallest history to the largest.
+
+    Args:
+        cells: What was measured.
+    """
     figures: list[Figure] = []
     for users in sorted({cell["users"] for cell in cells}):
         row = sorted((cell for cell in cells if cell["users"] == users), key=lambda cell: cell["messages"])
@@ -327,7 +331,13 @@ def _table(cells: Sequence[Cell]) -> str:
     return "\n".join([head, "|" + " ---: |" * (_COLUMNS.count("|") + 1), *map(_row, cells)])
 
 
-def _plots(cells: Sequence[Cell], folder: Path) -> None:
+def draw(cells: Sequence[Cell], folder: Path) -> None:
+    """Write the charts of growth.
+
+    Args:
+        cells: What was measured.
+        folder: Where to.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     everyone = sorted({cell["users"] for cell in cells})
 
@@ -371,7 +381,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cells = [_in_process(messages, users, options.rounds) for messages in options.messages for users in options.users]
     print(_table(cells))
     if options.plots:
-        _plots(cells, options.plots)
+        draw(cells, options.plots)
     finish([figure for cell in cells for figure in bars(cell)] + growth(cells))
 
 
