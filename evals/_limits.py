@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from remegraph.language.tokens import query_tokens
 
-__all__ = ["RawBucket", "RawCommits", "raw_full_text"]
+__all__ = ["RawBucket", "RawCommits", "RawLedger", "raw_ledger"]
 
 _BUCKET = 8_000
 """Vectors in a collection, as the library fills them."""
@@ -47,14 +47,18 @@ class RawCommits:
 
 
 @contextmanager
-def raw_full_text(ledger: Path) -> Iterator[RawFullText]:
-    """Give a connection of its own to the ledger's full text."""
+def raw_ledger(ledger: Path) -> Iterator[RawLedger]:
+    """Give a connection of its own to a ledger.
+
+    Args:
+        ledger: An SQLite file.
+    """
     with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as connection:
-        yield RawFullText(connection)
+        yield RawLedger(connection)
 
 
-class RawFullText:
-    """FTS5 by itself: the best 20 rows of one partition, ranked by its own bm25.
+class RawLedger:
+    """The ledger's tables asked with nothing around: no statistics of one's own, no check of status, no records.
 
     Args:
         connection: To a ledger.
@@ -64,8 +68,8 @@ class RawFullText:
         self._connection = connection
         self._numbers: dict[str, int] = dict(connection.execute('SELECT "user", id FROM partitions'))
 
-    def query(self, user: str, question: str) -> int:
-        """Return how many rows were found."""
+    def full_text(self, user: str, question: str) -> int:
+        """Return how many of the best 20 messages of one user FTS5 finds, ranked by its own bm25."""
         words = " OR ".join(f'"{token}"' for token in query_tokens(question))
         place = f'"_{self._numbers[user]}_message"'
         rows = self._connection.execute(
@@ -74,6 +78,14 @@ class RawFullText:
             (f"{place} AND ({words})",),
         )
         return len(rows.fetchall())
+
+    def nearest(self, user: str, vector: NDArray[np.float32]) -> int:
+        """Return how many of the ten nearest vectors of one user there are, by looking at all of them."""
+        rows = self._connection.execute(
+            "SELECT record_id, vector FROM vectors WHERE partition_id = ? AND kind = 'memory'", (self._numbers[user],)
+        ).fetchall()
+        found = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4").reshape(len(rows), -1) @ vector
+        return len(np.argsort(-found)[:10])
 
 
 class RawBucket:

@@ -5,9 +5,10 @@
     python -m evals scale --messages 1000000 --users 1000
 
 Each cell is a process of its own with a fresh home: generated messages go in in batches, and one memory for each five
-of them, so that a search has vectors to look at. Then each question is asked four ways in turn: of raw FTS5, of a raw
-Chroma collection as large as the library makes them, of `recall` for memories and of `recall` down to messages. So
-whatever else the machine does weighs on all alike, and ratios can be trusted where seconds cannot.
+of them, so that a search has vectors to look at. Then each question is asked five ways in turn: of raw FTS5, of the
+user's vectors one by one (numpy), of a raw Chroma collection as large as the library makes them, of `recall` for
+memories and of `recall` down to messages. So whatever else the machine does weighs on all alike, and ratios can be
+trusted where seconds cannot. No model is called.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import TypedDict
 import numpy as np
 
 from evals._figures import Figure, finish
-from evals._limits import RawBucket, RawCommits, raw_full_text
+from evals._limits import RawBucket, RawCommits, raw_ledger
 from evals._plots import Line, plot
 from evals._talk import Talk
 from remegraph import MemoryKit, Settings
@@ -64,6 +65,7 @@ class Cell(TypedDict):
     recall: Timing
     recall_messages: Timing
     raw_text: Timing
+    raw_exact: Timing
     raw_bucket: Timing
     summarize: float
     """Messages per second of the processor."""
@@ -129,6 +131,7 @@ def measure(messages: int, users: int, *, rounds: int) -> Cell:
                 recall=watch.timing("recall"),
                 recall_messages=watch.timing("recall messages"),
                 raw_text=watch.timing("raw text"),
+                raw_exact=watch.timing("raw exact"),
                 raw_bucket=watch.timing("raw bucket"),
                 summarize=_summarize(kit, talk),
                 index_rate=index_rate,
@@ -174,11 +177,13 @@ def _recall(
 ) -> None:
     embedder = HashedEmbedder()
     warm = _Stopwatch()
-    with raw_full_text(ledger) as full_text:
+    with raw_ledger(ledger) as raw:
         for number, (scope, question) in enumerate(talk.questions(rounds + 10, users)):
             clock = watch if number >= 10 else warm
             vector = embedder.embed([question])[0]
-            clock.time("raw text", lambda: full_text.query(scope.user or "", question))  # noqa: B023 - called at once
+            user = scope.user or ""
+            clock.time("raw text", lambda: raw.full_text(user, question))  # noqa: B023 - called at once
+            clock.time("raw exact", lambda: raw.nearest(user, vector))  # noqa: B023
             clock.time("raw bucket", lambda: bucket.query(number, vector))  # noqa: B023
             clock.time("recall", lambda: kit.recall(question, scope=scope))  # noqa: B023
             clock.time("recall messages", lambda: kit.recall(question, scope=scope, depth="messages"))  # noqa: B023
@@ -300,7 +305,7 @@ def _in_process(messages: int, users: int, rounds: int) -> Cell:
 
 
 _COLUMNS = (
-    "messages | users | recall p50 / p95 | to messages p50 / p95 | raw text | raw bucket | single add | raw commit"
+    "messages | users | recall p50 / p95 | to messages p50 / p95 | raw text | raw exact | raw bucket | single add | raw commit"
     " | by 100 | by 1,000 | summarise | index | raw upserts | memory | before vectors | disk"
 )
 
@@ -313,7 +318,7 @@ def _row(cell: Cell) -> str:
         f"{cell['messages']:,}",
         f"{cell['users']:,}",
         *(f"{cell[name]['p50']:.1f} / {cell[name]['p95']:.1f} ms" for name in ("recall", "recall_messages")),
-        *(f"{ms(cell[name])} ms" for name in ("raw_text", "raw_bucket", "single", "raw_commit")),
+        *(f"{ms(cell[name])} ms" for name in ("raw_text", "raw_exact", "raw_bucket", "single", "raw_commit")),
         f"{100_000 / cell['hundred']['p50']:,.0f}/s",
         f"{1_000_000 / cell['thousand']['p50']:,.0f}/s",
         f"{cell['summarize']:,.0f}/s",
@@ -379,7 +384,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(json.dumps(measure(*options.cell, rounds=options.rounds)))
         return
     cells = [_in_process(messages, users, options.rounds) for messages in options.messages for users in options.users]
-    print(_table(cells))
+    print(_table(cells), flush=True)
     if options.plots:
         draw(cells, options.plots)
     finish([figure for cell in cells for figure in bars(cell)] + growth(cells))
