@@ -59,9 +59,10 @@ eval: $(READY) ## Measure quality: reviser, recall (DATA=folder)
 	@$(EVAL) reviser
 	@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
 
-bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
+bench: $(READY) ## Measure cost: model calls, start, growth, ingestion (DATA=folder)
 	@$(EVAL) calls
 	@$(EVAL) startup
+	@$(EVAL) scale
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
 $(PEERS)/.ready: $(READY) evals/peers.txt

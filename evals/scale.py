@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TypedDict
 
@@ -331,11 +332,6 @@ def _row(cell: Cell) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _table(cells: Sequence[Cell]) -> str:
-    head = f"| {_COLUMNS} |"
-    return "\n".join([head, "|" + " ---: |" * (_COLUMNS.count("|") + 1), *map(_row, cells)])
-
-
 def draw(cells: Sequence[Cell], folder: Path) -> None:
     """Write the charts of growth.
 
@@ -383,8 +379,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.cell:
         print(json.dumps(measure(*options.cell, rounds=options.rounds)))
         return
-    cells = [_in_process(messages, users, options.rounds) for messages in options.messages for users in options.users]
-    print(_table(cells), flush=True)
+    print(f"| {_COLUMNS} |", "|" + " ---: |" * (_COLUMNS.count("|") + 1), sep="\n")
+    cells: list[Cell] = []
+    for messages, users in product(options.messages, options.users):
+        cells.append(_in_process(messages, users, options.rounds))
+        print(_row(cells[-1]), flush=True)
     if options.plots:
         draw(cells, options.plots)
     finish([figure for cell in cells for figure in bars(cell)] + growth(cells))
