@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -31,10 +31,22 @@ from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.blending import READ, default_weights, judge, rank
+from remegraph.rules.blending import READ, Weights, default_weights, judge, rank
 from remegraph.rules.ranking import MessageSigns, bm25, message_signs
 
-__all__ = ["KitRanker", "MemoryIndex", "Store", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main", "stores"]
+__all__ = [
+    "KitRanker",
+    "MemoryIndex",
+    "Message",
+    "Question",
+    "Store",
+    "blend_ranker",
+    "bm25_ranker",
+    "evaluate",
+    "interval",
+    "main",
+    "stores",
+]
 
 BARS = {"locomo_dev": (0.68, 0.77)}
 """R@5 and R@10 that a file must reach."""
@@ -48,35 +60,40 @@ _PLACE = Partition(tenant="evals")
 Ranker = Callable[[str], Sequence[str]]
 """Answers a question with message ids, best first."""
 
-_MakeRanker = Callable[[Sequence["_Message"]], Ranker]
+_MakeRanker = Callable[[Sequence["Message"]], Ranker]
 """Makes the ranker of a store."""
 
 
-class _Message(TypedDict):
+class Message(TypedDict):
+    """A message of a store."""
+
     id: str
     thread: str
     name: str
     content: str
 
 
-class _Question(TypedDict):
+class Question(TypedDict):
+    """What is asked of a store."""
+
     text: str
     gold: list[str]
+    category: NotRequired[str]
 
 
 class Store(TypedDict):
     """One line of a file."""
 
     store: str
-    messages: list[_Message]
-    questions: list[_Question]
+    messages: list[Message]
+    questions: list[Question]
     gold_unit: str
 
 
 class MemoryIndex:
     """One store as one partition: what the ledger would answer, from memory."""
 
-    def __init__(self, messages: Sequence[_Message]) -> None:
+    def __init__(self, messages: Sequence[Message]) -> None:
         threads: dict[str, int] = {}
         self.counts = [token_counts(f"{message['name']}: {message['content']}") for message in messages]
         lengths = [sum(counts.values()) for counts in self.counts]
@@ -105,15 +122,16 @@ class MemoryIndex:
         return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
 
 
-def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> Ranker:
-    """Rank as the kit does, in memory."""
+def blend_ranker(messages: Sequence[Message], timezone: str | None = None, weights: Weights | None = None) -> Ranker:
+    """Rank as the kit does, in memory; with its own weights unless others are given."""
+    weights = weights or default_weights()
     index = MemoryIndex(messages)
     zone = ZoneInfo(timezone) if timezone else None
     now = datetime.now(UTC)
     read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
 
     def ranked(question: str) -> Sequence[str]:
-        tokens, weights = query_tokens(question), default_weights()
+        tokens = query_tokens(question)
         found = rank([index.signs(tokens)], weights)
         judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
         return [each.record_id for each in (*judged, *found[READ:])]
@@ -121,7 +139,7 @@ def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> R
     return ranked
 
 
-def bm25_ranker(messages: Sequence[_Message]) -> Ranker:
+def bm25_ranker(messages: Sequence[Message]) -> Ranker:
     """Rank single messages by BM25: the floor."""
     index = MemoryIndex(messages)
 
@@ -149,7 +167,7 @@ class KitRanker:
         self.stores = 0
         self.seconds: list[float] = []
 
-    def __call__(self, messages: Sequence[_Message]) -> Ranker:
+    def __call__(self, messages: Sequence[Message]) -> Ranker:
         """Record a store's messages as a new user's, and return what asks about them."""
         self.stores += 1
         scope = Scope(user=f"store {self.stores}", agent="remy")
