@@ -36,7 +36,7 @@ from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Embedder
 from remegraph.rules.blending import Weights, default_weights
 
-__all__ = ["METRICS", "OURS", "Result", "compare", "main", "measure", "sample"]
+__all__ = ["METRICS", "OURS", "Kit", "Result", "compare", "main", "measure", "sample"]
 
 OURS = "remegraph"
 METRICS = ("R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "all@10")
@@ -45,21 +45,33 @@ _DEPTH = 50
 _SCOPE = Scope(user="ann", agent="remy")
 
 
-class _Kit(Peer):
-    """This kit: messages are recorded, nothing else is done."""
+class Kit(Peer):
+    """This kit: messages are recorded and, where the embedder knows meaning, embedded.
+
+    Args:
+        embedder: The embedder.
+        folder: Its home.
+        timezone: Zone of times that name none.
+    """
 
     def __init__(self, embedder: Embedder, folder: Path, timezone: str | None = None) -> None:
         self._kit = MemoryKit.open(settings=Settings(home=folder), model=None, embedder=embedder)
+        self._semantic = embedder.semantic
         self._timezone = timezone
 
     def add(self, messages: Sequence[Message]) -> None:
+        """Record messages."""
         self._kit.add_messages(messages, scope=_SCOPE, timezone=self._timezone)
+        if self._semantic:
+            self._kit.drain()  # makes the vectors of messages
 
     def search(self, question: str, k: int) -> Sequence[str]:
+        """Return the ids of at most k messages, best first."""
         recall = self._kit.recall(question, scope=_SCOPE, depth="messages", k=k)
         return [hit.record_id for hit in recall.messages]
 
     def close(self) -> None:
+        """Close the kit."""
         self._kit.close()
 
 
@@ -67,28 +79,31 @@ class _Part(Peer):
     """The kit's ranking in memory, with some of its signs."""
 
     def __init__(self, embedder: Embedder, folder: Path, *, weights: Weights, timezone: str | None) -> None:  # noqa: ARG002
+        self._embedder = embedder
         self._weights = weights
         self._timezone = timezone
 
     def add(self, messages: Sequence[Message]) -> None:
-        self._rank = blend_ranker(messages, self._timezone, self._weights)
+        self._rank = blend_ranker(messages, self._timezone, self._weights, self._embedder)
 
     def search(self, question: str, k: int) -> Sequence[str]:
         return self._rank(question)[:k]
 
 
-def _ours(timezone: str | None) -> dict[str, PeerKind]:
+def _ours(timezone: str | None, *, semantic: bool) -> dict[str, PeerKind]:
     """Return this kit, and its ranking with signs left out."""
-    full = default_weights()
+    full = default_weights(semantic=semantic)
     windows = {name: weight for name, weight in full.words.items() if name.startswith("window")}
     threadless = {name: weight for name, weight in full.words.items() if name != "thread"}
     parts = {
         "words only": Weights.of({"words": 1.0}, {}),
         "windows only": Weights.of(windows, {}),
-        "without thread": Weights.of(threadless, full.message),
-        "without speaker and tells": Weights.of(full.words, {}),
+        "without thread": Weights.of(threadless, full.message, full.meaning, full.read),
+        "without speaker and tells": Weights.of(full.words, {}, full.meaning, full.read),
     }
-    made = {OURS: PeerKind(partial(_Kit, timezone=timezone), "remegraph", "remegraph")}
+    if semantic:
+        parts["without meaning"] = default_weights()
+    made = {OURS: PeerKind(partial(Kit, timezone=timezone), "remegraph", "remegraph")}
     for name, weights in parts.items():
         make = partial(_Part, weights=weights, timezone=timezone)
         made[f"  {name}"] = PeerKind(make, "remegraph", "remegraph")
@@ -203,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables, and draw them where a folder is given."""
     parser = argparse.ArgumentParser(prog="python -m evals compare", description="Recall beside other memories.")
     parser.add_argument("--data", type=Path, action="append", help="A file of stores; repeatable.")
-    parser.add_argument("--embedder", choices=["hashed", "minilm"], default="hashed", help="The one of all memories.")
+    parser.add_argument("--embedder", default="hashed", help="That of all memories: minilm, or as MemoryKit takes it.")
     parser.add_argument("--questions", type=int, help="At most so many of each store.")
     parser.add_argument("--peer", action="append", choices=list(PEERS), help="Only this one; repeatable.")
     parser.add_argument("--timezone", help="Zone of times that name none.")
@@ -213,7 +228,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         explain_data("compare", "locomo_dev.jsonl [--embedder minilm]")
         return
     embedder = Cached(MiniLM() if options.embedder == "minilm" else as_embedder(None))
-    kinds = _ours(options.timezone) | installed({name: PEERS[name] for name in options.peer or PEERS})
+    kinds = _ours(options.timezone, semantic=embedder.semantic) | installed(
+        {name: PEERS[name] for name in options.peer or PEERS}
+    )
     figures: list[Figure] = []
     for path in options.data:
         results = compare(path, kinds, embedder, options.questions)

@@ -30,9 +30,9 @@ from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
-from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.blending import READ, Weights, default_weights, judge, rank
-from remegraph.rules.ranking import MessageSigns, bm25, message_signs
+from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
+from remegraph.rules.blending import Meant, Weights, default_weights, judge, rank
+from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
 
 __all__ = [
     "KitRanker",
@@ -91,9 +91,14 @@ class Store(TypedDict):
 
 
 class MemoryIndex:
-    """One store as one partition: what the ledger would answer, from memory."""
+    """One store as one partition: what the ledger would answer, from memory.
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    Args:
+        messages: The store's messages.
+        embedder: The embedder, asked only if it knows meaning.
+    """
+
+    def __init__(self, messages: Sequence[Message], embedder: Embedder | None = None) -> None:
         threads: dict[str, int] = {}
         self.counts = [token_counts(f"{message['name']}: {message['content']}") for message in messages]
         lengths = [sum(counts.values()) for counts in self.counts]
@@ -103,6 +108,11 @@ class MemoryIndex:
             lengths=np.array(lengths),
             message_ids=[message["id"] for message in messages],
         )
+
+        self._embedder = embedder if embedder and embedder.semantic else None
+        self._rows = {message["id"]: row for row, message in enumerate(messages)}
+        if self._embedder:
+            self._vectors = self._embedder.embed([f"{each['name']}: {each['content']}" for each in messages])
 
     def match(self, tokens: Sequence[str]) -> TextMatches:
         """Return the messages that hold one of the tokens."""
@@ -121,11 +131,28 @@ class MemoryIndex:
         """Return the signs of the messages near these tokens."""
         return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
 
+    def meant(self, question: str, record_ids: Sequence[str]) -> Meant:
+        """Return what these messages mean, beside a question."""
+        if self._embedder is None or not record_ids:
+            return {}
+        cosines = self._vectors @ self._embedder.embed([question])[0]
 
-def blend_ranker(messages: Sequence[Message], timezone: str | None = None, weights: Weights | None = None) -> Ranker:
+        def of(ids: Sequence[str]) -> NDArray[np.float64]:
+            return np.asarray(cosines[[self._rows[each] for each in ids]], np.float64)
+
+        signs = meaning_signs(self.layout, [self._rows[each] + 1 for each in record_ids], of)
+        return {(_PLACE, record_id): values for record_id, values in signs.of_each().items()}
+
+
+def blend_ranker(
+    messages: Sequence[Message],
+    timezone: str | None = None,
+    weights: Weights | None = None,
+    embedder: Embedder | None = None,
+) -> Ranker:
     """Rank as the kit does, in memory; with its own weights unless others are given."""
-    weights = weights or default_weights()
-    index = MemoryIndex(messages)
+    weights = weights or default_weights(semantic=embedder is not None and embedder.semantic)
+    index = MemoryIndex(messages, embedder)
     zone = ZoneInfo(timezone) if timezone else None
     now = datetime.now(UTC)
     read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
@@ -133,8 +160,9 @@ def blend_ranker(messages: Sequence[Message], timezone: str | None = None, weigh
     def ranked(question: str) -> Sequence[str]:
         tokens = query_tokens(question)
         found = rank([index.signs(tokens)], weights)
-        judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
-        return [each.record_id for each in (*judged, *found[READ:])]
+        best = [(item, read[item.record_id]) for item in found[: weights.read]]
+        judged = judge(question, best, weights, index.meant(question, [item.record_id for item, _ in best]))
+        return [each.record_id for each in (*judged, *found[weights.read :])]
 
     return ranked
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evals import _metrics, compare
 from evals._minilm import _gelu
 from evals._peers import PEERS, Cached, PeerKind, installed
-from evals.recall import Question
+from evals.recall import Question, blend_ranker, stores
 from remegraph.language.embedding import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")
@@ -106,3 +106,22 @@ def test_the_activation_of_the_semantic_embedder_is_right() -> None:
     values = np.linspace(-6, 6, 101, dtype=np.float32)
     exact = [value / 2 * (1 + math.erf(value / math.sqrt(2))) for value in values.tolist()]
     assert np.allclose(_gelu(values), exact, atol=1e-6)
+
+
+class Knowing(HashedEmbedder):
+    """Says that it knows meaning."""
+
+    semantic = True
+
+
+def test_with_meaning_the_kit_ranks_as_it_does_in_memory(tmp_path: Path) -> None:
+    """The weights are fitted in memory: they hold for the kit only where both rank alike."""
+    (read,) = stores(store(tmp_path / "small.jsonl"))
+    kit = compare.Kit(Knowing(64), tmp_path / "kit")
+    kit.add(read["messages"])
+    question = "Where does Ann talk of Berta, and of hiking?"
+    found = kit.search(question, 3)
+    kit.close()
+    assert len(found) == 3
+    assert found == blend_ranker(read["messages"], embedder=Knowing(64))(question)
+    assert found != blend_ranker(read["messages"])(question)

@@ -46,6 +46,14 @@ def test_openai_models_are_made_from_their_names(monkeypatch: pytest.MonkeyPatch
     assert (embedder.name, embedder.dimension, embedder.semantic) == ("openai:text-embedding-3-small", 1536, True)
 
 
+def test_hashed_vectors_have_the_length_that_is_asked_for() -> None:
+    """Shorter vectors save memory; a length that is silently another one would be found out years later."""
+    assert [as_embedder(name).dimension for name in ("hashed", "hashed:", "hashed:512")] == [1024, 1024, 512]
+    for wrong in ("hashed:0", "hashed:many", "hashed:65537"):
+        with pytest.raises(SetupError, match="hashed:512"):
+            as_embedder(wrong)
+
+
 @pytest.mark.requirement("C9")
 def test_any_langchain_model_and_embeddings_will_do(tmp_path: Path) -> None:
     """Nobody should change their provider for a memory."""

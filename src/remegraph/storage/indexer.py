@@ -21,7 +21,7 @@ from sqlalchemy import Connection, select
 from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import embedders, shelves, vectors
+from remegraph.storage import embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import partitions
@@ -132,6 +132,7 @@ class Indexer:
         with self._database.write([EVERYBODY]) as connection:
             embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
+        self.embed_messages(embedder, embedder_id, self._partition_ids())
         with self._one_at_a_time:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
@@ -140,6 +141,24 @@ class Indexer:
             with self._database.write([EVERYBODY]) as connection:
                 embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
+
+    def embed_messages(self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int]) -> int:
+        """Embed what messages of these partitions have no vector yet; see `VectorProjection.embed_messages`."""
+        if not embedder.semantic:
+            return 0
+        done = 0
+        with self._one_at_a_time:
+            for partition_id in partition_ids:
+                while texts := self._unembedded(embedder_id, partition_id):
+                    rows = units(embedder.embed(list(texts.values())), len(texts), embedder)
+                    with self._database.write([partition_id]) as connection:
+                        vectors.write(connection, embedder_id, texts, rows)
+                    done += len(texts)
+        return done
+
+    def _unembedded(self, embedder_id: int, partition_id: int) -> dict[Key, str]:
+        with self._database.read() as connection:
+            return meanings.unembedded(connection, embedder_id, partition_id, _BATCH)
 
     # ------------------------------------------------------------------------------------------- apply
 
@@ -284,9 +303,11 @@ class Indexer:
                     advance(min(done, total), total)
 
     def _mark_everything(self) -> None:
+        self._mark(self._partition_ids())
+
+    def _partition_ids(self) -> list[int]:
         with self._database.read() as connection:
-            partition_ids = list(connection.execute(select(partitions.c.id)).scalars())
-        self._mark(partition_ids)
+            return list(connection.execute(select(partitions.c.id)).scalars())
 
     def _mark(self, partition_ids: Iterable[int]) -> None:
         for partition_id in partition_ids:
