@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from remegraph import MemoryKit, MissingExtraError, Settings
+from remegraph import MemoryKit, MissingExtraError, Settings, SetupError
 from remegraph.kit.providers import as_chat_model, as_embedder
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import ScriptedChatModel

@@ -132,7 +132,8 @@ class Indexer:
         with self._database.write([EVERYBODY]) as connection:
             embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
-        self.embed_messages(embedder, embedder_id, self._partition_ids())
+        if embedder.semantic:
+            self.embed_messages(embedder, embedder_id, self._partition_ids())
         with self._one_at_a_time:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
@@ -144,8 +145,6 @@ class Indexer:
 
     def embed_messages(self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int]) -> int:
         """Embed what messages of these partitions have no vector yet; see `VectorProjection.embed_messages`."""
-        if not embedder.semantic:
-            return 0
         done = 0
         with self._one_at_a_time:
             for partition_id in partition_ids:

@@ -245,6 +245,8 @@ class VectorProjection:
             DimensionError: It gave vectors of another length, or not finite ones. Likewise.
             EmbedderMismatchError: The ledger has another embedder by now.
         """
+        if not self._embedder.semantic:
+            return 0
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
         return self._indexer.embed_messages(self._embedder, embedder_id, self._known([partition]))
