@@ -22,7 +22,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
-from evals.recall import Message, bm25_ranker
+from evals._stores import Message
+from evals.recall import bm25_ranker
 from remegraph.ports import Embedder
 
 __all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Peer", "PeerKind", "installed", "said"]

@@ -29,7 +29,8 @@ from evals._charts import draw
 from evals._figures import Figure, explain_data, finish
 from evals._minilm import MiniLM
 from evals._peers import PEERS, Cached, Peer, PeerKind, installed, said
-from evals.recall import Message, Question, Store, blend_ranker, interval, stores
+from evals._stores import Message, Question, Store, stores
+from evals.recall import blend_ranker, interval
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.kit.providers import as_embedder
 from remegraph.language.tokens import estimate_tokens

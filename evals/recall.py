@@ -12,20 +12,19 @@ BM25 over single messages, and the same ranking in memory, which the kit must eq
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NotRequired, TypedDict
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals._figures import Figure, explain_data, finish
+from evals._stores import Message, Store, stores
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
@@ -34,19 +33,7 @@ from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
 from remegraph.rules.blending import Meant, Weights, default_weights, judge, rank
 from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
 
-__all__ = [
-    "KitRanker",
-    "MemoryIndex",
-    "Message",
-    "Question",
-    "Store",
-    "blend_ranker",
-    "bm25_ranker",
-    "evaluate",
-    "interval",
-    "main",
-    "stores",
-]
+__all__ = ["KitRanker", "MemoryIndex", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main"]
 
 BARS = {"locomo_dev": (0.68, 0.77)}
 """R@5 and R@10 that a file must reach."""
@@ -60,34 +47,8 @@ _PLACE = Partition(tenant="evals")
 Ranker = Callable[[str], Sequence[str]]
 """Answers a question with message ids, best first."""
 
-_MakeRanker = Callable[[Sequence["Message"]], Ranker]
+_MakeRanker = Callable[[Sequence[Message]], Ranker]
 """Makes the ranker of a store."""
-
-
-class Message(TypedDict):
-    """A message of a store."""
-
-    id: str
-    thread: str
-    name: str
-    content: str
-
-
-class Question(TypedDict):
-    """What is asked of a store."""
-
-    text: str
-    gold: list[str]
-    category: NotRequired[str]
-
-
-class Store(TypedDict):
-    """One line of a file."""
-
-    store: str
-    messages: list[Message]
-    questions: list[Question]
-    gold_unit: str
 
 
 class MemoryIndex:
@@ -207,13 +168,6 @@ class KitRanker:
             return [hit.record_id for hit in recall.messages]
 
         return rank
-
-
-def stores(path: Path) -> Iterator[Store]:
-    """Return the stores of a file."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
 
 
 def _recalls(store: Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:

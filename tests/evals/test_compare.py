@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from evals import _metrics, compare
 from evals._minilm import _gelu
 from evals._peers import PEERS, Cached, PeerKind, installed
-from evals.recall import Question, blend_ranker, stores
+from evals._stores import Question, stores
+from evals.recall import blend_ranker
 from remegraph.language.embedding import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")
