@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -115,7 +116,7 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
 
     Args:
         embedder: The embedder, LangChain `Embeddings`, a name `provider:model` (`hashed:512` for hashed n-grams of
-            another length), or none.
+            another length, `onnx:/folder` for a model on this machine), or none.
 
     Raises:
         MissingExtraError: The provider's package is not installed.
@@ -137,6 +138,12 @@ def _named(name: str) -> Embedder:
     if provider == "openai":
         made = _member("langchain_openai", "OpenAIEmbeddings", "openai")(model=model)
         return LangChainEmbedder(made, name=name, dimension=_OPENAI_DIMENSIONS.get(model))
+    if provider == "onnx":
+        for module, member in (("onnxruntime", "InferenceSession"), ("tokenizers", "Tokenizer")):
+            _member(module, member, "onnx")
+        from remegraph.kit.onnx import OnnxEmbedder
+
+        return OnnxEmbedder(Path(model).expanduser())
     if provider == "fastembed":
         return LangChainEmbedder(_FastEmbed(model), name=name)
     make = _member("langchain.embeddings", "init_embeddings", "langchain")
