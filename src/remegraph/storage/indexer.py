@@ -145,19 +145,22 @@ class Indexer:
 
     def embed_messages(self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int]) -> int:
         """Embed what messages of these partitions have no vector yet; see `VectorProjection.embed_messages`."""
-        done = 0
-        with self._one_at_a_time:
-            for partition_id in partition_ids:
-                while texts := self._unembedded(embedder_id, partition_id):
-                    rows = units(embedder.embed(list(texts.values())), len(texts), embedder)
-                    with self._database.write([partition_id]) as connection:
-                        vectors.write(connection, embedder_id, texts, rows)
-                    done += len(texts)
-        return done
+        return sum(self._embed_messages_of(partition_id, embedder, embedder_id) for partition_id in partition_ids)
 
-    def _unembedded(self, embedder_id: int, partition_id: int) -> dict[Key, str]:
+    def _embed_messages_of(self, partition_id: int, embedder: Embedder, embedder_id: int) -> int:
+        """Embed in order of seq; two at once do the same twice, and nothing is left out."""
+        done = 0
         with self._database.read() as connection:
-            return meanings.unembedded(connection, embedder_id, partition_id, _BATCH)
+            seq = meanings.newest_embedded(connection, embedder_id, partition_id)
+        while True:
+            with self._database.read() as connection:
+                texts, seq = meanings.texts_after(connection, partition_id, seq, _BATCH)
+            if not texts:
+                return done
+            rows = units(embedder.embed(list(texts.values())), len(texts), embedder)
+            with self._database.write([partition_id]) as connection:
+                vectors.write(connection, embedder_id, texts, rows)
+            done += len(texts)
 
     # ------------------------------------------------------------------------------------------- apply
 

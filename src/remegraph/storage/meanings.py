@@ -24,33 +24,38 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["cosines", "unembedded"]
+__all__ = ["cosines", "newest_embedded", "texts_after"]
 
 _KIND = "message"
 _LONGEST = 2_000  # characters: providers refuse long texts, and the beginning says what a message is about
 
 
-def unembedded(connection: Connection, embedder_id: int, partition_id: int, limit: int) -> dict[Key, str]:
-    """Return the texts of the next messages of a partition that this embedder has no vectors of.
-
-    Args:
-        connection: A connection.
-        embedder_id: Number of the embedder.
-        partition_id: Where.
-        limit: How many.
-    """
+def newest_embedded(connection: Connection, embedder_id: int, partition_id: int) -> int:
+    """Return the seq of the newest message of a partition that this embedder has a vector of; 0 if there is none."""
     same = and_(
         vector_rows.c.partition_id == messages.c.partition_id,
         vector_rows.c.kind == _KIND,
         vector_rows.c.record_id == messages.c.message_id,
         vector_rows.c.embedder_id == embedder_id,
     )
-    here = messages.c.partition_id == partition_id
-    newest = select(messages.c.seq).join(vector_rows, same).where(here).order_by(messages.c.seq.desc()).limit(1)
-    after = connection.execute(newest).scalar() or 0
-    query = select(messages.c.message_id, messages.c.body).where(here, messages.c.seq > after)
-    rows = connection.execute(query.order_by(messages.c.seq).limit(limit))
-    return {Key(partition_id, _KIND, row.message_id): _text(row.body) for row in rows}
+    query = select(messages.c.seq).join(vector_rows, same).where(messages.c.partition_id == partition_id)
+    return connection.execute(query.order_by(messages.c.seq.desc()).limit(1)).scalar() or 0
+
+
+def texts_after(connection: Connection, partition_id: int, seq: int, limit: int) -> tuple[dict[Key, str], int]:
+    """Return the texts of the next messages of a partition, as they are embedded, and the seq of the last of them.
+
+    Args:
+        connection: A connection.
+        partition_id: Where.
+        seq: That of the message before them.
+        limit: How many.
+    """
+    query = select(messages.c.message_id, messages.c.body, messages.c.seq)
+    query = query.where(messages.c.partition_id == partition_id, messages.c.seq > seq)
+    rows = connection.execute(query.order_by(messages.c.seq).limit(limit)).all()
+    texts = {Key(partition_id, _KIND, row.message_id): _text(row.body) for row in rows}
+    return texts, int(rows[-1].seq) if rows else seq
 
 
 def _text(body: str) -> str:
