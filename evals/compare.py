@@ -31,7 +31,7 @@ from evals._minilm import MiniLM
 from evals._peers import PEERS, Cached, Peer, PeerKind, installed, said
 from evals._stores import Message, Question, Store, stores
 from evals.recall import blend_ranker, interval
-from remegraph import MemoryKit, Scope, Settings
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.kit.providers import as_embedder
 from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Embedder
@@ -44,6 +44,8 @@ METRICS = ("R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "all@10")
 
 _DEPTH = 50
 _SCOPE = Scope(user="ann", agent="remy")
+_NOTHING_EXTRACTED = AgentMemorySettings(extraction=ExtractionPolicy(mode="tool-call"))
+"""Raw messages are compared: time for memories made of them would be wasted."""
 
 
 class Kit(Peer):
@@ -56,7 +58,8 @@ class Kit(Peer):
     """
 
     def __init__(self, embedder: Embedder, folder: Path, timezone: str | None = None) -> None:
-        self._kit = MemoryKit.open(settings=Settings(home=folder), model=None, embedder=embedder)
+        settings = Settings(home=folder, agents={"remy": _NOTHING_EXTRACTED})
+        self._kit = MemoryKit.open(settings=settings, model=None, embedder=embedder)
         self._semantic = embedder.semantic
         self._timezone = timezone
 
@@ -64,7 +67,7 @@ class Kit(Peer):
         """Record messages."""
         self._kit.add_messages(messages, scope=_SCOPE, timezone=self._timezone)
         if self._semantic:
-            self._kit.drain()  # makes the vectors of messages
+            self._kit.summarize(scope=_SCOPE)  # makes the vectors of messages
 
     def search(self, question: str, k: int) -> Sequence[str]:
         """Return the ids of at most k messages, best first."""
