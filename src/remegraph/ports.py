@@ -453,6 +453,17 @@ class Projection(Protocol):
         """
         ...
 
+    def embed_messages(self, partition: Partition) -> int:
+        """Embed the messages of a partition that have no vector yet; return how many there were.
+
+        Only an embedder that knows meaning makes vectors of messages. They stay in SQL.
+        """
+        ...
+
+    def cosines(self, partition: Partition, vector: Vectors, message_ids: Sequence[str]) -> NDArray[np.float64]:
+        """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet."""
+        ...
+
     def verify(self) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger by ids and by hits; return vectors compared and differences."""
         ...

@@ -35,7 +35,7 @@ from remegraph.models import (
     StoredMessage,
 )
 from remegraph.ports import Archive
-from remegraph.rules.blending import READ, Ranked, default_weights, judge, rank
+from remegraph.rules.blending import Ranked, default_weights, judge, rank
 from remegraph.rules.context import assemble
 from remegraph.rules.ranking import message_signs
 from remegraph.settings import RecallPolicy
@@ -145,7 +145,7 @@ class _Steps:
         self._searcher = searcher
         self._policy = policy
         self._agents = agents
-        self._weights = default_weights()
+        self._weights = default_weights(semantic=searcher.semantic)
 
     def route(self, state: _State) -> Update:
         """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
@@ -244,7 +244,7 @@ class _Steps:
         return tuple(hits[: state["k"]])
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
-        """Rank by words, read the best, and rank them by what they say as well; where a time is asked for, read on."""
+        """Rank by words, read the best, rank them by what they say and mean as well; where a time is asked for, read on."""
         tokens = query_tokens(state["query"])
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
@@ -253,7 +253,7 @@ class _Steps:
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         timed = state["time_start"] is not None or state["time_end"] is not None
         hits: list[Hit] = []
-        while page := list(islice(ranked, max(READ, state["k"]))):
+        while page := list(islice(ranked, max(self._weights.read, state["k"]))):
             hits.extend(self._read(page, state))
             if len(hits) >= state["k"] or not timed:
                 break
@@ -268,7 +268,8 @@ class _Steps:
             if _within(row.time, state["time_start"], state["time_end"])
         }
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
-        judged = judge(state["query"], known, self._weights)
+        meant = self._searcher.meant(state["query"], [row for _, row in known])
+        judged = judge(state["query"], known, self._weights, meant)
         return [_message_hit(read[item.partition, item.record_id], item) for item in judged[: state["k"]]]
 
 
