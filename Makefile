@@ -63,9 +63,10 @@ eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories,
 	@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
 	@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
 
-bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
+bench: $(READY) ## Measure cost: model calls, start, growth, ingestion (DATA=folder)
 	@$(EVAL) calls
 	@$(EVAL) startup
+	@$(EVAL) scale
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
 $(PEERS)/.ready: $(READY) evals/peers.txt

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -74,7 +75,7 @@ def _questions(path: Path, store: Store, fold: int, timezone: str | None, embedd
     index = MemoryIndex(store["messages"], embedder)
     asked: list[Asked] = []
     for question in store["questions"]:
-        ranked = rank([index.signs(query_tokens(question["text"]))], even)[: even.read]
+        ranked = list(islice(rank([index.signs(query_tokens(question["text"]))], even), even.read))
         meant = index.meant(question["text"], [item.record_id for item in ranked])
         judged = judge(question["text"], [(item, by_id[item.record_id]) for item in ranked], even, meant)
         rows = [[item.contributions.get(name, 0.0) for name in names] for item in judged]

@@ -120,7 +120,7 @@ def blend_ranker(
 
     def ranked(question: str) -> Sequence[str]:
         tokens = query_tokens(question)
-        found = rank([index.signs(tokens)], weights)
+        found = list(rank([index.signs(tokens)], weights))
         best = [(item, read[item.record_id]) for item in found[: weights.read]]
         judged = judge(question, best, weights, index.meant(question, [item.record_id for item, _ in best]))
         return [each.record_id for each in (*judged, *found[weights.read :])]

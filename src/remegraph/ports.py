@@ -301,6 +301,10 @@ class Archive(Protocol):
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
         ...
 
+    def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
+        """Return the topics that these memories stand on, with those of them that stand on each."""
+        ...
+
     def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
         """Return all versions of a memory, oldest first."""
         ...

@@ -140,6 +140,8 @@ def test_a_time_range_holds_at_every_depth(tmp_path: Path) -> None:
 
         edge = kit.recall("Lisbon", scope=ANN, time_start=TALK[2].time, time_end=TALK[2].time)
         assert len(edge.memories) == 1
+        behind = kit.recall("I love hiking in the hills, Lisbon", scope=ANN, k=1, time_start=start, time_end=end)
+        assert [hit.text for hit in behind.memories] == ["Ann: I live in Lisbon by the river."]  # better ones are older
         assert kit.recall("Lisbon", scope=ANN, time_start=end).memories == ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -20,7 +20,7 @@ def signs(ids: Sequence[str], **columns: Sequence[float]) -> MessageSigns:
     return MessageSigns(ids, {name: np.array(values) for name, values in columns.items()})
 
 
-def ids(ranked: Sequence[Ranked]) -> list[str]:
+def ids(ranked: Iterable[Ranked]) -> list[str]:
     return [each.record_id for each in ranked]
 
 
@@ -83,7 +83,7 @@ def test_of_equals_the_earlier_comes_first() -> None:
     """The same question gets the same answer."""
     weights = Weights.of({"words": 1}, {})
     assert ids(rank([(HERE, signs(["a", "b", "c"], words=[0.5, 0.0, 0.5]))], weights)) == ["a", "c"]
-    assert rank([(HERE, signs([]))], weights) == []
+    assert list(rank([(HERE, signs([]))], weights)) == []
 
 
 @pytest.mark.requirement("F6")

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Literal, Protocol, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -153,7 +154,7 @@ class _Steps:
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
         found = self._searcher.search(partitions, "memory", state["query"], state["k"] * _OVERFETCH)
-        by_shelf = self._by_shelf(partitions, found, shelves)
+        by_shelf = self._by_shelf(partitions, found)
         chosen = _choose(state["query"], state["topics"], shelves, by_shelf, self._policy.max_topics)
         searches = tuple(
             Search(
@@ -208,32 +209,25 @@ class _Steps:
         context = assemble(state["self_memories"], hits, self._policy.context_tokens)
         return {"context": context.text, "left_out": context.left_out}
 
-    def _by_shelf(
-        self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf]
-    ) -> dict[Shelf, list[Scored]]:
-        ids = [scored.record_id for scored in found.found[: self._policy.k * 20]]
-        memories = {memory.memory_id: memory for memory in self._archive.memories(partitions, ids=ids)} if ids else {}
-        places = {(shelf.partition, shelf.topic.type, shelf.topic.target): shelf for shelf in shelves}
-        grouped: dict[Shelf, list[Scored]] = {}
-        for scored in found.found:
-            memory = memories.get(scored.record_id)
-            if memory is not None:
-                shelf = places[memory.partition, memory.topic.type, memory.topic.target]
-                grouped.setdefault(shelf, []).append(scored)
-        return grouped
+    def _by_shelf(self, partitions: Sequence[Partition], found: Candidates) -> dict[Shelf, list[Scored]]:
+        best = found.found[: self._policy.k * 20]
+        shelved = self._archive.shelved(partitions, [scored.record_id for scored in best]) if best else {}
+        return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
 
     def _retrieve(self, search: Search) -> list[Hit]:
-        scores = {scored.record_id: scored for scored in search.candidates}
-        if not scores:
-            return []
-        memories = self._archive.memories(
-            [search.shelf.partition], ids=list(scores), topics=[search.shelf.topic], statuses=sorted(LIVE)
-        )
-        return [
-            memory_hit(memory, scores[memory.memory_id].contributions)
-            for memory in memories
-            if _within(memory.said_at, search.time_start, search.time_end)
-        ]
+        """Read the best candidates; where a time is asked for, read on."""
+        hits: list[Hit] = []
+        for start in range(0, len(search.candidates), search.k):
+            scores = {scored.record_id: scored for scored in search.candidates[start : start + search.k]}
+            memories = self._archive.memories([search.shelf.partition], ids=list(scores), statuses=sorted(LIVE))
+            hits.extend(
+                memory_hit(memory, scores[memory.memory_id].contributions)
+                for memory in memories
+                if _within(memory.said_at, search.time_start, search.time_end)
+            )
+            if len(hits) >= search.k:
+                break
+        return hits
 
     def _blocks(self, state: _State) -> tuple[Hit, ...]:
         found = self._searcher.search(state["partitions"], "block", state["query"], state["k"] * _OVERFETCH)
@@ -256,12 +250,11 @@ class _Steps:
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
-        ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
+        ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         timed = state["time_start"] is not None or state["time_end"] is not None
-        page = max(self._weights.read, state["k"])
         hits: list[Hit] = []
-        for start in range(0, len(ranked), page):
-            hits.extend(self._read(ranked[start : start + page], state))
+        while page := list(islice(ranked, max(self._weights.read, state["k"]))):
+            hits.extend(self._read(page, state))
             if len(hits) >= state["k"] or not timed:
                 break
         return tuple(hits[: state["k"]])
@@ -277,7 +270,7 @@ class _Steps:
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
         judged = judge(state["query"], known, self._weights, meant)
-        return [_message_hit(read[item.partition, item.record_id], item) for item in judged]
+        return [_message_hit(read[item.partition, item.record_id], item) for item in judged[: state["k"]]]
 
 
 def _choose(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -90,8 +90,8 @@ def default_weights(*, semantic: bool = False) -> Weights:
     return Weights.of(table["words"], table["message"], table.get("meaning"), table["read"])
 
 
-def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> list[Ranked]:
-    """Return the messages that words speak for, best first; of equals the earlier one.
+def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Ranked]:
+    """Yield the messages that words speak for, best first; of equals the earlier one.
 
     Args:
         found: The signs of each partition. Shares are of the best in all of them together.
@@ -99,20 +99,18 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> l
     """
     places = [(partition, record_id) for partition, signs in found for record_id in signs.record_ids]
     if not places:
-        return []
+        return
     names = list(weights.words)
     table = np.concatenate(
         [np.column_stack([signs.columns[name] for name in names]) for _, signs in found if signs.record_ids]
     )
     parts = table / np.maximum(table.max(axis=0), 1e-9) * np.array([weights.words[name] for name in names])
     totals = parts.sum(axis=1)
-    ranked: list[Ranked] = []
     for row in np.argsort(-totals, kind="stable"):
         partition, record_id = places[row]
         contributions = {name: float(part) for name, part in zip(names, parts[row], strict=True) if part > 0}
         if contributions:
-            ranked.append(Ranked(partition, record_id, contributions))
-    return ranked
+            yield Ranked(partition, record_id, contributions)
 
 
 Meant = Mapping[tuple["Partition", str], Mapping[str, float]]
