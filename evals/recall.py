@@ -31,7 +31,7 @@ from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.blending import READ, default_weights, judge, rank
+from remegraph.rules.blending import READ, default_weights, freshen, judge, rank
 from remegraph.rules.ranking import MessageSigns, bm25, message_signs
 
 __all__ = ["KitRanker", "MemoryIndex", "Store", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main", "stores"]
@@ -116,7 +116,8 @@ def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> R
         tokens, weights = query_tokens(question), default_weights()
         found = rank([index.signs(tokens)], weights)
         judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
-        return [each.record_id for each in (*judged, *found[READ:])]
+        fresh = freshen(question, [(item, read[item.record_id]) for item in judged])
+        return [each.record_id for each in (*fresh, *found[READ:])]
 
     return ranked
 

@@ -164,7 +164,7 @@ def _dialogues(
         for fact in told[number]:
             lines.insert(rng.randrange(len(lines) + 1), fact)
         time += timedelta(days=rng.randint(4, 9))
-        yield list(_spoken(name, number, lines, words["answers"], time, rng))
+        yield list(_spoken(name, f"{name} {number}", [(said, rng.choice(words["answers"])) for said in lines], time))
 
 
 def _chat(words: Mapping[str, list[str]], rng: random.Random) -> str:
@@ -173,20 +173,14 @@ def _chat(words: Mapping[str, list[str]], rng: random.Random) -> str:
 
 
 def _spoken(
-    name: str,
-    number: int,
-    lines: Sequence[tuple[str, str]],
-    answers: Sequence[str],
-    time: datetime,
-    rng: random.Random,
+    name: str, thread: str, lines: Sequence[tuple[tuple[str, str], str]], time: datetime
 ) -> Iterator[dict[str, str]]:
-    thread = f"{name} {number}"
-    for at, (message_id, words) in enumerate(lines):
+    for at, ((message_id, words), answer) in enumerate(lines):
         said = {"role": "user", "name": name, "content": words, "id": message_id or f"{thread} {at} said"}
-        reply = {"role": "assistant", "name": "", "content": rng.choice(answers), "id": f"{thread} {at} answered"}
-        for turn in (said, reply):
-            time += timedelta(seconds=rng.randint(10, 90))
-            yield {**turn, "thread": thread, "time": time.isoformat()}
+        reply = {"role": "assistant", "name": "", "content": answer, "id": f"{thread} {at} answered"}
+        for seconds, turn in ((0, said), (40, reply)):
+            moment = time + timedelta(minutes=2 * at, seconds=seconds)
+            yield {**turn, "thread": thread, "time": moment.isoformat()}
 
 
 @dataclass(frozen=True)

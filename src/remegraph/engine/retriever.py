@@ -18,12 +18,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
+from remegraph.engine import linking
+from remegraph.engine.hits import block_hit, memory_hit, message_hit
 from remegraph.engine.nodes import Update
 from remegraph.engine.search import Candidates, Scored, Searcher
 from remegraph.language.tokens import query_tokens
 from remegraph.models import (
     LIVE,
-    BlockSummary,
     Depth,
     Hit,
     IndexState,
@@ -31,15 +32,15 @@ from remegraph.models import (
     Partition,
     Scope,
     Shelf,
-    StoredMessage,
 )
 from remegraph.ports import Archive
-from remegraph.rules.blending import READ, Ranked, default_weights, judge, rank
+from remegraph.rules.blending import READ, Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.context import assemble
+from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
 from remegraph.settings import RecallPolicy
 
-__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "block_hit", "build_retriever", "memory_hit"]
+__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "build_retriever"]
 
 _OVERFETCH = 5
 """Vectors looked at for each hit wanted."""
@@ -188,10 +189,14 @@ class _Steps:
         return {"hits": tuple(agent(search, self._archive) if agent else self._retrieve(search))}
 
     def fuse(self, state: _State) -> Update:
-        """Merge what the topics found: best first, over the threshold, k of them."""
+        """Merge what the topics found: best first, over the threshold, k of them, with what they are linked to."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
-        return {"memories": tuple(hits[: state["k"]])}
+        partitions, k = state["partitions"], state["k"]
+        hits = linking.freshen(state["query"], hits, k)[:k]
+        if asks_past(state["query"]):
+            hits = linking.with_replaced(self._archive, partitions, hits)[:k]
+        return {"memories": tuple(linking.with_counterparts(self._archive, partitions, hits))}
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""
@@ -276,7 +281,8 @@ class _Steps:
         }
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         judged = judge(state["query"], known, self._weights)
-        return [_message_hit(read[item.partition, item.record_id], item) for item in judged]
+        fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
+        return [message_hit(read[item.partition, item.record_id], item) for item in fresh]
 
 
 def _choose(
@@ -300,66 +306,6 @@ def _choose(
         ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
     return [shelf for (named, score), shelf in ranked if named or score > 0][:limit]
-
-
-def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
-    """Return a memory as a hit.
-
-    Args:
-        memory: The memory.
-        contributions: What its score is the sum of.
-    """
-    return Hit(
-        kind="memory",
-        record_id=memory.memory_id,
-        partition=memory.partition,
-        text=memory.content,
-        score=sum(contributions.values()),
-        contributions=dict(contributions),
-        why=_why(contributions),
-        topic=memory.topic.key,
-        time=memory.said_at,
-        block_ids=memory.block_ids,
-        evidence=memory.evidence,
-        status=memory.status,
-        layer=memory.layer,
-        trust=memory.trust,
-        perspective=memory.perspective,
-    )
-
-
-def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
-    """Return an index entry as a hit; see `memory_hit`."""
-    return Hit(
-        kind="block",
-        record_id=entry.block_id,
-        partition=entry.partition,
-        text=entry.summary,
-        score=sum(contributions.values()),
-        contributions=dict(contributions),
-        why=_why(contributions),
-        time=entry.start_time,
-        block_ids=(entry.block_id,),
-    )
-
-
-def _message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
-    return Hit(
-        kind="message",
-        record_id=message.message_id,
-        partition=message.partition,
-        text=f"{message.speaker}: {message.text}",
-        score=ranked.score,
-        contributions=ranked.contributions,
-        why=_why(ranked.contributions),
-        time=message.time,
-        trust=message.trust,
-    )
-
-
-def _why(contributions: Mapping[str, float]) -> str:
-    parts = sorted(contributions.items(), key=lambda pair: -pair[1])
-    return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)
 
 
 def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:

@@ -37,6 +37,7 @@ class Hit(Record):
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it leads back to.")
     evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from (memories).")
     status: str = Field(default="active", description="Status (memories).")
+    counterpart_of: str = Field(default="", description="The hit that it came along with: it may say the contrary.")
     layer: str = Field(default="", description="Layer (memories).")
     trust: float = Field(default=1.0, ge=0, le=1, description="How far it is believed.")
     perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")

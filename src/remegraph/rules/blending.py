@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from remegraph.language.times import resolve
+from remegraph.rules.freshness import Said, asks_past, freshened
 from remegraph.rules.ranking import MessageSigns
 
 if TYPE_CHECKING:
     from remegraph.models import Message, Partition
 
-__all__ = ["READ", "Ranked", "Weights", "default_weights", "judge", "rank"]
+__all__ = ["READ", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
 
 READ = 60
 """How many of the best are read."""
+
+_FRESHENED = 1
+"""How many of the best make way for a rival. More helps few answers, and costs recall where there was no change."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -117,6 +121,21 @@ def judge(question: str, ranked: Sequence[tuple[Ranked, Message]], weights: Weig
         more = {name: weight for name, weight in weights.message.items() if signs[name]}
         judged.append(Ranked(item.partition, item.record_id, item.contributions | more))
     return sorted(judged, key=lambda each: -each.score)
+
+
+def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ranked]:
+    """Return messages with what holds now before what held before, or as the question asks.
+
+    Args:
+        question: The question.
+        judged: The messages, best first.
+    """
+    said = [Said(message.name or message.role, message.text, message.time, item.score) for item, message in judged]
+    sign = "older" if asks_past(question) else "newer"
+    return [
+        Ranked(item.partition, item.record_id, item.contributions | ({sign: gain} if gain else {}))
+        for item, gain in ((judged[place][0], gain) for place, gain in freshened(question, said, _FRESHENED))
+    ]
 
 
 def _asks_when_or_how_many(question: str) -> bool:
