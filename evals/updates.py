@@ -34,7 +34,7 @@ from evals.recall import interval
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.models import Hit
 
-__all__ = ["KINDS", "Pair", "Talk", "main", "outcomes", "talk"]
+__all__ = ["KINDS", "SCOPE", "Outcome", "Pair", "Talk", "main", "outcomes", "talk"]
 
 KINDS = ("preference", "number", "date", "place", "status", "todo")
 CURRENT_FIRST, OLD_FOUND = 0.90, 0.85
@@ -45,7 +45,8 @@ _DIALOGUES = 10
 
 _START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
 _K = 10
-_SCOPE = Scope(user="everyone", agent="remy")
+SCOPE = Scope(user="everyone", agent="remy")
+"""All of them talk to one memory."""
 
 
 class _Wording(TypedDict):
@@ -184,7 +185,9 @@ def _spoken(
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """What came back for both questions about a pair."""
+
     pair: Pair
     what: str
     """memories or messages."""
@@ -192,7 +195,7 @@ class _Outcome:
     old_found: bool
 
 
-def outcomes(kit: MemoryKit, said: Talk) -> Iterator[_Outcome]:
+def outcomes(kit: MemoryKit, said: Talk) -> Iterator[Outcome]:
     """Ask both questions about every pair, and yield what came back.
 
     Args:
@@ -200,14 +203,14 @@ def outcomes(kit: MemoryKit, said: Talk) -> Iterator[_Outcome]:
         said: What was said.
     """
     for pair in said.pairs:
-        now = kit.recall(pair.said["now"], scope=_SCOPE, depth="messages", k=_K)
-        past = kit.recall(pair.said["past"], scope=_SCOPE, depth="messages", k=_K)
+        now = kit.recall(pair.said["now"], scope=SCOPE, depth="messages", k=_K)
+        past = kit.recall(pair.said["past"], scope=SCOPE, depth="messages", k=_K)
         for what, hits, earlier in (
             ("memories", now.memories, past.memories),
             ("messages", now.messages, past.messages),
         ):
             found, before = _bearing(pair, hits), _bearing(pair, earlier)
-            yield _Outcome(pair, what, found[:1] == ["new"], "old" in before)
+            yield Outcome(pair, what, found[:1] == ["new"], "old" in before)
 
 
 def _bearing(pair: Pair, hits: Sequence[Hit]) -> list[str]:
@@ -219,7 +222,7 @@ def _bearing(pair: Pair, hits: Sequence[Hit]) -> list[str]:
     return found
 
 
-def _figures(rows: Sequence[_Outcome]) -> Iterator[Figure]:
+def _figures(rows: Sequence[Outcome]) -> Iterator[Figure]:
     for what in ("memories", "messages"):
         here = [row for row in rows if row.what == what]
         yield from _pair_of_figures(what, here, bars=True)
@@ -227,15 +230,15 @@ def _figures(rows: Sequence[_Outcome]) -> Iterator[Figure]:
             yield from _pair_of_figures(f"{what}, {name}", part)
 
 
-def _parts(rows: Sequence[_Outcome]) -> dict[str, list[_Outcome]]:
-    parts: dict[str, list[_Outcome]] = defaultdict(list)
+def _parts(rows: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    parts: dict[str, list[Outcome]] = defaultdict(list)
     for row in rows:
         for name in (row.pair.language, "by hand" if row.pair.by_hand else "made", row.pair.kind):
             parts[name].append(row)
     return parts
 
 
-def _pair_of_figures(name: str, rows: Sequence[_Outcome], *, bars: bool = False) -> Iterator[Figure]:
+def _pair_of_figures(name: str, rows: Sequence[Outcome], *, bars: bool = False) -> Iterator[Figure]:
     measured: tuple[tuple[str, list[bool], float], ...] = (
         ("current first", [row.current_first for row in rows], CURRENT_FIRST),
         ("old found", [row.old_found for row in rows], OLD_FOUND),
@@ -258,8 +261,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home) / "memory")
         with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
-            kit.add_messages(cast("Any", said.messages), scope=_SCOPE)
-            kit.summarize(scope=_SCOPE, close=True)
+            kit.add_messages(cast("Any", said.messages), scope=SCOPE)
+            kit.summarize(scope=SCOPE, close=True)
             rows = list(outcomes(kit, said))
     if options.missed:
         for row in rows:

@@ -22,7 +22,7 @@ def freshen(question: str, hits: Sequence[Hit], first: int) -> list[Hit]:
         hits: Memories, best first.
         first: How many of them make way for a rival.
     """
-    said = [Said(f"{hit.partition} {hit.topic}", hit.text, hit.time, hit.score) for hit in hits]
+    said = [Said(hit.topic.partition(":")[2], hit.text, hit.time, hit.score) for hit in hits]
     sign = "older" if asks_past(question) else "newer"
     return [_raised(hits[place], sign, gain) for place, gain in freshened(question, said, first)]
 

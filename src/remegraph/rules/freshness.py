@@ -32,7 +32,7 @@ _ALIKE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said, by whom and when, and how well it answers."""
+    """What was said, by whom (or of whom) and when, and how well it answers."""
 
     speaker: str
     words: str
@@ -100,13 +100,14 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     if not comparable or min(new.score, old.score) < _NEAR * max(new.score, old.score):
         return False
     about = wording(old.speaker).words
-    mine, yours = wording(new.words).words - about, wording(old.words).words - about
+    now, then = wording(new.words), wording(old.words)
+    mine, yours = now.words - about, then.words - about
     asked = asked - about
     answered, before = weight(asked & mine), weight(asked & yours)
     if not answered or answered < _ASKED * before:
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
-    if mine != yours and shared >= _ALIKE * (weight(yours) if _speaks_of("todo", old.words) else longer):
+    if now != then and shared >= _ALIKE * (weight(yours) if _speaks_of("todo", old.words) else longer):
         return True
     shared_of_asked = weight(mine & yours & asked)
     return shared_of_asked >= _ASKED * max(answered, before) and _says_so(new.words, asked)
