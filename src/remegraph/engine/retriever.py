@@ -20,6 +20,7 @@ from langgraph.types import Send
 
 from remegraph.engine import linking
 from remegraph.engine.hits import block_hit, memory_hit, message_hit
+from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
 from remegraph.engine.search import Candidates, Scored, Searcher
 from remegraph.language.tokens import query_tokens
@@ -30,6 +31,7 @@ from remegraph.models import (
     IndexState,
     Memory,
     Partition,
+    RecallFilter,
     Scope,
     Shelf,
 )
@@ -57,6 +59,8 @@ class Search:
     k: int
     time_start: datetime | None
     time_end: datetime | None
+    only: RecallFilter
+    """Which memories may be returned."""
 
 
 class RetrievalAgent(Protocol):
@@ -77,6 +81,7 @@ class RecallInput(TypedDict):
     topics: tuple[str, ...] | None
     time_start: datetime | None
     time_end: datetime | None
+    only: RecallFilter
     without: frozenset[str]
     """Ids of messages that the caller has at hand."""
 
@@ -154,8 +159,10 @@ class _Steps:
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
         found = self._searcher.search(partitions, "memory", state["query"], state["k"] * _OVERFETCH)
-        by_shelf = self._by_shelf(partitions, found, shelves)
-        chosen = _choose(state["query"], state["topics"], shelves, by_shelf, self._policy.max_topics)
+        looked_at = self._policy.k * 20 if state["only"] == RecallFilter() else None  # what passes may come late
+        by_shelf = self._by_shelf(partitions, found, shelves, looked_at)
+        open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
+        chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
         searches = tuple(
             Search(
                 query=state["query"],
@@ -164,6 +171,7 @@ class _Steps:
                 k=state["k"],
                 time_start=state["time_start"],
                 time_end=state["time_end"],
+                only=state["only"],
             )
             for shelf in chosen
         )
@@ -192,8 +200,10 @@ class _Steps:
         """Merge what the topics found: best first, over the threshold, k of them, with what they are linked to."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
-        partitions, k = state["partitions"], state["k"]
+        partitions, k, only = state["partitions"], state["k"], state["only"]
         hits = linking.freshen(state["query"], hits, k)[:k]
+        if only != RecallFilter():  # what is linked was not asked for
+            return {"memories": tuple(hits)}
         if asks_past(state["query"]):
             hits = linking.with_replaced(self._archive, partitions, hits)[:k]
         return {"memories": tuple(linking.with_counterparts(self._archive, partitions, hits))}
@@ -214,9 +224,9 @@ class _Steps:
         return {"context": context.text, "left_out": context.left_out}
 
     def _by_shelf(
-        self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf]
+        self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf], looked_at: int | None
     ) -> dict[Shelf, list[Scored]]:
-        ids = [scored.record_id for scored in found.found[: self._policy.k * 20]]
+        ids = [scored.record_id for scored in found.found[:looked_at]]
         memories = {memory.memory_id: memory for memory in self._archive.memories(partitions, ids=ids)} if ids else {}
         places = {(shelf.partition, shelf.topic.type, shelf.topic.target): shelf for shelf in shelves}
         grouped: dict[Shelf, list[Scored]] = {}
@@ -228,16 +238,19 @@ class _Steps:
         return grouped
 
     def _retrieve(self, search: Search) -> list[Hit]:
+        if search.only.looks_back:
+            hits = look_back(self._archive, search.shelf, search.query, search.only)
+            return [hit for hit in hits if _within(hit.time, search.time_start, search.time_end)]
         scores = {scored.record_id: scored for scored in search.candidates}
         if not scores:
             return []
         memories = self._archive.memories(
-            [search.shelf.partition], ids=list(scores), topics=[search.shelf.topic], statuses=sorted(LIVE)
+            [search.shelf.partition], ids=list(scores), topics=[search.shelf.topic], statuses=sorted(search.only.wanted)
         )
         return [
             memory_hit(memory, scores[memory.memory_id].contributions)
             for memory in memories
-            if _within(memory.said_at, search.time_start, search.time_end)
+            if search.only.admits(memory) and _within(memory.said_at, search.time_start, search.time_end)
         ]
 
     def _blocks(self, state: _State) -> tuple[Hit, ...]:
@@ -262,7 +275,7 @@ class _Steps:
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
         ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
-        timed = state["time_start"] is not None or state["time_end"] is not None
+        timed = (state["time_start"], state["time_end"]) != (None, None) or state["only"] != RecallFilter()
         page = max(READ, state["k"])
         hits: list[Hit] = []
         for start in range(0, len(ranked), page):
@@ -272,12 +285,15 @@ class _Steps:
         return tuple(hits[: state["k"]])
 
     def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
+        only = state["only"]
         partitions = list(dict.fromkeys(item.partition for item in ranked))
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
         read = {
             (row.partition, row.message_id): row
             for row in rows
             if _within(row.time, state["time_start"], state["time_end"])
+            and row.trust >= only.min_trust
+            and _within(row.recorded_at, None, only.known_at)
         }
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         judged = judge(state["query"], known, self._weights)
@@ -286,17 +302,16 @@ class _Steps:
 
 
 def _choose(
-    query: str,
-    asked: Sequence[str] | None,
-    shelves: Sequence[Shelf],
-    found: Mapping[Shelf, Sequence[Scored]],
-    limit: int,
+    state: RecallInput, shelves: Sequence[Shelf], found: Mapping[Shelf, Sequence[Scored]], limit: int
 ) -> list[Shelf]:
-    """Choose topics without a model: those asked for; else those named in the query, then those where the search hit."""
-    if asked is not None:
-        keys = {key.casefold() for key in asked}
+    """Choose topics without a model: those asked for; else those named in the query, then those where the search hit.
+
+    Where a filter looks back, the search cannot hit, and the others come last.
+    """
+    if state["topics"] is not None:
+        keys = {key.casefold() for key in state["topics"]}
         return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
-    words = set(query_tokens(query))
+    words = set(query_tokens(state["query"]))
 
     def rank(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
@@ -305,7 +320,7 @@ def _choose(
     ranked = sorted(
         ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
-    return [shelf for (named, score), shelf in ranked if named or score > 0][:limit]
+    return [shelf for (named, score), shelf in ranked if named or score > 0 or state["only"].looks_back][:limit]
 
 
 def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:

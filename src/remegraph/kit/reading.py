@@ -18,6 +18,7 @@ from remegraph.models import (
     Memory,
     Partition,
     Recall,
+    RecallFilter,
     Scope,
     Shelf,
     Status,
@@ -65,6 +66,7 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        only: RecallFilter | None = None,
         without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
@@ -77,6 +79,7 @@ class Reading(ABC):
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
+            only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
 
         Raises:
@@ -85,7 +88,7 @@ class Reading(ABC):
         began = time.perf_counter()
         parts = self._open_parts()
         asked = self._recall_input(
-            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, only=only, without=without
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(_recall(asked, cast("Found", found), began))
@@ -100,13 +103,14 @@ class Reading(ABC):
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        only: RecallFilter | None = None,
         without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
         asked = self._recall_input(
-            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, only=only, without=without
         )
         found = await parts.retriever.ainvoke(asked, self._config())
         return self._recalled(_recall(asked, cast("Found", found), began))
@@ -351,6 +355,7 @@ class Reading(ABC):
         depth: Depth,
         time_range: tuple[datetime | None, datetime | None],
         topics: Sequence[str] | None,
+        only: RecallFilter | None,
         without: Collection[str],
     ) -> RecallInput:
         time_start, time_end = time_range
@@ -366,6 +371,8 @@ class Reading(ABC):
             raise InputError("topics is one text.", "Give a list of topic keys.")
         if isinstance(without, str):
             raise InputError("without is one text.", "Give a list of message ids.")
+        if only is not None and not isinstance(only, RecallFilter):
+            raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
         check_times(time_start=time_start, time_end=time_end)
         return {
             "scope": required(scope),
@@ -375,6 +382,7 @@ class Reading(ABC):
             "topics": None if topics is None else tuple(topics),
             "time_start": time_start,
             "time_end": time_end,
+            "only": only or RecallFilter(),
             "without": frozenset(without),
         }
 

@@ -31,7 +31,7 @@ from remegraph.models.memories import (
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, Trace
+from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, Trace
 from remegraph.models.reports import (
     Budget,
     CallRecord,
@@ -78,6 +78,7 @@ __all__ = [
     "Progress",
     "Quote",
     "Recall",
+    "RecallFilter",
     "Receipt",
     "Record",
     "Role",
