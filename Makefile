@@ -5,6 +5,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 BIN := .venv/bin
 READY := .venv/.ready
 SLOW_SECONDS ?= 600
+PEERS := .venv-peers
 
 # Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl, as
 # far as it has them. Its Chinese conversations say no zone.
@@ -15,7 +16,7 @@ STORES := $(filter-out %memora_weekly_dev.jsonl,$(FILES))
 EVAL := $(BIN)/python -m evals
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,11 +64,21 @@ bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
 	@$(EVAL) startup
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
+$(PEERS)/.ready: $(READY) evals/peers.txt
+	@echo "Setting up $(PEERS) (once; a minute or two) ..."
+	@$(PYTHON) -m venv --clear $(PEERS)
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[langchain]'
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
+	@touch $@
+
+bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
+	@$(PEERS)/bin/python -m evals turns
+
 docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
 
 clean: ## Remove .venv, caches and builds
-	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	@rm -rf .venv $(PEERS) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find src tests evals examples integrations -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import re
@@ -110,3 +111,26 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path, home: str) ->
     files = (path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     assert any(name.endswith("/py.typed") for name in packed)
     assert packed == {path.relative_to(source).as_posix() for path in files}
+
+
+@pytest.mark.requirement("B15")
+@pytest.mark.parametrize("folder", ["src/remegraph/adapters", "integrations", "examples"])
+def test_what_agents_touch_knows_no_database(folder: str) -> None:
+    """An agent reaches memory by the kit and its tools only: then every rule of the kit holds for it, too."""
+    paths = [path for path in (_ROOT / folder).rglob("*.py") if "tests" not in path.parts]
+    assert paths
+    imported = {
+        name
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    forbidden = ("remegraph.storage", "sqlite3", "psycopg", "chromadb", "alembic")
+    assert [name for name in imported if name.startswith(forbidden)] == []
+    assert {name for name in imported if name.startswith("sqlalchemy")} <= {"sqlalchemy.exc"}, "errors only"

@@ -22,6 +22,8 @@ from remegraph.models import (
     Mismatch,
     Partition,
     Receipt,
+    Review,
+    Reviews,
     Scope,
     Shelf,
     Status,
@@ -311,6 +313,20 @@ class Archive(Protocol):
         self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
     ) -> tuple[Event, ...]:
         """Return the journal, oldest first."""
+        ...
+
+    def add_reviews(self, reviews: Sequence[Review]) -> None:
+        """Append reviews of memories. They are no versions, and no reader waits for them.
+
+        Args:
+            reviews: Each time that a memory came back. Those of partitions that are gone are left out.
+        """
+        ...
+
+    def reviews(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str], Reviews]:
+        """Return the reviews of these memories, counted, by place and id; those without any are left out."""
         ...
 
     def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:

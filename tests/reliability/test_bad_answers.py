@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from conftest import Figure
 from remegraph import MemoryKit, RemegraphError, Scope, Settings, SummaryPolicy, SummaryReport
 from remegraph.models import Memory, ToolCall, Work
 from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
-from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, replied, returned, said
 
 PLACES = {"digest": "DigestAnswer", "propose": "ProposalAnswer", "review": "VerdictAnswer"}

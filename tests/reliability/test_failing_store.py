@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, exc
 
+from conftest import Figure
 from remegraph import (
     MemoryKit,
     ModelUnavailableError,
@@ -22,7 +23,6 @@ from remegraph import (
 )
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 FACTS = {"Ann loves hiking.", "Zoe plays chess."}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Figure
+from conftest import Figure
 from tests.reliability.host import Host
 
 pytestmark = pytest.mark.requirement("X2")

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 import remegraph
+from conftest import Figure
 from remegraph import MemoryKit
 from remegraph.failpoints import FAILPOINTS
 from remegraph.language.embedding import HashedEmbedder
-from tests.conftest import Figure
 from tests.reliability.host import ROOT
 from tests.reliability.labourer import BATCH, MEMORIES
 

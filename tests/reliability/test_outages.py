@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select
 
+from conftest import Figure
 from remegraph import MemoryKit, ModelUnavailableError, Scope, Settings, SummaryPolicy, VectorIndexError
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Progress
 from remegraph.storage.tables import jobs
 from remegraph.testing import FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall
-from tests.conftest import Figure
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conftest import Figure
 from remegraph import MemoryKit
-from tests.conftest import Figure
 from tests.reliability.machine import KitMachine
 
 

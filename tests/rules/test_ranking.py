@@ -61,7 +61,6 @@ def test_windows_end_where_the_thread_ends() -> None:
     """Another conversation that runs at the same time lends no words."""
     signs = _signs(["kayak", "x", "y", "z"], ["kayak"], threads=[0, 1, 0, 1])
     assert list(_of(signs, "window of 3")) == ["m0", "m2"]
-    assert list(_of(signs, "before")) == ["m2"]
     assert list(_of(signs, "thread")) == ["m0", "m2"]
 
 

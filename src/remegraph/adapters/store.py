@@ -42,7 +42,7 @@ from langgraph.store.base import (
 from remegraph.adapters.matching import check_filter, fits, matches
 from remegraph.errors import InputError
 from remegraph.kit.calling import required
-from remegraph.storage.items import ItemChange, StoredItem
+from remegraph.models.items import ItemChange, StoredItem
 
 if TYPE_CHECKING:
     from remegraph.kit import MemoryKit

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from remegraph.errors import EmbedderMismatchError, ModelError, VectorIndexError
 from remegraph.kit.calling import required
 from remegraph.models import Partition, Scope
-from remegraph.storage.items import ItemChange, StoredItem
+from remegraph.models.items import ItemChange, StoredItem
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts

@@ -20,6 +20,7 @@ from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
 from remegraph.kit.reading import Reading
+from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.stating import Stating
 from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
@@ -70,8 +71,11 @@ class MemoryKit(Reading, Stating, Capturing):
         self._parts: Parts | None = parts
         self._clock = clock
         self._new_id = new_id
+        self._reviews = ReviewBuffer(parts.archive)
         worker = Worker(parts, self._summarize)
-        self._runner = Runner(worker, parts.jobs, clock, settings.capture.poll, self.health)
+        self._runner = Runner(
+            worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health, before=self._reviews.flush
+        )
 
     @classmethod
     def open(
@@ -143,7 +147,8 @@ class MemoryKit(Reading, Stating, Capturing):
         self._runner.close()
         parts, self._parts = self._parts, None
         if parts is not None:
-            parts.closing.close()
+            with parts.closing:
+                self._write_reviews()
 
     aclose = twin(close)
 
@@ -275,6 +280,7 @@ class MemoryKit(Reading, Stating, Capturing):
         parts = self._open_parts()
         worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
         with self._runner.aside():
+            self._write_reviews()
             return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)
@@ -297,6 +303,15 @@ class MemoryKit(Reading, Stating, Capturing):
 
     def _background(self) -> Runner:
         return self._runner
+
+    def _write_reviews(self) -> None:
+        """Write down what recall noted. Nobody asked for it now, so a failure is only reported."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            self._reviews.flush()
+        except SQLAlchemyError as error:
+            self.health.note("background", error)
 
     def _summarize(self, scope: Scope, cancel: Cancel, progress: OnProgress | None = None) -> SummaryReport:
         """Do the job of one scope."""

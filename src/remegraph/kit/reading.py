@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, cast, get_args
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.health import Health
+from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import (
     LIVE,
     BlockSummary,
     Depth,
     Memory,
+    MemoryMetadata,
     Partition,
     Recall,
     RecallFilter,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from remegraph.engine.retriever import Found, RecallInput
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
+    from remegraph.kit.running import Runner
+    from remegraph.ports import Clock
 
 __all__ = ["Reading"]
 
@@ -46,12 +50,18 @@ class Reading(ABC):
 
     settings: Settings
     health: Health
+    _clock: Clock
+    _reviews: ReviewBuffer
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
 
     @abstractmethod
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
+
+    @abstractmethod
+    def _background(self) -> Runner:
+        """Return what works in the background."""
 
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
@@ -255,6 +265,24 @@ class Reading(ABC):
 
     atime_match_memories = twin(time_match_memories)
 
+    def metadata(self, memory_id: str, *, scope: Scope) -> MemoryMetadata:
+        """Return what is known about a memory beside what it says: source, voice, accesses, sentiment (F8).
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+
+        Raises:
+            NotFoundError: The scope sees no such memory.
+            InputError: The id is no text.
+        """
+        from remegraph.kit.describing import metadata
+
+        check_text(memory_id=memory_id)
+        return metadata(self._open_parts().archive, self._reviews, memory_id, required(scope))
+
+    ametadata = twin(metadata)
+
     def topics(self, *, scope: Scope) -> tuple[Shelf, ...]:
         """Return the topic index.
 
@@ -344,6 +372,8 @@ class Reading(ABC):
         self.health.count("recalls")
         if recall.degraded:
             self.health.count("recalls_degraded")
+        if self._reviews.note(recall.memories, self._clock()):
+            self._background().wake()
         return recall
 
     def _recall_input(

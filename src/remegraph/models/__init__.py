@@ -13,6 +13,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
     MOVES,
@@ -31,6 +32,7 @@ from remegraph.models.memories import (
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
+from remegraph.models.metadata import MemoryMetadata, Review, Reviews
 from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, Trace
 from remegraph.models.reports import (
     Budget,
@@ -65,6 +67,7 @@ __all__ = [
     "Hit",
     "HitKind",
     "IndexState",
+    "ItemChange",
     "Json",
     "Kind",
     "Layer",
@@ -72,6 +75,7 @@ __all__ = [
     "LinkType",
     "Memory",
     "MemoryChange",
+    "MemoryMetadata",
     "Message",
     "Mismatch",
     "Partition",
@@ -81,12 +85,15 @@ __all__ = [
     "RecallFilter",
     "Receipt",
     "Record",
+    "Review",
+    "Reviews",
     "Role",
     "SaveResult",
     "Scope",
     "Shelf",
     "Source",
     "Status",
+    "StoredItem",
     "StoredMessage",
     "Subject",
     "SummaryReport",

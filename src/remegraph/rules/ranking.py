@@ -66,7 +66,6 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -
 
     - `words`: share of the message itself; `window of 3` and `window of 5`: of the best such window that holds it.
     - `around`: share of the window of 3 that it is the middle of.
-    - `before`: share of the message before it in its thread.
     - `coverage`: how much of the question its words cover, rare words more.
     - `thread`: share of its whole thread.
 
@@ -89,9 +88,8 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -
     counts = np.zeros((len(near), len(tokens)))
     counts[np.searchsorted(near, held)] = _count(found, tokens)
 
-    total, mean = len(order), float(lengths.mean())
-    words = _scores(counts, lengths[near], total, mean)
-    columns = {"words": words, "before": _lent(words, near, threads[near])}
+    total = len(order)
+    columns = {"words": _scores(counts, lengths[near], total, float(lengths.mean()))}
     for width in _WIDTHS:
         window_counts = _spread(counts, near, threads[near], width, np.add)
         window_lengths = _spread(lengths, np.arange(total), threads, width, np.add)
@@ -123,14 +121,6 @@ def _thread_scores(
     shares = _scores(sums, thread_lengths, len(thread_lengths), float(thread_lengths.mean()))
     found: NDArray[np.float64] = shares[threads]
     return found
-
-
-def _lent(values: NDArray[np.float64], places: NDArray[np.int64], threads: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return, for each row, the value of the message before it in its thread; 0 where there is none."""
-    lent = np.zeros_like(values)
-    beside = (places[1:] - places[:-1] == 1) & (threads[1:] == threads[:-1])
-    lent[1:][beside] = values[:-1][beside]
-    return lent
 
 
 def _count(matches: Sequence[TextMatch], tokens: Sequence[str]) -> NDArray[np.float64]:

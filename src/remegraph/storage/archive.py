@@ -23,6 +23,8 @@ from remegraph.models import (
     Message,
     Partition,
     Receipt,
+    Review,
+    Reviews,
     Scope,
     Shelf,
     Status,
@@ -37,6 +39,7 @@ from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
+from remegraph.storage import reviews as review_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
@@ -301,6 +304,21 @@ class SqlArchive:
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
         return commit(self.database, self._interning, self._new_id, changes)
+
+    def add_reviews(self, reviews: Sequence[Review]) -> None:
+        """Append reviews; see `ports.Archive`."""
+        partitions = dict.fromkeys(review.partition for review in reviews)
+        if partitions:
+            with self.database.write() as connection:
+                known = self._interning.known(connection, partitions)
+                review_rows.add(connection, {partition: number for number, partition in known.items()}, reviews)
+
+    def reviews(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str], Reviews]:
+        """Return the reviews of these memories, counted."""
+        with self.database.read() as connection:
+            return review_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -30,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from remegraph.models import Partition
+from remegraph.models import ItemChange, Partition, StoredItem
 from remegraph.ports import Clock
 from remegraph.storage import vectors
 from remegraph.storage.database import Database
@@ -39,38 +38,10 @@ from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import item_namespaces, item_texts, items
 from remegraph.storage.vectors import Key
 
-__all__ = ["ItemChange", "ItemShelf", "SqlItems", "StoredItem"]
+__all__ = ["ItemShelf", "SqlItems"]
 
 _NOBODY = 0  # no partition has this number
 _MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredItem:
-    """An item as it is stored; its value is the reader's own copy."""
-
-    number: int
-    namespace: tuple[str, ...]
-    key: str
-    value: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-    expires: bool
-    """Whether it has a time to live."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemChange:
-    """An item to write in place of the one of its name, if any; or to delete."""
-
-    namespace: tuple[str, ...]
-    key: str
-    value: Mapping[str, Any] | None
-    """JSON; none: delete the item."""
-    texts: tuple[str, ...] = ()
-    """What vector search finds it by."""
-    ttl: timedelta | None = None
-    """How long it lives after it was written or read; none: for good."""
 
 
 class SqlItems:

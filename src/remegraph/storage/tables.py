@@ -327,6 +327,18 @@ vectors = Table(
     Column("vector", LargeBinary, nullable=False),  # float32, little endian
 )
 
+# Each time that a memory came back; appended, never changed.
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("memory_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("at", _Big, nullable=False),
+    Index(None, "partition_id", "memory_id", "at"),
+)
+
 # What changed since the index last looked; the indexer applies the current row and removes the mark
 # if `mark` is still the one it saw.
 dirty = Table(

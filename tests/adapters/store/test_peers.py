@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
+from importlib import import_module
 from types import ModuleType
 
 import pytest
+from deepagents import create_deep_agent
+from deepagents.backends import StoreBackend
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,14 +24,7 @@ def langmem() -> ModuleType:
     """LangMem; a package below it imports what LangGraph has deprecated."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Importing Send from langgraph.constants is deprecated")
-        module: ModuleType = pytest.importorskip("langmem")
-    return module
-
-
-@pytest.fixture(scope="module")
-def deepagents() -> ModuleType:
-    """Deepagents; left out of the development environment, where its packages ask for older ones."""
-    module: ModuleType = pytest.importorskip("deepagents")
+        module: ModuleType = import_module("langmem")
     return module
 
 
@@ -74,15 +70,14 @@ async def test_langmem_keeps_its_memories_in_it(langmem: ModuleType, kit: Memory
 
 
 @pytest.mark.requirement("C5")
-async def test_deepagents_keeps_its_files_in_it(deepagents: ModuleType, kit: MemoryKit, ann: Scope) -> None:
+async def test_deepagents_keeps_its_files_in_it(kit: MemoryKit, ann: Scope) -> None:
     """A file written in one thread is read, edited and found in another, and by its user only."""
-    backends = pytest.importorskip("deepagents.backends")
 
     async def run(scope: Scope, *steps: AIMessage) -> list[str]:
         model = ScriptedChatModel(script={"": [*steps, AIMessage("Done.")]})
-        agent = deepagents.create_deep_agent(
+        agent = create_deep_agent(
             model,
-            backend=backends.StoreBackend(namespace=lambda _runtime: ("files", encode_label("ann@example.org"))),
+            backend=StoreBackend(namespace=lambda _runtime: ("files", encode_label("ann@example.org"))),
             store=MemoryStore(kit, scope=scope, index=False),
         )
         state = await agent.ainvoke({"messages": [HumanMessage("Hello")]})

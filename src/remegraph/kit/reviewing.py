@@ -1,0 +1,56 @@
+"""The reviews of recalled memories: recall only notes them, who writes anyway writes them down (DESIGN, invariant 8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from remegraph.models import Hit, Review
+from remegraph.ports import Archive
+
+__all__ = ["ReviewBuffer"]
+
+_MANY = 256
+"""Reviews from which they should be written down soon."""
+
+
+class ReviewBuffer:
+    """Reviews that are not written yet. Safe to use from any thread; what a crash takes was never promised.
+
+    Args:
+        archive: Where they are written.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._waiting: list[Review] = []
+
+    def note(self, hits: Iterable[Hit], at: datetime) -> bool:
+        """Note that these memories were returned; tell whether it is time to write.
+
+        Args:
+            hits: What recall returned.
+            at: When.
+        """
+        found = [Review(partition=hit.partition, memory_id=hit.record_id, at=at) for hit in hits]
+        with self._lock:
+            self._waiting.extend(found)
+            return len(self._waiting) >= _MANY
+
+    def waiting(self, memory_id: str) -> Sequence[Review]:
+        """Return what is noted of a memory, oldest first."""
+        with self._lock:
+            return [review for review in self._waiting if review.memory_id == memory_id]
+
+    def flush(self) -> None:
+        """Write down what is noted. If that fails, it stays noted."""
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+        try:
+            self._archive.add_reviews(taken)
+        except BaseException:
+            with self._lock:
+                self._waiting[:0] = taken
+            raise

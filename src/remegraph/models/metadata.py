@@ -1,0 +1,51 @@
+"""What is known about a memory beside what it says (F8), and the reviews that it is counted from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Record
+from remegraph.models.memories import Category, Source
+from remegraph.models.scope import Partition
+from remegraph.settings import Perspective
+
+__all__ = ["MemoryMetadata", "Review", "ReviewKind", "Reviews"]
+
+ReviewKind = Literal["hit", "used"]
+"""hit: recall returned it; used: an answer drew on it."""
+
+
+class Review(Record):
+    """One time that a memory came back. Reviews are appended, never versions of the memory."""
+
+    partition: Partition = Field(description="Where the memory lives.")
+    memory_id: str = Field(description="The memory.")
+    kind: ReviewKind = Field(default="hit", description="How it came back.")
+    at: AwareTime = Field(description="When.")
+
+
+class Reviews(Record):
+    """The reviews of one memory, counted."""
+
+    count: int = Field(default=0, ge=0, description="How many there were.")
+    last: AwareTime | None = Field(default=None, description="When the newest was.")
+
+
+class MemoryMetadata(Record):
+    """A memory's metadata in the terms of the memory layer RFC, section 2.9."""
+
+    memory_id: str = Field(description="The memory.")
+    memory_type: Category = Field(description="preference, fact, decision, emotion or episode.")
+    source_session_id: str = Field(default="", description="The session or thread that it comes from, if one is known.")
+    source_agent_id: str = Field(default="", description="The agent that learned it, if the scope names one.")
+    access_count: int = Field(default=0, ge=0, description="How often recall returned it.")
+    last_accessed_at: AwareTime | None = Field(default=None, description="When recall last returned it.")
+    sentiment: float = Field(ge=-1, le=1, description="Of its words: -1 (bad) to 1 (good).")
+    source: Source = Field(description="How it was written.")
+    perspective: Perspective = Field(description="In whose voice.")
+    extractor_model_id: str = Field(description="The model that wrote it, or `extractive`.")
+    previous_version_id: str | None = Field(
+        default=None, description="`id@version` of the version before, or the memory that it replaced, if any."
+    )

@@ -1,0 +1,46 @@
+"""The rows of reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, func, insert, select
+
+from remegraph.models import Partition, Review, Reviews
+from remegraph.storage.rows import chunks, from_micros, micros
+from remegraph.storage.tables import reviews
+
+__all__ = ["add", "counted"]
+
+
+def add(connection: Connection, shelves: Mapping[Partition, int], found: Sequence[Review]) -> None:
+    """Append reviews.
+
+    Args:
+        connection: A write transaction.
+        shelves: The number of each partition; reviews of others are left out.
+        found: The reviews.
+    """
+    rows = [
+        {"partition_id": shelves[each.partition], "memory_id": each.memory_id, "kind": each.kind, "at": micros(each.at)}
+        for each in found
+        if each.partition in shelves
+    ]
+    if rows:
+        connection.execute(insert(reviews), rows)
+
+
+def counted(
+    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+) -> dict[tuple[Partition, str], Reviews]:
+    """Return the reviews of these memories, counted; those without any are left out."""
+    found: dict[tuple[Partition, str], Reviews] = {}
+    for chunk in chunks(memory_ids):
+        query = (
+            select(reviews.c.partition_id, reviews.c.memory_id, func.count(), func.max(reviews.c.at))
+            .where(reviews.c.partition_id.in_(list(shelves)), reviews.c.memory_id.in_(chunk))
+            .group_by(reviews.c.partition_id, reviews.c.memory_id)
+        )
+        for partition_id, memory_id, count, last in connection.execute(query):
+            found[shelves[partition_id], memory_id] = Reviews(count=count, last=from_micros(last))
+    return found

@@ -1,0 +1,115 @@
+"""What is known about a memory beside what it says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from remegraph import MemoryKit, NotFoundError, Scope, Settings
+from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.models import Hit
+from remegraph.storage.archive import SqlArchive
+from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
+from tests.talk import ANN, NOON, open_kit, said
+
+pytestmark = pytest.mark.requirement("F8")
+
+
+def clocked(home: Path, clock: FrozenClock) -> MemoryKit:
+    """A kit whose time stands still."""
+    return MemoryKit.open(
+        settings=Settings(home=home),
+        model=None,
+        embedder=None,
+        index=InMemoryVectorIndex(),
+        clock=clock,
+        new_id=SequentialIds(),
+    )
+
+
+def test_a_memory_tells_its_source_its_voice_and_its_feeling(tmp_path: Path) -> None:
+    """Who wonders why an agent believes something starts here."""
+    with open_kit(tmp_path) as kit:
+        saved = kit.save("mushrooms", "Ann hates mushrooms.", scope=ANN, session="monday").memory
+        assert saved is not None
+        known = kit.metadata(saved.memory_id, scope=ANN)
+        assert (known.memory_type, known.source_session_id, known.sentiment) == ("preference", "monday", -1)
+        assert (known.source, known.extractor_model_id) == ("tool-call", saved.extractor)
+        assert (known.access_count, known.last_accessed_at, known.previous_version_id) == (0, None, None)
+
+
+def test_what_was_learned_names_its_thread_agent_and_former_version(tmp_path: Path) -> None:
+    """A memory's path is followed backwards, version by version."""
+    scope = Scope(user="ann", agent="remy")
+    with open_kit(tmp_path) as kit:
+        for home, minutes in (("Lisbon", 0), ("Porto", 600)):
+            kit.add_messages([said(f"I live in {home} now.", thread=home, minutes=minutes)], scope=scope)
+            kit.summarize(scope=scope, close=True)
+        old, new = sorted(kit.memories(scope=scope), key=lambda memory: memory.said_at)
+        assert kit.metadata(new.memory_id, scope=scope).previous_version_id == old.memory_id
+        known = kit.metadata(old.memory_id, scope=scope)
+        assert (known.source_session_id, known.source_agent_id) == ("Lisbon", "remy")
+        assert known.previous_version_id == f"{old.memory_id}@1"
+
+
+def test_recall_counts_accesses_and_writes_them_later(tmp_path: Path) -> None:
+    """Forgetting and ranking need to know what is used, but no answer may wait for a write."""
+    clock = FrozenClock(NOON)
+    with clocked(tmp_path, clock) as kit:
+        saved = kit.save("tea", "Ann likes sencha tea.", scope=ANN).memory
+        assert saved is not None
+        kit.recall("sencha", scope=ANN)
+        clock.move(timedelta(hours=1))
+        kit.recall("sencha", scope=ANN)
+        known = kit.metadata(saved.memory_id, scope=ANN)
+        assert (known.access_count, known.last_accessed_at) == (2, NOON + timedelta(hours=1))
+        assert kit.admin.stats()["reviews"] == 0
+        kit.drain()
+        assert kit.admin.stats()["reviews"] == 2
+        assert kit.metadata(saved.memory_id, scope=ANN) == known
+        kit.recall("sencha", scope=ANN)
+    with clocked(tmp_path, clock) as kit:
+        assert kit.metadata(saved.memory_id, scope=ANN).access_count == 3
+
+
+def test_another_user_sees_no_metadata(tmp_path: Path) -> None:
+    """An id that leaked is of no use."""
+    with open_kit(tmp_path) as kit:
+        saved = kit.save("tea", "Ann likes sencha tea.", scope=ANN).memory
+        assert saved is not None
+        with pytest.raises(NotFoundError):
+            kit.metadata(saved.memory_id, scope=Scope(user="mallory"))
+
+
+def test_reviews_that_cannot_be_written_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk for a minute must not make a memory look unused."""
+    with open_kit(tmp_path) as kit:
+        saved = kit.save("tea", "Ann likes sencha tea.", scope=ANN).memory
+        assert saved is not None
+        (hit,) = kit.recall("sencha", scope=ANN).memories
+
+        def full(*_: object) -> None:
+            raise OperationalError("INSERT", {}, Exception("disk is full"))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SqlArchive, "add_reviews", full)
+            kit.drain()
+        assert kit.admin.stats()["background_failures"] == 1
+        assert kit.metadata(saved.memory_id, scope=ANN).access_count == 1
+        assert isinstance(hit, Hit)
+
+
+def test_many_reviews_ask_to_be_written(tmp_path: Path) -> None:
+    """A service that only recalls keeps no endless list in memory."""
+    with open_kit(tmp_path) as kit:
+        kit.save("tea", "Ann likes sencha tea.", scope=ANN)
+        (hit,) = kit.recall("sencha", scope=ANN).memories
+        buffer = ReviewBuffer(kit._open_parts().archive)
+        assert not buffer.note([hit] * 255, NOON)
+        assert buffer.note([hit], NOON)
+        buffer.flush()
+        assert not buffer.waiting(hit.record_id)
+        assert kit.metadata(hit.record_id, scope=ANN).access_count == 257
