@@ -25,7 +25,7 @@ from remegraph.cli.options import (
 from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.models import LIVE, MOVES, Depth, RecallFilter, Scope, Status, TopicType
+from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
 
 __all__ = ["blocks", "memories", "messages", "recall", "tools", "topics", "trace"]
 
@@ -41,6 +41,9 @@ def recall(
     depth: Annotated[
         Depth, typer.Option("--depth", help="How far down: topic memories; blocks too; raw messages too.")
     ] = "memories",
+    mode: Annotated[
+        RecallMode, typer.Option("--mode", help="What counts: words and vectors (hybrid), or one of the other ways.")
+    ] = "hybrid",
     topic: Annotated[
         list[str] | None, typer.Option("--topic", help="Only this topic, as type:name. May be repeated.")
     ] = None,
@@ -80,7 +83,15 @@ def recall(
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
             found = kit.recall(
-                query, scope=scope, k=k, depth=depth, time_start=start, time_end=end, topics=topic, only=only
+                query,
+                scope=scope,
+                k=k,
+                depth=depth,
+                mode=mode,
+                time_start=start,
+                time_end=end,
+                topics=topic,
+                only=only,
             )
         out.show(found, *([views.text(found.context)] if context else views.recall(found, width=out.console.width)))
 

@@ -1,17 +1,20 @@
-"""What hits bring along: the fact that each replaced, where a question asks for the past, and open contradictions (F7)."""
+"""What hits bring along: the fact that each replaced, where the past is asked for, open contradictions, links (F7, K5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from remegraph.engine.hits import memory_hit
-from remegraph.models import LIVE, Hit, Link, LinkType, Memory, Partition
+from remegraph.models import LIVE, Hit, Link, LinkType, Memory, Partition, RecallFilter
 from remegraph.ports import Archive
 from remegraph.rules.freshness import Said, asks_past, freshened
 
-__all__ = ["freshen", "with_counterparts", "with_replaced"]
+__all__ = ["freshen", "with_counterparts", "with_linked", "with_replaced"]
 
 _CONTRARY: frozenset[LinkType] = frozenset({"contradicts", "may_contradict"})
+
+_LINKS = 2
+"""Links followed one after the other."""
 
 
 def freshen(question: str, hits: Sequence[Hit], first: int) -> list[Hit]:
@@ -80,6 +83,32 @@ def with_counterparts(archive: Archive, partitions: Sequence[Partition], hits: S
                     come_along = memory_hit(known[other], {"counterpart": hit.score})
                     result.append(come_along.evolve(counterpart_of=hit.record_id))
     return result
+
+
+def with_linked(
+    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], only: RecallFilter
+) -> list[Hit]:
+    """Return hits and what they are linked to, over at most two links; each link halves the score.
+
+    Args:
+        archive: The ledger.
+        partitions: Where to look.
+        hits: Memories, best first.
+        only: Which memories may be returned.
+    """
+    found = {hit.record_id: hit for hit in hits}
+    edge = list(found)
+    for _ in range(_LINKS):
+        links = archive.links(partitions, edge) if edge else ()
+        reached: dict[str, Hit] = {}
+        for hit in (found[memory_id] for memory_id in edge):
+            for other in _others(hit.record_id, links):
+                if other not in found and (other not in reached or reached[other].score < hit.score):
+                    reached[other] = hit
+        known = _read(archive, partitions, reached)
+        edge = [memory_id for memory_id, memory in known.items() if only.admits(memory)]
+        found |= {key: memory_hit(known[key], {"link": reached[key].score / 2}) for key in edge}
+    return sorted(found.values(), key=lambda hit: (-hit.score, hit.record_id))
 
 
 def _raised(hit: Hit, sign: str, gain: float) -> Hit:

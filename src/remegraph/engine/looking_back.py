@@ -14,7 +14,7 @@ from remegraph.rules.ranking import bm25
 __all__ = ["look_back"]
 
 
-def look_back(archive: Archive, shelf: Shelf, query: str, only: RecallFilter) -> list[Hit]:
+def look_back(archive: Archive, shelf: Shelf, query: str, only: RecallFilter, *, worded: bool = True) -> list[Hit]:
     """Return the memories of a topic that pass a filter and hold a word of the query, whatever became of them since.
 
     They are read from the ledger and ranked by words: the indexes hold live memories only.
@@ -24,13 +24,18 @@ def look_back(archive: Archive, shelf: Shelf, query: str, only: RecallFilter) ->
         shelf: The topic.
         query: The query.
         only: What may pass.
+        worded: Whether they must hold a word of it.
     """
     statuses = sorted(only.wanted) if only.known_at is None else None  # its status of then decides
     heads = archive.memories([shelf.partition], topics=[shelf.topic], statuses=statuses)
     known = heads if only.known_at is None else tuple(_as_of(archive, heads, only.known_at))
     admitted = {memory.memory_id: memory for memory in known if only.admits(memory)}
     scores = _scores(shelf, list(admitted.values()), query_tokens(query))
-    return [memory_hit(admitted[memory_id], {"text": score}) for memory_id, score in scores.items()]
+    return [
+        memory_hit(memory, {"text": scores[memory_id]} if memory_id in scores else {})
+        for memory_id, memory in admitted.items()
+        if memory_id in scores or not worded
+    ]
 
 
 def _as_of(archive: Archive, heads: Sequence[Memory], time: datetime) -> Iterator[Memory]:

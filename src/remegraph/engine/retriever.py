@@ -28,12 +28,15 @@ from remegraph.models import (
     LIVE,
     Depth,
     Hit,
+    HitKind,
     IndexState,
     Memory,
     Partition,
     RecallFilter,
+    RecallMode,
     Scope,
     Shelf,
+    StoredMessage,
 )
 from remegraph.ports import Archive
 from remegraph.rules.blending import READ, Ranked, default_weights, freshen, judge, rank
@@ -61,6 +64,7 @@ class Search:
     time_end: datetime | None
     only: RecallFilter
     """Which memories may be returned."""
+    mode: RecallMode
 
 
 class RetrievalAgent(Protocol):
@@ -82,6 +86,7 @@ class RecallInput(TypedDict):
     time_start: datetime | None
     time_end: datetime | None
     only: RecallFilter
+    mode: RecallMode
     without: frozenset[str]
     """Ids of messages that the caller has at hand."""
 
@@ -158,8 +163,8 @@ class _Steps:
         shelves = self._archive.topics(partitions)
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
-        found = self._searcher.search(partitions, "memory", state["query"], state["k"] * _OVERFETCH)
-        looked_at = self._policy.k * 20 if state["only"] == RecallFilter() else None  # what passes may come late
+        found = self._search(state, partitions, "memory")
+        looked_at = None if _picks(state) else self._policy.k * 20  # what passes may come late
         by_shelf = self._by_shelf(partitions, found, shelves, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
@@ -172,6 +177,7 @@ class _Steps:
                 time_start=state["time_start"],
                 time_end=state["time_end"],
                 only=state["only"],
+                mode=state["mode"],
             )
             for shelf in chosen
         )
@@ -181,7 +187,7 @@ class _Steps:
             "routed": tuple(shelf.topic.key for shelf in chosen),
             "searches": searches,
             "index": found.index,
-            "degraded": found.degraded,
+            "degraded": (*found.degraded, *_unsearched(state)),
         }
 
     def after_route(self, state: _State) -> list[Send] | Literal["fuse"]:
@@ -200,13 +206,8 @@ class _Steps:
         """Merge what the topics found: best first, over the threshold, k of them, with what they are linked to."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
-        partitions, k, only = state["partitions"], state["k"], state["only"]
-        hits = linking.freshen(state["query"], hits, k)[:k]
-        if only != RecallFilter():  # what is linked was not asked for
-            return {"memories": tuple(hits)}
-        if asks_past(state["query"]):
-            hits = linking.with_replaced(self._archive, partitions, hits)[:k]
-        return {"memories": tuple(linking.with_counterparts(self._archive, partitions, hits))}
+        hits = linking.freshen(state["query"], hits, state["k"])[: state["k"]]
+        return {"memories": tuple(self._with_linked(state, hits))}
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""
@@ -223,6 +224,23 @@ class _Steps:
         context = assemble(state["self_memories"], hits, self._policy.context_tokens)
         return {"context": context.text, "left_out": context.left_out}
 
+    def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
+        words = state["mode"] != "semantic"
+        return self._searcher.search(partitions, kind, state["query"], state["k"] * _OVERFETCH, words=words)
+
+    def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
+        """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
+        partitions, k, only = state["partitions"], state["k"], state["only"]
+        if state["mode"] == "temporal":
+            return _in_order(hits, state)
+        if state["mode"] == "associative":
+            return linking.with_linked(self._archive, partitions, hits, only)[:k]
+        if _picks(state):
+            return hits
+        if asks_past(state["query"]):
+            hits = linking.with_replaced(self._archive, partitions, hits)[:k]
+        return linking.with_counterparts(self._archive, partitions, hits)
+
     def _by_shelf(
         self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf], looked_at: int | None
     ) -> dict[Shelf, list[Scored]]:
@@ -238,8 +256,9 @@ class _Steps:
         return grouped
 
     def _retrieve(self, search: Search) -> list[Hit]:
-        if search.only.looks_back:
-            hits = look_back(self._archive, search.shelf, search.query, search.only)
+        timed = search.mode == "temporal"
+        if search.only.looks_back or timed:
+            hits = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
             return [hit for hit in hits if _within(hit.time, search.time_start, search.time_end)]
         scores = {scored.record_id: scored for scored in search.candidates}
         if not scores:
@@ -250,11 +269,13 @@ class _Steps:
         return [
             memory_hit(memory, scores[memory.memory_id].contributions)
             for memory in memories
-            if search.only.admits(memory) and _within(memory.said_at, search.time_start, search.time_end)
+            if search.only.admits(memory)
+            and _within(memory.said_at, search.time_start, search.time_end)
+            and _holds(memory.content, search)
         ]
 
     def _blocks(self, state: _State) -> tuple[Hit, ...]:
-        found = self._searcher.search(state["partitions"], "block", state["query"], state["k"] * _OVERFETCH)
+        found = self._search(state, state["partitions"], "block")
         ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * _OVERFETCH]))
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
         by_place = {(entry.partition, entry.block_id): entry for entry in entries}
@@ -264,37 +285,45 @@ class _Steps:
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
             and _within(entry.end_time, state["time_start"], None)
             and _within(entry.start_time, None, state["time_end"])
+            and _holds(entry.summary, state)
         ]
-        return tuple(hits[: state["k"]])
+        return tuple(_in_order(hits[: state["k"]], state))
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
         """Rank by words, read the best, and rank them by what they say as well; where a time is asked for, read on."""
-        tokens = query_tokens(state["query"])
+        tokens = query_tokens(state["query"]) if state["mode"] != "semantic" else []
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
         ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
-        timed = (state["time_start"], state["time_end"]) != (None, None) or state["only"] != RecallFilter()
+        picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
         page = max(READ, state["k"])
         hits: list[Hit] = []
         for start in range(0, len(ranked), page):
             hits.extend(self._read(ranked[start : start + page], state))
-            if len(hits) >= state["k"] or not timed:
+            if len(hits) >= state["k"] or not picks:
                 break
-        return tuple(hits[: state["k"]])
+        if state["mode"] == "temporal":
+            hits += self._rest(hits, state)
+        return tuple(_in_order(hits[: state["k"]], state))
+
+    def _rest(self, hits: Sequence[Hit], state: _State) -> list[Hit]:
+        """Return the first messages of the time asked for, whatever they say."""
+        known = {hit.record_id for hit in hits} | state["without"]
+        rows = self._archive.messages(
+            state["partitions"],
+            time_start=state["time_start"],
+            time_end=state["time_end"],
+            limit=state["k"] + len(known),
+        )
+        rest = [row for row in rows if row.message_id not in known and _passes(row, state)]
+        return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
     def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
-        only = state["only"]
         partitions = list(dict.fromkeys(item.partition for item in ranked))
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
-        read = {
-            (row.partition, row.message_id): row
-            for row in rows
-            if _within(row.time, state["time_start"], state["time_end"])
-            and row.trust >= only.min_trust
-            and _within(row.recorded_at, None, only.known_at)
-        }
+        read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         judged = judge(state["query"], known, self._weights)
         fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
@@ -306,12 +335,13 @@ def _choose(
 ) -> list[Shelf]:
     """Choose topics without a model: those asked for; else those named in the query, then those where the search hit.
 
-    Where a filter looks back, the search cannot hit, and the others come last.
+    Where a filter looks back, or a time alone is asked for, the search need not hit, and the others come last.
     """
     if state["topics"] is not None:
         keys = {key.casefold() for key in state["topics"]}
         return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
     words = set(query_tokens(state["query"]))
+    all_of_them = state["only"].looks_back or state["mode"] == "temporal"
 
     def rank(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
@@ -320,7 +350,37 @@ def _choose(
     ranked = sorted(
         ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
-    return [shelf for (named, score), shelf in ranked if named or score > 0 or state["only"].looks_back][:limit]
+    return [shelf for (named, score), shelf in ranked if named or score > 0 or all_of_them][:limit]
+
+
+def _picks(state: RecallInput) -> bool:
+    """Return whether only some of what is found may pass."""
+    return state["only"] != RecallFilter() or state["mode"] in {"exact", "temporal"}
+
+
+def _passes(row: StoredMessage, state: RecallInput) -> bool:
+    """Return whether a message may be returned."""
+    only = state["only"]
+    return (
+        _within(row.time, state["time_start"], state["time_end"])
+        and row.trust >= only.min_trust
+        and _within(row.recorded_at, None, only.known_at)
+        and _holds(row.text, state)
+    )
+
+
+def _unsearched(state: RecallInput) -> tuple[str, ...]:
+    no_vectors = state["mode"] == "semantic" and state["depth"] == "messages"
+    return ("messages: they have no vectors, and words were not asked for",) if no_vectors else ()
+
+
+def _holds(text: str, asked: Search | RecallInput) -> bool:
+    mode, query = (asked.mode, asked.query) if isinstance(asked, Search) else (asked["mode"], asked["query"])
+    return mode != "exact" or query.strip().casefold() in text.casefold()
+
+
+def _in_order(hits: list[Hit], state: RecallInput) -> list[Hit]:
+    return sorted(hits, key=lambda hit: (hit.time, hit.record_id)) if state["mode"] == "temporal" else hits
 
 
 def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:

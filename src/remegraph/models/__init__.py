@@ -33,7 +33,7 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import MemoryMetadata, Review, Reviews
-from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, Trace
+from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, RecallMode, Trace
 from remegraph.models.reports import (
     Budget,
     CallRecord,
@@ -83,6 +83,7 @@ __all__ = [
     "Quote",
     "Recall",
     "RecallFilter",
+    "RecallMode",
     "Receipt",
     "Record",
     "Review",

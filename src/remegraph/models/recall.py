@@ -14,10 +14,13 @@ from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 from remegraph.settings import Perspective
 
-__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "RecallFilter", "Trace"]
+__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "RecallFilter", "RecallMode", "Trace"]
 
 HitKind = Literal["memory", "block", "message"]
 Depth = Literal["memories", "blocks", "messages"]
+RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
+"""exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
+the query names, in its order; associative: with what the memories found are linked to; hybrid: words and vectors."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
