@@ -55,8 +55,9 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-eval: $(READY) ## Measure quality: reviser, recall (DATA=folder)
+eval: $(READY) ## Measure quality: reviser, facts that change, recall (DATA=folder)
 	@$(EVAL) reviser
+	@$(EVAL) updates
 	@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
 
 bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)

@@ -47,12 +47,12 @@ def recall(
     topic: Annotated[
         list[str] | None, typer.Option("--topic", help="Only this topic, as type:name. May be repeated.")
     ] = None,
-    of_type: Annotated[
-        list[TopicType] | None, typer.Option("--type", help="Only topics of this type. Repeatable.")
+    of_type: Annotated[TopicType | None, typer.Option("--type", help="Only topics of this type.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only memories with this tag. May be repeated.")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only memories with this tag. Repeatable.")] = None,
     status: Annotated[
-        list[Status] | None, typer.Option("--status", help="Only this status; live ones unless given. Repeatable.")
+        Status | None, typer.Option("--status", help="Only this status; live ones unless given.", show_default=False)
     ] = None,
     min_trust: Annotated[float, typer.Option("--min-trust", min=0, max=1, help="Least trust, 0 to 1.")] = 0.0,
     true_at: Annotated[
@@ -72,9 +72,9 @@ def recall(
     zone = read_zone(timezone)
     start, end = read_time(since, zone), read_time(until, zone)
     only = RecallFilter(
-        types=tuple(of_type or ()),
+        types=(of_type,) if of_type else (),
         tags=tuple(tag or ()),
-        statuses=tuple(status or ()),
+        statuses=(status,) if status else (),
         min_trust=min_trust,
         true_at=read_time(true_at, zone),
         known_at=read_time(known_at, zone),

@@ -28,8 +28,11 @@ __all__ = ["READ", "Ranked", "Weights", "default_weights", "freshen", "judge", "
 READ = 60
 """How many of the best are read."""
 
-_FRESHENED = 1
+_MAKES_WAY = 1
 """How many of the best make way for a rival. More helps few answers, and costs recall where there was no change."""
+
+_RIVALS = 10
+"""It is looked for among so many of the best."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -130,12 +133,15 @@ def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ran
         question: The question.
         judged: The messages, best first.
     """
-    said = [Said(message.name or message.role, message.text, message.time, item.score) for item, message in judged]
-    sign = "older" if asks_past(question) else "newer"
-    return [
-        Ranked(item.partition, item.record_id, item.contributions | ({sign: gain} if gain else {}))
-        for item, gain in ((judged[place][0], gain) for place, gain in freshened(question, said, _FRESHENED))
+    said = [
+        Said(message.name or message.role, message.text, message.time, item.score) for item, message in judged[:_RIVALS]
     ]
+    sign = "older" if asks_past(question) else "newer"
+    fresh = [
+        Ranked(item.partition, item.record_id, item.contributions | ({sign: gain} if gain else {}))
+        for item, gain in ((judged[place][0], gain) for place, gain in freshened(question, said, _MAKES_WAY))
+    ]
+    return [*fresh, *(item for item, _ in judged[_RIVALS:])]
 
 
 def _asks_when_or_how_many(question: str) -> bool:
