@@ -56,7 +56,7 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        return parts.archive.add_messages(partition, named, now)\n",
+                "        return parts.archive.add_messages(partition, named, now, asleep=asleep)\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
                 "        ids = tuple(each.message_id for each in named)\n"
