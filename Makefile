@@ -13,7 +13,9 @@ DATA ?=
 ZONE := --timezone Asia/Shanghai
 FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly)))
 STORES := $(filter-out %memora_weekly_dev.jsonl,$(FILES))
+ENGLISH := $(filter-out %memdaily_dev.jsonl,$(FILES))
 EVAL := $(BIN)/python -m evals
+COMPARE := $(PEERS)/bin/python -m evals compare --charts docs/figures
 
 .DEFAULT_GOAL := help
 .PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
@@ -55,14 +57,17 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 
-eval: $(READY) ## Measure quality: reviser, facts that change, recall (DATA=folder)
+eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too (DATA=folder)
 	@$(EVAL) reviser
 	@$(EVAL) updates
 	@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
+	@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
+	@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
 
-bench: $(READY) ## Measure cost: model calls, start, ingestion (DATA=folder)
+bench: $(READY) ## Measure cost: model calls, start, growth, ingestion (DATA=folder)
 	@$(EVAL) calls
 	@$(EVAL) startup
+	@$(EVAL) scale
 	@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
 $(PEERS)/.ready: $(READY) evals/peers.txt

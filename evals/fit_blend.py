@@ -1,8 +1,9 @@
 """Fits the weights by which messages are ranked, checked on conversations that were not fitted on.
 
     python -m evals fit_blend --data locomo_dev.jsonl --data memdaily_dev.jsonl [--timezone ZONE] [--write]
+    python -m evals fit_blend --data locomo_dev.jsonl --embedder minilm [--write]
 
-One set of weights for all files. A question's messages compete: the weights maximise the likelihood of the gold ones
+One set of weights for all files; another one for embedders that know meaning. A question's messages compete: the weights maximise the likelihood of the gold ones
 (softmax over the best candidates, Adam, weight decay). Of five folds of stores each is measured with weights fitted on
 the other four; the spread is printed. `--write` fits on everything and writes `rules/data/blend.toml`.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -22,14 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals._figures import Figure, explain_data, finish
-from evals.recall import MemoryIndex, Store, stores
+from evals._minilm import MiniLM
+from evals._peers import Cached
+from evals._stores import Store, stores
+from evals.recall import MemoryIndex
 from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens
+from remegraph.ports import Embedder
 from remegraph.rules.blending import Weights, default_weights, judge, rank
 
 __all__ = ["Asked", "fit", "main", "recall_at"]
 
-_CANDIDATES = 60
 _FOLDS = 5
 _STEPS = 150
 _RATE = 0.3
@@ -49,30 +54,37 @@ class Asked:
     """Gold messages in all, those that are no candidates included."""
 
 
-def _names() -> tuple[list[str], list[str]]:
-    weights = default_weights()
-    return list(weights.words), list(weights.message)
+def _even(embedder: Embedder | None) -> Weights:
+    """Return the product's weights, each 1."""
+    ours = default_weights(semantic=embedder is not None)
+    words, message, meaning = (dict.fromkeys(part, 1.0) for part in (ours.words, ours.message, ours.meaning))
+    return Weights(words, message, meaning, ours.read)
 
 
-def _questions(path: Path, store: Store, fold: int, timezone: str | None) -> list[Asked]:
+def _names(weights: Weights) -> tuple[str, ...]:
+    return (*weights.words, *weights.meaning, *weights.message)
+
+
+def _questions(path: Path, store: Store, fold: int, timezone: str | None, embedder: Embedder | None) -> list[Asked]:
     """Return what the product's own ranking sees, each sign with weight 1."""
-    words, message = _names()
-    even = Weights(dict.fromkeys(words, 1.0), dict.fromkeys(message, 1.0))
+    even = _even(embedder)
+    names = _names(even)
     zone = ZoneInfo(timezone) if timezone else None
     read = to_messages(store["messages"], thread="main", default_time=datetime.now(UTC), timezone=zone)
     by_id = {each.message_id: each for each in read}
-    index = MemoryIndex(store["messages"])
+    index = MemoryIndex(store["messages"], embedder)
     asked: list[Asked] = []
     for question in store["questions"]:
-        ranked = rank([index.signs(query_tokens(question["text"]))], even)[:_CANDIDATES]
-        judged = judge(question["text"], [(item, by_id[item.record_id]) for item in ranked], even)
-        rows = [[item.contributions.get(name, 0.0) for name in (*words, *message)] for item in judged]
+        ranked = list(islice(rank([index.signs(query_tokens(question["text"]))], even), even.read))
+        meant = index.meant(question["text"], [item.record_id for item in ranked])
+        judged = judge(question["text"], [(item, by_id[item.record_id]) for item in ranked], even, meant)
+        rows = [[item.contributions.get(name, 0.0) for name in names] for item in judged]
         gold = np.array([item.record_id in question["gold"] for item in judged], dtype=np.bool_)
         asked.append(
             Asked(
                 path.stem,
                 fold,
-                np.array(rows).reshape(len(judged), len(words) + len(message)),
+                np.array(rows).reshape(len(judged), len(names)),
                 gold,
                 len(set(question["gold"])),
             )
@@ -124,15 +136,17 @@ def _folds(questions: Sequence[Asked]) -> list[Figure]:
     return figures
 
 
-def _write(weights: Mapping[str, float]) -> None:
-    """Write the weights into the file that the product reads; comments stay."""
+def _write(weights: Mapping[str, float], table: str) -> None:
+    """Write the weights into their table of the file that the product reads; comments stay."""
     path = Path(str(files("remegraph.rules") / "data" / "blend.toml"))
     lines = []
+    here = False
     for line in path.read_text(encoding="utf-8").splitlines():
+        here = line.startswith(f"[{table}") if line.startswith("[") else here
         name, equals, rest = line.partition(" = ")
         key = name.strip('"')
         comment = rest.partition("#")[2]
-        known = equals and key in weights
+        known = here and equals and key in weights
         tail = f"  #{comment}" if comment else ""
         lines.append(f"{name} = {weights[key]:.2f}{tail}" if known else line)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -143,23 +157,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m evals fit_blend", description="Fits the weights of the blend.")
     parser.add_argument("--data", type=Path, action="append", help="A file of stores; repeatable.")
     parser.add_argument("--timezone", help="Zone of times that name none.")
+    parser.add_argument("--embedder", choices=["minilm"], help="Fit the weights for embedders that know meaning.")
     parser.add_argument("--write", action="store_true", help="Write the weights into the product.")
     options = parser.parse_args(argv)
     if not options.data:
         explain_data("fit_blend", "locomo_dev.jsonl [--timezone ZONE]")
         return
-    ask = partial(_questions, timezone=options.timezone)
+    embedder = Cached(MiniLM()) if options.embedder else None
+    ask = partial(_questions, timezone=options.timezone, embedder=embedder)
     questions = [
         each
         for path in options.data
         for number, store in enumerate(stores(path))
         for each in ask(path, store, number % _FOLDS)
     ]
-    words, message = _names()
-    weights = dict(zip((*words, *message), fit(questions).tolist(), strict=True))
+    weights = dict(zip(_names(_even(embedder)), fit(questions).tolist(), strict=True))
     print(", ".join(f"{name} {value:.2f}" for name, value in weights.items()))
     if options.write:
-        _write(weights)
+        _write(weights, "semantic" if embedder else "plain")
     finish(_folds(questions))
 
 

@@ -12,29 +12,28 @@ BM25 over single messages, and the same ranking in memory, which the kit must eq
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals._figures import Figure, explain_data, finish
+from evals._stores import Message, Store, stores
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
-from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.blending import READ, default_weights, freshen, judge, rank
-from remegraph.rules.ranking import MessageSigns, bm25, message_signs
+from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
+from remegraph.rules.blending import Meant, Weights, default_weights, freshen, judge, rank
+from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
 
-__all__ = ["KitRanker", "MemoryIndex", "Store", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main", "stores"]
+__all__ = ["KitRanker", "MemoryIndex", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main"]
 
 BARS = {"locomo_dev": (0.68, 0.77)}
 """R@5 and R@10 that a file must reach."""
@@ -48,35 +47,19 @@ _PLACE = Partition(tenant="evals")
 Ranker = Callable[[str], Sequence[str]]
 """Answers a question with message ids, best first."""
 
-_MakeRanker = Callable[[Sequence["_Message"]], Ranker]
+_MakeRanker = Callable[[Sequence[Message]], Ranker]
 """Makes the ranker of a store."""
 
 
-class _Message(TypedDict):
-    id: str
-    thread: str
-    name: str
-    content: str
-
-
-class _Question(TypedDict):
-    text: str
-    gold: list[str]
-
-
-class Store(TypedDict):
-    """One line of a file."""
-
-    store: str
-    messages: list[_Message]
-    questions: list[_Question]
-    gold_unit: str
-
-
 class MemoryIndex:
-    """One store as one partition: what the ledger would answer, from memory."""
+    """One store as one partition: what the ledger would answer, from memory.
 
-    def __init__(self, messages: Sequence[_Message]) -> None:
+    Args:
+        messages: The store's messages.
+        embedder: The embedder, asked only if it knows meaning.
+    """
+
+    def __init__(self, messages: Sequence[Message], embedder: Embedder | None = None) -> None:
         threads: dict[str, int] = {}
         self.counts = [token_counts(f"{message['name']}: {message['content']}") for message in messages]
         lengths = [sum(counts.values()) for counts in self.counts]
@@ -86,6 +69,11 @@ class MemoryIndex:
             lengths=np.array(lengths),
             message_ids=[message["id"] for message in messages],
         )
+
+        self._embedder = embedder if embedder and embedder.semantic else None
+        self._rows = {message["id"]: row for row, message in enumerate(messages)}
+        if self._embedder:
+            self._vectors = self._embedder.embed([f"{each['name']}: {each['content']}" for each in messages])
 
     def match(self, tokens: Sequence[str]) -> TextMatches:
         """Return the messages that hold one of the tokens."""
@@ -104,25 +92,44 @@ class MemoryIndex:
         """Return the signs of the messages near these tokens."""
         return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
 
+    def meant(self, question: str, record_ids: Sequence[str]) -> Meant:
+        """Return what these messages mean, beside a question."""
+        if self._embedder is None or not record_ids:
+            return {}
+        cosines = self._vectors @ self._embedder.embed([question])[0]
 
-def blend_ranker(messages: Sequence[_Message], timezone: str | None = None) -> Ranker:
-    """Rank as the kit does, in memory."""
-    index = MemoryIndex(messages)
+        def of(ids: Sequence[str]) -> NDArray[np.float64]:
+            return np.asarray(cosines[[self._rows[each] for each in ids]], np.float64)
+
+        signs = meaning_signs(self.layout, [self._rows[each] + 1 for each in record_ids], of)
+        return {(_PLACE, record_id): values for record_id, values in signs.of_each().items()}
+
+
+def blend_ranker(
+    messages: Sequence[Message],
+    timezone: str | None = None,
+    weights: Weights | None = None,
+    embedder: Embedder | None = None,
+) -> Ranker:
+    """Rank as the kit does, in memory; with its own weights unless others are given."""
+    weights = weights or default_weights(semantic=embedder is not None and embedder.semantic)
+    index = MemoryIndex(messages, embedder)
     zone = ZoneInfo(timezone) if timezone else None
     now = datetime.now(UTC)
     read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
 
     def ranked(question: str) -> Sequence[str]:
-        tokens, weights = query_tokens(question), default_weights()
-        found = rank([index.signs(tokens)], weights)
-        judged = judge(question, [(item, read[item.record_id]) for item in found[:READ]], weights)
+        tokens = query_tokens(question)
+        found = list(rank([index.signs(tokens)], weights))
+        best = [(item, read[item.record_id]) for item in found[: weights.read]]
+        judged = judge(question, best, weights, index.meant(question, [item.record_id for item, _ in best]))
         fresh = freshen(question, [(item, read[item.record_id]) for item in judged])
-        return [each.record_id for each in (*fresh, *found[READ:])]
+        return [each.record_id for each in (*fresh, *found[weights.read :])]
 
     return ranked
 
 
-def bm25_ranker(messages: Sequence[_Message]) -> Ranker:
+def bm25_ranker(messages: Sequence[Message]) -> Ranker:
     """Rank single messages by BM25: the floor."""
     index = MemoryIndex(messages)
 
@@ -150,7 +157,7 @@ class KitRanker:
         self.stores = 0
         self.seconds: list[float] = []
 
-    def __call__(self, messages: Sequence[_Message]) -> Ranker:
+    def __call__(self, messages: Sequence[Message]) -> Ranker:
         """Record a store's messages as a new user's, and return what asks about them."""
         self.stores += 1
         scope = Scope(user=f"store {self.stores}", agent="remy")
@@ -162,13 +169,6 @@ class KitRanker:
             return [hit.record_id for hit in recall.messages]
 
         return rank
-
-
-def stores(path: Path) -> Iterator[Store]:
-    """Return the stores of a file."""
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
 
 
 def _recalls(store: Store, rank: Ranker, ks: Sequence[int]) -> list[list[float]]:

@@ -32,6 +32,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage
 
 from evals._figures import Figure, finish
+from evals._peers import AsLangChain
 from remegraph import MemoryKit, Scope
 from remegraph.adapters import MemoryMiddleware
 from remegraph.kit.providers import as_embedder
@@ -166,20 +167,6 @@ class _Ours(MemoryMiddleware):
             return super().after_agent(state, runtime, *more)
 
 
-class _Embeddings(Embeddings):
-    """Our offline embedder, for everyone."""
-
-    def __init__(self) -> None:
-        self._embedder = as_embedder(None)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self._embedder.embed(texts).tolist()
-        return vectors
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
-
-
 def _memory_model(latency: float) -> ScriptedChatModel:
     """A model that finds one thing to remember in every turn, in the form that each memory asks for."""
 
@@ -242,14 +229,14 @@ def _ours(turns: int, latency: float, folder: Path) -> Times:
 
 def _langmem(turns: int, latency: float, folder: Path) -> Times:  # noqa: ARG001
     times, model = Times(), _memory_model(latency)
-    _talk(_agent(latency, [_LangMem(times, model, _Embeddings())]), times, turns)
+    _talk(_agent(latency, [_LangMem(times, model, AsLangChain(as_embedder(None)))]), times, turns)
     times.calls = len(model.calls)
     return times
 
 
 def _mem0(turns: int, latency: float, folder: Path) -> Times:
     times, model = Times(), _memory_model(latency)
-    _talk(_agent(latency, [_Mem0(times, model, _Embeddings(), folder)]), times, turns)
+    _talk(_agent(latency, [_Mem0(times, model, AsLangChain(as_embedder(None)), folder)]), times, turns)
     times.calls = len(model.calls)
     return times
 

@@ -301,6 +301,10 @@ class Archive(Protocol):
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
         ...
 
+    def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
+        """Return the topics that these memories stand on, with those of them that stand on each."""
+        ...
+
     def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
         """Return all versions of a memory, oldest first."""
         ...
@@ -447,6 +451,17 @@ class Projection(Protocol):
             k: How many.
             allowed: Only these records; a planner chooses exact search or over-fetching.
         """
+        ...
+
+    def embed_messages(self, partition: Partition) -> int:
+        """Embed the messages of a partition that have no vector yet; return how many there were.
+
+        Only an embedder that knows meaning makes vectors of messages. They stay in SQL.
+        """
+        ...
+
+    def cosines(self, partition: Partition, vector: Vectors, message_ids: Sequence[str]) -> NDArray[np.float64]:
+        """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet."""
         ...
 
     def verify(self) -> tuple[int, tuple[Mismatch, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import calls, fit_blend, ingest, recall, startup, updates
+from evals import calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
@@ -162,3 +163,18 @@ def test_an_update_counts_where_the_later_words_come_first_and_the_earlier_are_f
         (_, after) = updates.outcomes(kit, one)
     assert (before.what, before.current_first, before.old_found) == ("messages", False, True)
     assert (after.what, after.current_first, after.old_found) == ("messages", True, True)
+
+
+def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:
+    """Whoever changes a query must see at once what it costs with more history, beside what is possible."""
+    small = scale.measure(20, 2, rounds=2)
+    verdicts = {figure.name: figure.verdict for figure in scale.bars(small | {"index_rate": 7.9, "raw_upserts": 10.0})}
+    assert verdicts["20 messages, 2 users: indexing / raw upserts"] == "FAIL"
+    assert verdicts["20 messages, 2 users: recall of messages / raw full text + bucket"] in {"PASS", "FAIL"}
+
+    twice = scale.Timing(p50=2, p95=2, cpu=2 * small["single"]["cpu"])
+    large = small | {"messages": 40, "single": twice}
+    assert [figure.value for figure in scale.growth([large, small])] == [2, 1]
+    scale.draw([small, large], tmp_path)
+    assert {chart.name for chart in tmp_path.iterdir()} == {"ingest.svg", "memory.svg", "recall.svg"}
+    assert all(ET.parse(chart).getroot().tag.endswith("svg") for chart in tmp_path.iterdir())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from remegraph import MemoryKit, MissingExtraError, Settings
+from remegraph import MemoryKit, MissingExtraError, Settings, SetupError
 from remegraph.kit.providers import as_chat_model, as_embedder
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import ScriptedChatModel
@@ -44,6 +44,14 @@ def test_openai_models_are_made_from_their_names(monkeypatch: pytest.MonkeyPatch
     assert isinstance(chat, openai.ChatOpenAI)
     assert (chat.model_name, chat.request_timeout) == ("gpt-5-mini", 7)
     assert (embedder.name, embedder.dimension, embedder.semantic) == ("openai:text-embedding-3-small", 1536, True)
+
+
+def test_hashed_vectors_have_the_length_that_is_asked_for() -> None:
+    """Shorter vectors save memory; a length that is silently another one would be found out years later."""
+    assert [as_embedder(name).dimension for name in ("hashed", "hashed:", "hashed:512")] == [1024, 1024, 512]
+    for wrong in ("hashed:0", "hashed:many", "hashed:65537"):
+        with pytest.raises(SetupError, match="hashed:512"):
+            as_embedder(wrong)
 
 
 @pytest.mark.requirement("C9")

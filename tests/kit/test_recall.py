@@ -9,9 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from remegraph import Hit, MemoryKit, Message, RecallPolicy, Scope, Settings
+from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
 from remegraph.engine.hits import memory_hit
 from remegraph.engine.retriever import Search
 from remegraph.language.tokens import estimate_tokens
@@ -139,6 +141,8 @@ def test_a_time_range_holds_at_every_depth(tmp_path: Path) -> None:
 
         edge = kit.recall("Lisbon", scope=ANN, time_start=TALK[2].time, time_end=TALK[2].time)
         assert len(edge.memories) == 1
+        behind = kit.recall("I love hiking in the hills, Lisbon", scope=ANN, k=1, time_start=start, time_end=end)
+        assert [hit.text for hit in behind.memories] == ["Ann: I live in Lisbon by the river."]  # better ones are older
         assert kit.recall("Lisbon", scope=ANN, time_start=end).memories == ()
 
 
@@ -363,3 +367,39 @@ def test_the_topic_graph_of_a_scope_holds_its_topics_around_the_agent(tmp_path: 
         assert (graph.centre.topic.key, graph.centre.memories) == ("self:self", 1)
         assert {node.topic.key: node.memories for node in graph.topics} == {"personal:Ann": 2, "personal:Bob": 1}
         assert kit.topic_graph(scope=Scope(user="mallory")).topics == ()
+
+
+class _Senses:
+    """An embedder that knows what a few words mean, until it goes down."""
+
+    name = "senses"
+    dimension = 2
+    semantic = True
+    down = False
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.down:
+            raise ModelUnavailableError("The embedder does not answer.")
+        about = [any(word in text.lower() for word in ("doctor", "surgeon")) for text in texts]
+        return np.array([[each, not each] for each in about], dtype=np.float32)
+
+
+@pytest.mark.requirement("F6")
+def test_an_embedder_that_knows_meaning_brings_the_answer_up(tmp_path: Path) -> None:
+    """People ask in other words than they told it; while the embedder is down, words alone still answer."""
+    embedder = _Senses()
+    messages = [said("Berta works in a bank."), said("My Berta is a surgeon who works too much.", thread="later")]
+    options: dict[str, Any] = {"index": InMemoryVectorIndex(), "clock": FrozenClock(NOON), "new_id": SequentialIds()}
+    with MemoryKit.open(settings=Settings(home=tmp_path), model=None, embedder=embedder, **options) as kit:
+        kit.add_messages(messages, scope=ANN)
+        question = "Is Berta, who works, a doctor?"
+        by_words = kit.recall(question, scope=ANN, depth="messages").messages
+        kit.summarize(scope=ANN)
+        by_meaning = kit.recall(question, scope=ANN, depth="messages").messages
+        embedder.down = True
+        without = kit.recall(f"{question}!", scope=ANN, depth="messages")
+    assert "bank" in by_words[0].text
+    assert "surgeon" in by_meaning[0].text
+    assert by_meaning[0].contributions["meaning"] > 0
+    assert [hit.text for hit in without.messages] == [hit.text for hit in by_words]
+    assert without.degraded

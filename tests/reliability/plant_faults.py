@@ -67,7 +67,7 @@ FAULTS = (
     ),
     Fault(
         "plain BEGIN",
-        (Patch("storage/database.py", 'sqlite_begin="BEGIN IMMEDIATE"', 'sqlite_begin="BEGIN"'),),
+        (Patch("storage/database.py", '_begin(connection, "BEGIN IMMEDIATE")', '_begin(connection, "BEGIN")'),),
         ("tests/storage/test_concurrency.py::test_four_processes_lose_nothing_and_leave_no_gaps",),
     ),
     Fault(

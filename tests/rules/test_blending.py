@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -20,7 +20,7 @@ def signs(ids: Sequence[str], **columns: Sequence[float]) -> MessageSigns:
     return MessageSigns(ids, {name: np.array(values) for name, values in columns.items()})
 
 
-def ids(ranked: Sequence[Ranked]) -> list[str]:
+def ids(ranked: Iterable[Ranked]) -> list[str]:
     return [each.record_id for each in ranked]
 
 
@@ -48,10 +48,28 @@ def test_a_score_is_the_sum_of_what_its_signs_contribute() -> None:
 
 
 @pytest.mark.requirement("F6")
-def test_all_weights_together_are_one() -> None:
+@pytest.mark.parametrize("semantic", [False, True])
+def test_all_weights_together_are_one(semantic: bool) -> None:
     """Scores stay between 0 and 1, whatever the proportions in the file."""
-    weights = default_weights()
-    assert sum(weights.words.values()) + sum(weights.message.values()) == pytest.approx(1)
+    weights = default_weights(semantic=semantic)
+    parts = weights.words, weights.message, weights.meaning
+    assert sum(value for part in parts for value in part.values()) == pytest.approx(1)
+    assert bool(weights.meaning) == semantic
+
+
+@pytest.mark.requirement("F6")
+def test_what_is_meant_counts_as_a_share_of_the_nearest() -> None:
+    """An answer in other words than the question's comes up, and the hit says why."""
+    weights = Weights.of({"words": 1}, {}, {"meaning": 1})
+    read = [
+        (Ranked(HERE, name, {"words": words}), Message(message_id=name, role="user", content=name, time=NOON))
+        for name, words in (("a", 0.4), ("b", 0.2), ("new", 0.3))
+    ]
+    meant = {(HERE, "a"): {"meaning": 0.1}, (HERE, "b"): {"meaning": 0.4}, (THERE, "new"): {"meaning": 0.9}}
+    first, *others = judge("Which?", read, weights, meant)
+    assert first.contributions == pytest.approx({"words": 0.2, "meaning": 0.5})
+    assert ids([first, *others]) == ["b", "a", "new"]
+    assert others[1].contributions == {"words": 0.3}
 
 
 def test_partitions_are_ranked_by_one_measure() -> None:
@@ -65,7 +83,7 @@ def test_of_equals_the_earlier_comes_first() -> None:
     """The same question gets the same answer."""
     weights = Weights.of({"words": 1}, {})
     assert ids(rank([(HERE, signs(["a", "b", "c"], words=[0.5, 0.0, 0.5]))], weights)) == ["a", "c"]
-    assert rank([(HERE, signs([]))], weights) == []
+    assert list(rank([(HERE, signs([]))], weights)) == []
 
 
 @pytest.mark.requirement("F6")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from remegraph.models import Partition
 from remegraph.ports import Layout, TextMatch, TextMatches
-from remegraph.rules.ranking import MessageSigns, bm25, message_signs
+from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
 
 
 def _store(
@@ -126,3 +127,19 @@ def test_threads_rank_as_if_each_had_been_stored(drawn: list[tuple[list[str], in
     found = _of(signs, "thread")
     assert found == pytest.approx({record_id: expected[record_id] for record_id in found})
     assert set(_of(signs, "words")) <= set(found)
+
+
+def test_meaning_is_lent_to_neighbours_of_the_thread_and_to_no_others() -> None:
+    """An answer in two messages is found by both; the next conversation has no part in it."""
+    _, layout = _store(["a"] * 7, [], threads=[0, 0, 0, 0, 0, 1, 1])
+    known = {"m1": 0.4, "m2": 0.2, "m4": -0.3, "m5": 0.5}
+
+    def cosines(record_ids: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([known.get(record_id, 0.0) for record_id in record_ids])
+
+    signs = meaning_signs(layout, [3], cosines)
+    assert list(signs.record_ids) == ["m0", "m1", "m2", "m3", "m4"]
+    assert _of(signs, "meaning") == pytest.approx({"m1": 0.4, "m2": 0.2})
+    around = {"m0": 0.6, "m1": 0.6, "m2": 0.6, "m3": 0.6, "m4": 0.2}
+    assert _of(signs, "meaning around") == pytest.approx(around)
+    assert signs.of_each()["m2"] == pytest.approx({"meaning": 0.2, "meaning around": 0.6})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.tokens import query_tokens, tokenize
-from remegraph.models import Link, Partition, Scope, visible
+from remegraph.models import Link, Partition, Scope, Shelf, Topic, visible
 from tests.storage.conftest import ANN, BOB, Ledger, create, following
 
 pytestmark = pytest.mark.requirement("X5")
@@ -80,12 +80,25 @@ def test_no_id_resolves_elsewhere(ledger: Ledger) -> None:
         assert archive.blocks(elsewhere, ids=[block_id], message_ids=[message_id]) == ()
         assert archive.memories(elsewhere, ids=[memory.memory_id]) == ()
         assert archive.memories(elsewhere, block_ids=[block_id]) == ()
+        assert archive.shelved(elsewhere, [memory.memory_id]) == {}
         assert archive.versions(elsewhere, memory.memory_id) == ()
         assert archive.links(elsewhere, [memory.memory_id]) == ()
         assert archive.events(elsewhere, record_id=memory.memory_id) == ()
         assert archive.topics(elsewhere) == ()
         assert archive.tool_stats(elsewhere) == ()
         assert archive.work(elsewhere, states=["pending"]) == ()
+
+
+def test_memories_are_grouped_by_the_topic_that_they_stand_on(ledger: Ledger) -> None:
+    """Recall sends each topic its own candidates, and no other's."""
+    tea, chess, theirs = ledger.learn(), ledger.learn("Ann likes chess."), ledger.learn(partition=BOB)
+    other = ledger.memory("Ann uses a calculator.").evolve(topic=Topic(type="tool", target_name="calculator"))
+    ledger.commit(create(other))
+    ids = [each.memory_id for each in (tea, chess, theirs, other)]
+    assert ledger.archive.shelved([ANN], [*ids, "unknown"]) == {
+        Shelf(partition=ANN, topic=tea.topic): {tea.memory_id, chess.memory_id},
+        Shelf(partition=ANN, topic=other.topic): {other.memory_id},
+    }
 
 
 def test_nobody_elses_words_are_evidence(ledger: Ledger) -> None:

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Literal, Protocol, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -39,7 +40,7 @@ from remegraph.models import (
     StoredMessage,
 )
 from remegraph.ports import Archive
-from remegraph.rules.blending import READ, Ranked, default_weights, freshen, judge, rank
+from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.context import assemble
 from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
@@ -155,7 +156,7 @@ class _Steps:
         self._searcher = searcher
         self._policy = policy
         self._agents = agents
-        self._weights = default_weights()
+        self._weights = default_weights(semantic=searcher.semantic)
 
     def route(self, state: _State) -> Update:
         """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
@@ -165,7 +166,7 @@ class _Steps:
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
         found = self._search(state, partitions, "memory")
         looked_at = None if _picks(state) else self._policy.k * 20  # what passes may come late
-        by_shelf = self._by_shelf(partitions, found, shelves, looked_at)
+        by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
         searches = tuple(
@@ -242,37 +243,33 @@ class _Steps:
         return linking.with_counterparts(self._archive, partitions, hits)
 
     def _by_shelf(
-        self, partitions: Sequence[Partition], found: Candidates, shelves: Sequence[Shelf], looked_at: int | None
+        self, partitions: Sequence[Partition], found: Candidates, looked_at: int | None
     ) -> dict[Shelf, list[Scored]]:
-        ids = [scored.record_id for scored in found.found[:looked_at]]
-        memories = {memory.memory_id: memory for memory in self._archive.memories(partitions, ids=ids)} if ids else {}
-        places = {(shelf.partition, shelf.topic.type, shelf.topic.target): shelf for shelf in shelves}
-        grouped: dict[Shelf, list[Scored]] = {}
-        for scored in found.found:
-            memory = memories.get(scored.record_id)
-            if memory is not None:
-                shelf = places[memory.partition, memory.topic.type, memory.topic.target]
-                grouped.setdefault(shelf, []).append(scored)
-        return grouped
+        best = found.found[:looked_at]
+        shelved = self._archive.shelved(partitions, [scored.record_id for scored in best]) if best else {}
+        return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
 
     def _retrieve(self, search: Search) -> list[Hit]:
+        """Read the best candidates; where a time or a filter is asked for, read on."""
         timed = search.mode == "temporal"
         if search.only.looks_back or timed:
-            hits = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
-            return [hit for hit in hits if _within(hit.time, search.time_start, search.time_end)]
-        scores = {scored.record_id: scored for scored in search.candidates}
-        if not scores:
-            return []
-        memories = self._archive.memories(
-            [search.shelf.partition], ids=list(scores), topics=[search.shelf.topic], statuses=sorted(search.only.wanted)
-        )
-        return [
-            memory_hit(memory, scores[memory.memory_id].contributions)
-            for memory in memories
-            if search.only.admits(memory)
-            and _within(memory.said_at, search.time_start, search.time_end)
-            and _holds(memory.content, search)
-        ]
+            back = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
+            return [hit for hit in back if _within(hit.time, search.time_start, search.time_end)]
+        hits: list[Hit] = []
+        statuses = sorted(search.only.wanted)
+        for start in range(0, len(search.candidates), search.k):
+            scores = {scored.record_id: scored for scored in search.candidates[start : start + search.k]}
+            memories = self._archive.memories([search.shelf.partition], ids=list(scores), statuses=statuses)
+            hits.extend(
+                memory_hit(memory, scores[memory.memory_id].contributions)
+                for memory in memories
+                if search.only.admits(memory)
+                and _within(memory.said_at, search.time_start, search.time_end)
+                and _holds(memory.content, search)
+            )
+            if len(hits) >= search.k:
+                break
+        return hits
 
     def _blocks(self, state: _State) -> tuple[Hit, ...]:
         found = self._search(state, state["partitions"], "block")
@@ -290,18 +287,17 @@ class _Steps:
         return tuple(_in_order(hits[: state["k"]], state))
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
-        """Rank by words, read the best, and rank them by what they say as well; where a time is asked for, read on."""
+        """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""
         tokens = query_tokens(state["query"]) if state["mode"] != "semantic" else []
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
-        ranked = [item for item in rank(found, self._weights) if item.record_id not in state["without"]]
+        ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
-        page = max(READ, state["k"])
         hits: list[Hit] = []
-        for start in range(0, len(ranked), page):
-            hits.extend(self._read(ranked[start : start + page], state))
+        while page := list(islice(ranked, max(self._weights.read, state["k"]))):
+            hits.extend(self._read(page, state))
             if len(hits) >= state["k"] or not picks:
                 break
         if state["mode"] == "temporal":
@@ -325,9 +321,10 @@ class _Steps:
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
         read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
-        judged = judge(state["query"], known, self._weights)
+        meant = self._searcher.meant(state["query"], [row for _, row in known])
+        judged = judge(state["query"], known, self._weights, meant)
         fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
-        return [message_hit(read[item.partition, item.record_id], item) for item in fresh]
+        return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: state["k"]]]
 
 
 def _choose(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from remegraph.errors import ModelError, VectorIndexError
 from remegraph.language.tokens import query_tokens
-from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf
+from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf, StoredMessage
 from remegraph.ports import Archive, Embedder, Projection
+from remegraph.rules.blending import Meant
 from remegraph.rules.merging import Alike
-from remegraph.rules.ranking import bm25
+from remegraph.rules.ranking import bm25, meaning_signs
 
 __all__ = ["Candidates", "Scored", "Searcher"]
+
+_log = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000
 """Text matches loaded at most in search of the memories of one topic."""
 
 _CHUNK = 100
+
+_QUERIES = 16
+"""Queries whose vectors are kept: one recall searches memories, index entries and messages."""
 
 _TEXT_WEIGHT = {True: 0.6, False: 0.85}
 """Share of text in a score, where the embedder knows meaning and where it only knows shared words."""
@@ -59,6 +67,36 @@ class Searcher:
         self._archive = archive
         self._projection = projection
         self._embedder = embedder
+        self._vector = lru_cache(_QUERIES)(lambda query: embedder.embed([query])[0])
+
+    @property
+    def semantic(self) -> bool:
+        """Whether the embedder knows meaning."""
+        return self._embedder.semantic
+
+    def meant(self, query: str, messages: Sequence[StoredMessage]) -> Meant:
+        """Return how near the meaning of these messages is to a query's; nothing where no vectors can tell.
+
+        Args:
+            query: The query.
+            messages: As read from the archive.
+        """
+        found: dict[tuple[Partition, str], Mapping[str, float]] = {}
+        if not self.semantic:
+            return found
+        seqs: dict[Partition, list[int]] = {}
+        for message in messages:
+            seqs.setdefault(message.partition, []).append(message.seq)
+        try:
+            vector = self._vector(query)
+            for partition, some in seqs.items():
+                cosines = partial(self._projection.cosines, partition, vector)
+                signs = meaning_signs(self._archive.layout(partition), some, cosines)
+                found |= {(partition, record_id): values for record_id, values in signs.of_each().items()}
+        except ModelError as error:
+            _log.warning("Messages are ranked by words alone: %s", error)
+            return {}
+        return found
 
     def search(
         self, partitions: Sequence[Partition], kind: HitKind, query: str, k: int, *, words: bool = True
@@ -84,7 +122,7 @@ class Searcher:
         index: IndexState = "none"
         degraded: tuple[str, ...] = ()
         try:
-            vector = self._embedder.embed([query])[0]
+            vector = self._vector(query)
             nearest, index = self._projection.nearest(partitions, kind, vector, k)
         except (ModelError, VectorIndexError) as error:
             degraded = (f"vectors: {error.what}",)

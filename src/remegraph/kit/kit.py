@@ -196,7 +196,7 @@ class MemoryKit(Reading, Stating, Capturing):
         read = to_messages(messages, thread=thread or "main", default_time=now, timezone=zone(timezone))
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
-        named = [each if each.message_id else each.evolve(message_id=self._new_id()) for each in read]
+        named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
         asleep = not self.settings.for_agent(scope.agent).learns
         return parts.archive.add_messages(partition, named, now, asleep=asleep)
 

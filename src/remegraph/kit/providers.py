@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["LangChainEmbedder", "as_chat_model", "as_embedder"]
 
 _OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+
+_LONGEST_HASHED = 65_536
 
 
 class LangChainEmbedder:
@@ -112,7 +115,8 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
     """Return an embedder as it is, over LangChain `Embeddings`, or made from its name; hashed n-grams for none.
 
     Args:
-        embedder: The embedder, LangChain `Embeddings`, a name `provider:model`, or none.
+        embedder: The embedder, LangChain `Embeddings`, a name `provider:model` (`hashed:512` for hashed n-grams of
+            another length, `onnx:/folder` for a model on this machine), or none.
 
     Raises:
         MissingExtraError: The provider's package is not installed.
@@ -130,10 +134,16 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
 def _named(name: str) -> Embedder:
     provider, _, model = name.partition(":")
     if provider == "hashed":
-        return HashedEmbedder()
+        return _hashed(model)
     if provider == "openai":
         made = _member("langchain_openai", "OpenAIEmbeddings", "openai")(model=model)
         return LangChainEmbedder(made, name=name, dimension=_OPENAI_DIMENSIONS.get(model))
+    if provider == "onnx":
+        for module, member in (("onnxruntime", "InferenceSession"), ("tokenizers", "Tokenizer")):
+            _member(module, member, "onnx")
+        from remegraph.kit.onnx import OnnxEmbedder
+
+        return OnnxEmbedder(Path(model).expanduser())
     if provider == "fastembed":
         return LangChainEmbedder(_FastEmbed(model), name=name)
     make = _member("langchain.embeddings", "init_embeddings", "langchain")
@@ -141,6 +151,17 @@ def _named(name: str) -> Embedder:
         return LangChainEmbedder(make(name), name=name)
     except (ImportError, ValueError) as error:
         raise SetupError(f"There is no embedder {name!r}.", f"Write provider:model ({error}).") from error
+
+
+def _hashed(dimension: str) -> Embedder:
+    if not dimension:
+        return HashedEmbedder()
+    if not dimension.isdecimal() or not 1 <= int(dimension) <= _LONGEST_HASHED:
+        raise SetupError(
+            f"{dimension!r} is no length of hashed vectors.",
+            f"Write hashed:512, or any number up to {_LONGEST_HASHED:,}.",
+        )
+    return HashedEmbedder(int(dimension))
 
 
 class _FastEmbed(Embeddings):

@@ -42,12 +42,13 @@ class _Tally:
         self.objections.extend(outcome.get("objections", ()))
 
     def report(self, parts: Parts, scope: Scope, recipe: str) -> SummaryReport:
+        partition = scope.partition()
         try:
             parts.projection.sync()
+            parts.projection.embed_messages(partition)
             degraded: tuple[str, ...] = ()
         except (ModelError, VectorIndexError) as error:  # the ledger has it; the index follows at the next sync
             degraded = (f"vectors: {error}",)
-        partition = scope.partition()
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         return SummaryReport(
             blocks=tuple(self.blocks),

@@ -51,10 +51,14 @@ def _grams(run: str) -> Iterator[str]:
     yield from (run[at : at + 2] for at in range(len(run) - 1))
 
 
+def _ascii_words(text: str) -> list[str]:
+    return _ASCII_WORD.findall(text.lower())
+
+
 def _words(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the normalised words of a text, and whether each is a run of a script without spaces."""
     if text.isascii():
-        yield from ((word, False) for word in _ASCII_WORD.findall(text.lower()))
+        yield from ((word, False) for word in _ascii_words(text))
         return
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     for match in _WORD.finditer(folded):
@@ -72,6 +76,8 @@ def tokenize(text: str) -> list[str]:
     Args:
         text: Any Python string.
     """
+    if text.isascii():  # without a step per word in Python: recording messages is mostly this
+        return [token for token in map(_stem, _ascii_words(text)) if token]
     tokens: list[str] = []
     for word, is_run in _words(text):
         if is_run:

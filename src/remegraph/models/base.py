@@ -64,6 +64,8 @@ def _write(value: object) -> str:
     return value.isoformat()
 
 
+_ENCODER = json.JSONEncoder(default=_write, sort_keys=True)
+
 Text = Annotated[str, PlainValidator(_text, json_schema_input_type=str)]
 """Any Python string, to the letter: NUL and lone surrogates too, which pydantic's own `str` refuses."""
 
@@ -84,7 +86,7 @@ class Record(BaseModel):
 
     def to_json(self) -> str:
         """Return this record as ASCII-only JSON text (lone surrogates are escaped)."""
-        return json.dumps(self.model_dump(), default=_write, sort_keys=True)  # mode="json" refuses surrogates as keys
+        return _ENCODER.encode(self.model_dump())  # mode="json" refuses surrogates as keys
 
     @classmethod
     def from_json(cls, text: str) -> Self:

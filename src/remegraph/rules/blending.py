@@ -1,15 +1,16 @@
 """The blender: one weighted sum of signs ranks messages, and every hit tells what its score is made of (F6).
 
-The weights stand in `data/blend.toml`, one set for every kind of conversation. Signs of words come first, for all
-messages at once; what must be read to be judged is judged for the best of them only.
+The weights stand in `data/blend.toml`, one set for every kind of conversation, with an embedder that knows meaning and
+without. Signs of words come first, for all messages at once; what must be read to be judged, and what they mean, is
+judged for the best of them only.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -23,10 +24,7 @@ from remegraph.rules.ranking import MessageSigns
 if TYPE_CHECKING:
     from remegraph.models import Message, Partition
 
-__all__ = ["READ", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
-
-READ = 60
-"""How many of the best are read."""
+__all__ = ["Meant", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
 
 _MAKES_WAY = 1
 """How many of the best make way for a rival. More helps few answers, and costs recall where there was no change."""
@@ -58,31 +56,49 @@ class Weights:
 
     words: Mapping[str, float]
     message: Mapping[str, float]
+    meaning: Mapping[str, float] = field(default_factory=dict)
+    read: int = 60
+    """How many of the best are read."""
 
     @classmethod
-    def of(cls, words: Mapping[str, float], message: Mapping[str, float]) -> Weights:
+    def of(
+        cls,
+        words: Mapping[str, float],
+        message: Mapping[str, float],
+        meaning: Mapping[str, float] | None = None,
+        read: int = 60,
+    ) -> Weights:
         """Return weights in these proportions.
 
         Args:
             words: Of signs of words.
             message: Of signs of a message itself.
+            meaning: Of signs of meaning.
+            read: How many of the best are read.
         """
-        whole = sum(words.values()) + sum(message.values())
+        meaning = meaning or {}
+        whole = sum((*words.values(), *message.values(), *meaning.values()))
         return cls(
             {name: value / whole for name, value in words.items()},
             {name: value / whole for name, value in message.items()},
+            {name: value / whole for name, value in meaning.items()},
+            read,
         )
 
 
 @cache
-def default_weights() -> Weights:
-    """Return the weights of `data/blend.toml`."""
-    table = tomllib.loads(_data("blend.toml"))
-    return Weights.of(table["words"], table["message"])
+def default_weights(*, semantic: bool = False) -> Weights:
+    """Return the weights of `data/blend.toml`.
+
+    Args:
+        semantic: Those for an embedder that knows meaning.
+    """
+    table = tomllib.loads(_data("blend.toml"))["semantic" if semantic else "plain"]
+    return Weights.of(table["words"], table["message"], table.get("meaning"), table["read"])
 
 
-def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> list[Ranked]:
-    """Return the messages that words speak for, best first; of equals the earlier one.
+def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Ranked]:
+    """Yield the messages that words speak for, best first; of equals the earlier one.
 
     Args:
         found: The signs of each partition. Shares are of the best in all of them together.
@@ -90,38 +106,49 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> l
     """
     places = [(partition, record_id) for partition, signs in found for record_id in signs.record_ids]
     if not places:
-        return []
+        return
     names = list(weights.words)
     table = np.concatenate(
         [np.column_stack([signs.columns[name] for name in names]) for _, signs in found if signs.record_ids]
     )
     parts = table / np.maximum(table.max(axis=0), 1e-9) * np.array([weights.words[name] for name in names])
     totals = parts.sum(axis=1)
-    ranked: list[Ranked] = []
     for row in np.argsort(-totals, kind="stable"):
         partition, record_id = places[row]
         contributions = {name: float(part) for name, part in zip(names, parts[row], strict=True) if part > 0}
         if contributions:
-            ranked.append(Ranked(partition, record_id, contributions))
-    return ranked
+            yield Ranked(partition, record_id, contributions)
 
 
-def judge(question: str, ranked: Sequence[tuple[Ranked, Message]], weights: Weights) -> list[Ranked]:
+Meant = Mapping[tuple["Partition", str], Mapping[str, float]]
+"""What each message means, by partition and id: a value, 0 or more, for each sign of meaning."""
+
+
+def judge(
+    question: str, ranked: Sequence[tuple[Ranked, Message]], weights: Weights, meant: Meant | None = None
+) -> list[Ranked]:
     """Return messages that were read, best first, with what they themselves say for them.
 
     Args:
         question: The question.
         ranked: The messages, as words rank them.
         weights: What each sign counts.
+        meant: How near their meaning is to that of the question. Shares are of the best of these messages.
     """
     folded, asks = question.casefold(), _asks_when_or_how_many(question)
+    meanings = [(meant or {}).get((item.partition, item.record_id), {}) for item, _ in ranked]
+    scale = {
+        name: weight / max([1e-9, *(meaning.get(name, 0.0) for meaning in meanings)])
+        for name, weight in weights.meaning.items()
+    }
     judged: list[Ranked] = []
-    for item, message in ranked:
+    for (item, message), meaning in zip(ranked, meanings, strict=True):
         signs = {
             "speaker": bool(message.name) and message.name.casefold() in folded,
             "tells": asks and bool(_DIGIT.search(message.text) or resolve(message.text, message.time)),
         }
         more = {name: weight for name, weight in weights.message.items() if signs[name]}
+        more |= {name: scale[name] * value for name, value in meaning.items() if value > 0 and name in scale}
         judged.append(Ranked(item.partition, item.record_id, item.contributions | more))
     return sorted(judged, key=lambda each: -each.score)
 

@@ -8,7 +8,7 @@ never negative. The document frequency is exact: every record that holds a token
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Layout, TextMatch, TextMatches
 
-__all__ = ["MessageSigns", "bm25", "message_signs"]
+__all__ = ["MessageSigns", "bm25", "meaning_signs", "message_signs"]
 
 _K1 = 0.9
 """Saturation: how soon a repeated word stops counting. .9 and .4 are Lucene's usual values for short texts."""
@@ -55,6 +55,13 @@ class MessageSigns:
     """In the order of recording."""
     columns: Mapping[str, NDArray[np.float64]]
     """By sign: a value for each message, 0 or more. Shares are of the highest score that any text could get."""
+
+    def of_each(self) -> dict[str, dict[str, float]]:
+        """Return the signs of each message, by its id."""
+        return {
+            record_id: {name: float(column[row]) for name, column in self.columns.items()}
+            for row, record_id in enumerate(self.record_ids)
+        }
 
 
 def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -> MessageSigns:
@@ -104,6 +111,31 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -
         tuple(layout.message_ids[row] for row in order[near][by_seq]),
         {name: column[by_seq] for name, column in columns.items()},
     )
+
+
+def meaning_signs(
+    layout: Layout, seqs: Sequence[int], cosines: Callable[[Sequence[str]], NDArray[np.float64]]
+) -> MessageSigns:
+    """Return the signs of what messages mean, of these and of those near them in their threads.
+
+    - `meaning`: how near a message's meaning is to the question's.
+    - `meaning around`: that of the best window of 3 which holds it, summed, as what answers is often said in several.
+
+    Args:
+        layout: All messages of the partition, in order of seq.
+        seqs: The messages asked about; only they and their neighbours are looked at.
+        cosines: Gives the cosine of each of the messages with these ids; 0 of those that have no vector.
+    """
+    order = np.argsort(layout.threads, kind="stable")
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    width = min(_WIDTHS)
+    near = _within(places[np.searchsorted(layout.seqs, seqs)], width - 1, len(order))
+    threads = layout.threads[order[near]]
+    record_ids = tuple(layout.message_ids[row] for row in order[near])
+    own = np.maximum(cosines(record_ids), 0.0)
+    best = _spread(_spread(own, near, threads, width, np.add), near, threads, width, np.maximum)
+    return MessageSigns(record_ids, {"meaning": own, "meaning around": best})
 
 
 def _coverage(counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:

@@ -261,6 +261,11 @@ class SqlArchive:
                 limit=limit,
             )
 
+    def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
+        """Return the topics that these memories stand on, with those of them that stand on each."""
+        with self.database.read() as connection:
+            return memory_rows.read_shelved(connection, self._interning.known(connection, partitions), memory_ids)
+
     def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
         """Return all versions of a memory, oldest first."""
         with self.database.read() as connection:

@@ -113,11 +113,10 @@ class Database:
             SetupError: The database cannot be used.
         """
         with self._translated(), self._readers or nullcontext(), self.engine.connect() as connection:
-            if self.is_sqlite:
-                connection.execution_options(sqlite_begin="BEGIN")
-            else:
+            if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
+                self._begin(connection, "BEGIN")
                 yield connection
 
     @contextmanager
@@ -132,12 +131,15 @@ class Database:
         Raises:
             SetupError: The database cannot be used.
         """
-        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
-            if self.is_sqlite:
-                connection.execution_options(sqlite_begin="BEGIN IMMEDIATE")
-            with connection.begin():
-                self.lock(connection, partition_ids)
-                yield connection
+        with (
+            self._translated(),
+            self._writers or nullcontext(),
+            self.engine.connect() as connection,
+            connection.begin(),
+        ):
+            self._begin(connection, "BEGIN IMMEDIATE")
+            self.lock(connection, partition_ids)
+            yield connection
 
     def lock(self, connection: Connection, partition_ids: Iterable[int]) -> None:
         """Lock partitions until the transaction ends, always in the same order, so that two writers cannot embrace.
@@ -157,6 +159,11 @@ class Database:
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
+
+    def _begin(self, connection: Connection, command: str) -> None:
+        """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""
+        if self.is_sqlite:
+            connection.exec_driver_sql(command)
 
     def _migrate(self) -> None:
         with self.read() as connection:
@@ -191,7 +198,6 @@ def _engine(url: str) -> Engine:
             pool = StaticPool if in_memory else QueuePool
             engine = create_engine(parsed, poolclass=pool, connect_args={"check_same_thread": False})
             event.listen(engine, "connect", _set_up_sqlite)
-            event.listen(engine, "begin", _begin_sqlite)
         else:
             engine = create_engine(parsed, pool_pre_ping=True)
     except ModuleNotFoundError as error:
@@ -241,7 +247,3 @@ def _write_ahead(cursor: sqlite3.Cursor) -> None:
             cursor.execute("COMMIT")
         else:
             return
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["current", "forget_others", "make_current", "number_of", "require"]
 
+_CURRENT = select(embedders.c.id, embedders.c.name, embedders.c.dimension).where(embedders.c.current)
+
 
 def current(connection: Connection) -> Row[int, str, int] | None:
     """Return the number, name and dimension of the ledger's embedder; none before the first."""
-    query = select(embedders.c.id, embedders.c.name, embedders.c.dimension).where(embedders.c.current)
-    return connection.execute(query).one_or_none()
+    return connection.execute(_CURRENT).one_or_none()
 
 
 def require(connection: Connection, embedder: Embedder) -> int:

@@ -11,9 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
-from sqlalchemy import Connection, Insert, TextClause, delete, func, insert, select, text
+from sqlalchemy import Connection, Insert, TextClause, bindparam, delete, func, insert, select, text
 
 from remegraph.models import HitKind
 from remegraph.ports import TextMatch
@@ -33,6 +33,9 @@ _OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always lo
 _PG_INSERT = text(
     "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, terms) VALUES"
     " (:partition_id, :kind, :record_id, :seq, :length, :counts, array_to_tsvector(CAST(:terms AS text[])))"
+)
+_TOTAL = select(totals.c.records, totals.c.tokens).where(
+    totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
 )
 _NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
 _FTS_INSERT = text("INSERT INTO texts_fts (rowid, terms) VALUES (:id, :terms)")
@@ -121,13 +124,13 @@ def match(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tu
     matches: list[TextMatch] = []
     if wanted:
         query, statement = _query(connection, shelf, list(wanted))
-        for row in connection.execute(statement, {"query": query, **shelf.values}):
-            stored = json.loads(row.counts)
+        rows = connection.execute(statement, {"query": query, **shelf.values}).all()
+        every = json.loads(f"[{','.join(stored for *_, stored in rows)}]")  # at once: thrice as fast as one by one
+        for (record_id, seq, length, _), stored in zip(rows, every, strict=True):
             counts = {token: stored[token] for token in wanted if token in stored}
             if counts:
-                matches.append(TextMatch(row.record_id, row.seq, row.length, counts))
-    here = (totals.c.partition_id == shelf.partition_id, totals.c.kind == shelf.kind)
-    total = connection.execute(select(totals.c.records, totals.c.tokens).where(*here)).one_or_none()
+                matches.append(TextMatch(record_id, seq, length, counts))
+    total = connection.execute(_TOTAL, shelf.values).one_or_none()
     return tuple(matches), total.records if total else 0, total.tokens if total else 0
 
 
@@ -164,6 +167,7 @@ def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
     return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
 
 
+@lru_cache(maxsize=1 << 16)
 def _term(token: str) -> str:
     """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
     if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():

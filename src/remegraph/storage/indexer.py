@@ -21,7 +21,7 @@ from sqlalchemy import Connection, select
 from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import embedders, shelves, vectors
+from remegraph.storage import embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import partitions
@@ -132,6 +132,8 @@ class Indexer:
         with self._database.write([EVERYBODY]) as connection:
             embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
+        if embedder.semantic:
+            self.embed_messages(embedder, embedder_id, self._partition_ids())
         with self._one_at_a_time:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
@@ -140,6 +142,25 @@ class Indexer:
             with self._database.write([EVERYBODY]) as connection:
                 embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
+
+    def embed_messages(self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int]) -> int:
+        """Embed what messages of these partitions have no vector yet; see `VectorProjection.embed_messages`."""
+        return sum(self._embed_messages_of(partition_id, embedder, embedder_id) for partition_id in partition_ids)
+
+    def _embed_messages_of(self, partition_id: int, embedder: Embedder, embedder_id: int) -> int:
+        """Embed in order of seq; two at once do the same twice, and nothing is left out."""
+        done = 0
+        with self._database.read() as connection:
+            seq = meanings.newest_embedded(connection, embedder_id, partition_id)
+        while True:
+            with self._database.read() as connection:
+                texts, seq = meanings.texts_after(connection, partition_id, seq, _BATCH)
+            if not texts:
+                return done
+            rows = units(embedder.embed(list(texts.values())), len(texts), embedder)
+            with self._database.write([partition_id]) as connection:
+                vectors.write(connection, embedder_id, texts, rows)
+            done += len(texts)
 
     # ------------------------------------------------------------------------------------------- apply
 
@@ -284,9 +305,11 @@ class Indexer:
                     advance(min(done, total), total)
 
     def _mark_everything(self) -> None:
+        self._mark(self._partition_ids())
+
+    def _partition_ids(self) -> list[int]:
         with self._database.read() as connection:
-            partition_ids = list(connection.execute(select(partitions.c.id)).scalars())
-        self._mark(partition_ids)
+            return list(connection.execute(select(partitions.c.id)).scalars())
 
     def _mark(self, partition_ids: Iterable[int]) -> None:
         for partition_id in partition_ids:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import Connection, Row, bindparam, or_, select
 
 from remegraph.models import Partition, Scope, visible
 from remegraph.storage.database import upsert
@@ -15,8 +15,17 @@ from remegraph.storage.tables import partitions
 
 __all__ = ["Interning", "partition_of"]
 
+_OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
 _LONGEST_KEY = 1_000
+
+# Said once: building a statement costs as much as running it.
+_VISIBLE = (
+    select(partitions)
+    .where(partitions.c.tenant == bindparam("tenant"))
+    .where(*(or_(partitions.c[name].is_(None), partitions.c[name] == bindparam(name)) for name in _OPTIONAL))
+    .order_by(partitions.c.id)
+)
 
 
 def _key(partition: Partition) -> str:
@@ -80,14 +89,8 @@ class Interning:
     @staticmethod
     def visible(connection: Connection, scope: Scope) -> tuple[Partition, ...]:
         """Return the existing partitions that the scope may read, its own first."""
-        query = select(partitions).where(partitions.c.tenant == scope.tenant)
-        for column, value in (
-            (partitions.c.user, scope.user),
-            (partitions.c.agent, scope.agent),
-            (partitions.c.project, scope.project),
-        ):
-            query = query.where(or_(column.is_(None), column == value))
-        return visible(scope, [partition_of(row) for row in connection.execute(query.order_by(partitions.c.id))])
+        rows = connection.execute(_VISIBLE, scope.model_dump())
+        return visible(scope, [partition_of(row) for row in rows])
 
     @staticmethod
     def all(connection: Connection) -> tuple[Partition, ...]:

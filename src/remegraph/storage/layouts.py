@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, bindparam, select
 
 from remegraph.ports import Layout
 from remegraph.storage.tables import messages, texts
@@ -17,6 +17,18 @@ __all__ = ["EMPTY_LAYOUT", "LayoutCache"]
 _NONE = np.empty(0, dtype=np.int64)
 EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, ())
 """Of a partition that does not exist."""
+
+_INDEXED = and_(
+    texts.c.partition_id == messages.c.partition_id,
+    texts.c.kind == "message",
+    texts.c.record_id == messages.c.message_id,
+)
+_NEWER = (  # said once: building a statement costs as much as running it
+    select(messages.c.seq, messages.c.thread, messages.c.message_id, texts.c.length)
+    .join_from(messages, texts, _INDEXED)
+    .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
+    .order_by(messages.c.seq)
+)
 
 _MOST_MESSAGES = 200_000  # about 25 MB
 
@@ -58,17 +70,7 @@ class LayoutCache:
 
 def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
     last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0
-    indexed = and_(
-        texts.c.partition_id == messages.c.partition_id,
-        texts.c.kind == "message",
-        texts.c.record_id == messages.c.message_id,
-    )
-    rows = connection.execute(
-        select(messages.c.seq, messages.c.thread, messages.c.message_id, texts.c.length)
-        .join_from(messages, texts, indexed)
-        .where(messages.c.partition_id == partition_id, messages.c.seq > last)
-        .order_by(messages.c.seq)
-    ).all()
+    rows = connection.execute(_NEWER, {"here": partition_id, "last": last}).all()
     if not rows:
         return old
     threads = dict(old.threads)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, or_, select, tuple_
 
 from remegraph.models import (
     Event,
@@ -23,7 +24,24 @@ from remegraph.models import (
 from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, tool_calls, topics, versions, work
 
-__all__ = ["read", "read_events", "read_links", "read_topics", "read_versions", "read_work", "tool_stats"]
+__all__ = [
+    "read",
+    "read_events",
+    "read_links",
+    "read_shelved",
+    "read_topics",
+    "read_versions",
+    "read_work",
+    "tool_stats",
+]
+
+# Said once: building a statement costs as much as running it.
+_TOPICS = select(topics).where(topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)))
+_TOPICS_BY_NUMBER = select(topics).where(topics.c.id.in_(bindparam("ids", expanding=True)))
+_STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
+    memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+    memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+)
 
 
 def read(
@@ -96,14 +114,31 @@ def read_links(connection: Connection, shelves: Mapping[int, Partition], memory_
 def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:
     """Return the topic index, by partition, type and name."""
     order = {partition_id: place for place, partition_id in enumerate(shelves)}
-    rows = connection.execute(select(topics).where(topics.c.partition_id.in_(list(shelves)))).all()
+    rows = connection.execute(_TOPICS, {"partition_ids": list(shelves)}).all()
     return tuple(
-        Shelf(
-            partition=shelves[row.partition_id],
-            topic=Topic(type=row.type, target_name=row.target_name, description=row.description),
-        )
+        _shelf(row, shelves)
         for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
     )
+
+
+def read_shelved(
+    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+) -> dict[Shelf, frozenset[str]]:
+    """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
+    standing: dict[int, list[str]] = defaultdict(list)
+    for chunk in chunks(memory_ids):
+        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(shelves), "ids": chunk}):
+            standing[topic_id].append(memory_id)
+    found: dict[Shelf, frozenset[str]] = {}
+    for numbers in chunks(list(standing)):
+        for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers}):
+            found[_shelf(row, shelves)] = frozenset(standing[row.id])
+    return found
+
+
+def _shelf(row: Row[Any], shelves: Mapping[int, Partition]) -> Shelf:
+    topic = Topic(type=row.type, target_name=row.target_name, description=row.description)
+    return Shelf(partition=shelves[row.partition_id], topic=topic)
 
 
 def read_events(

@@ -18,7 +18,7 @@ import numpy as np
 from remegraph.errors import VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
-from remegraph.storage import embedders, shelves, vectors
+from remegraph.storage import embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name, units
 from remegraph.storage.interning import Interning
@@ -26,6 +26,7 @@ from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from sqlalchemy import Connection
 
     from remegraph.ports import Vectors
@@ -233,6 +234,37 @@ class VectorProjection:
             EmbedderMismatchError: The ledger has another embedder by now.
         """
         return self._indexer.sync(self._embedder)
+
+    def embed_messages(self, partition: Partition) -> int:
+        """Embed the messages of a partition that have no vector yet; return how many there were.
+
+        Only an embedder that knows meaning makes vectors of messages. They stay in SQL.
+
+        Raises:
+            ModelUnavailableError: The embedder did not answer; what it has made is kept.
+            DimensionError: It gave vectors of another length, or not finite ones. Likewise.
+            EmbedderMismatchError: The ledger has another embedder by now.
+        """
+        if not self._embedder.semantic:
+            return 0
+        with self._database.read() as connection:
+            embedder_id = embedders.require(connection, self._embedder)
+        return self._indexer.embed_messages(self._embedder, embedder_id, self._known([partition]))
+
+    def cosines(self, partition: Partition, vector: Vectors, message_ids: Sequence[str]) -> NDArray[np.float64]:
+        """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet.
+
+        Raises:
+            EmbedderMismatchError: The ledger has another embedder by now.
+        """
+        (partition_id,) = self._known([partition])
+        with self._database.read() as connection:
+            embedder_id = embedders.require(connection, self._embedder)
+            return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
+
+    def _known(self, partitions: Sequence[Partition]) -> Iterable[int]:
+        with self._database.read() as connection:
+            return self._interning.known(connection, partitions)
 
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -19,7 +20,9 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Row,
+    Select,
     and_,
+    bindparam,
     delete,
     exists,
     false,
@@ -259,8 +262,8 @@ def forget(connection: Connection, keys: Sequence[Key]) -> None:
 
 def count(connection: Connection, embedder_id: int, partition_ids: Iterable[int], kind: str) -> int:
     """Return how many vectors these partitions hold of a kind, those of records that are not live included."""
-    query = select(func.count()).select_from(vectors).where(_shelves(embedder_id, partition_ids, kind))
-    return connection.execute(query).scalar_one()
+    where = {"embedder_id": embedder_id, "partition_ids": list(partition_ids), "kind": kind}
+    return connection.execute(_counted(), where).scalar_one()
 
 
 def nearest(
@@ -284,19 +287,41 @@ def nearest(
         k: How many.
         only: Ids to look at; all unless given.
     """
-    records = _live(kind)
-    same = and_(records.c.partition_id == vectors.c.partition_id, records.c.record_id == vectors.c.record_id)
-    query = select(*_place(vectors), vectors.c.vector).join(records, same)
-    query = query.where(_shelves(embedder_id, partition_ids, kind))
-    parts = [query]
-    if only is not None:
-        parts = [query.where(vectors.c.record_id.in_(some)) for some in chunks(list(dict.fromkeys(only)))]
+    where = {"embedder_id": embedder_id, "partition_ids": list(partition_ids), "kind": kind}
+    parts = [{}] if only is None else [{"record_ids": some} for some in chunks(list(dict.fromkeys(only)))]
+    query = _searched(kind, named=only is not None)
     best: list[tuple[Key, float]] = []
     for part in parts:
-        for rows in connection.execute(part, execution_options={"yield_per": _AT_ONCE}).partitions():
+        found = connection.execute(query, {**where, **part}, execution_options={"yield_per": _AT_ONCE})
+        for rows in found.partitions():
             similarities = _matrix([row.vector for row in rows]) @ vector
             best = _best(best + [(_key(rows[at]), float(similarities[at])) for at in _top(similarities, k)], k)
     return best
+
+
+# Said once: building a statement costs as much as running it.
+
+
+@cache
+def _counted() -> Select[int]:
+    return select(func.count()).select_from(vectors).where(_asked_for())
+
+
+@cache
+def _searched(kind: str, *, named: bool) -> Select[int, str, str, bytes]:
+    """Return the query for the vectors of live records, of all or of those that are named."""
+    records = _live(kind)
+    same = and_(records.c.partition_id == vectors.c.partition_id, records.c.record_id == vectors.c.record_id)
+    query = select(*_place(vectors), vectors.c.vector).join(records, same).where(_asked_for())
+    return query.where(vectors.c.record_id.in_(bindparam("record_ids", expanding=True))) if named else query
+
+
+def _asked_for() -> ColumnElement[bool]:
+    return and_(
+        vectors.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+        vectors.c.kind == bindparam("kind"),
+        vectors.c.embedder_id == bindparam("embedder_id"),
+    )
 
 
 def _top(similarities: Vectors, k: int) -> list[int]:

@@ -1,0 +1,123 @@
+"""The data of the evals: stores of messages with questions, from our own form and from two public ones.
+
+- JSONL: one store per line, as `python -m evals recall` explains.
+- LoCoMo's own file (`locomo10.json`, https://github.com/snap-research/locomo): a store per conversation; the evidence of
+  a question is what answers it.
+- LongMemEval's own files (`longmemeval_s.json`, https://github.com/xiaowu0162/LongMemEval): a store per question; the
+  sessions that answer it are its gold. Questions without an answer are left out, as its authors do for retrieval.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+__all__ = ["Message", "Question", "Store", "stores"]
+
+_PAUSE = timedelta(seconds=20)
+"""Between two messages of a session, of which only the beginning is known."""
+
+_EVIDENCE = re.compile(r"D\d+:\d+")
+_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+_WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
+
+
+class Message(TypedDict):
+    """A message of a store."""
+
+    id: str
+    thread: str
+    name: str
+    role: str
+    content: str
+    time: str
+
+
+class Question(TypedDict):
+    """What is asked of a store."""
+
+    text: str
+    gold: list[str]
+    category: NotRequired[str]
+
+
+class Store(TypedDict):
+    """One memory, and what is asked of it."""
+
+    store: str
+    messages: list[Message]
+    questions: list[Question]
+    gold_unit: NotRequired[str]
+
+
+def stores(path: Path) -> Iterator[Store]:
+    """Return the stores of a file; a public form is told by its keys.
+
+    Args:
+        path: A `.jsonl` file in our form, or a public `.json` file.
+    """
+    with path.open(encoding="utf-8") as file:
+        if path.suffix != ".json":
+            for line in file:
+                yield json.loads(line)
+            return
+        for sample in json.load(file):
+            if "conversation" in sample:
+                yield _locomo(sample)
+            elif not sample["question_id"].endswith("_abs"):
+                yield _longmemeval(sample)
+
+
+def _locomo(sample: Mapping[str, Any]) -> Store:
+    conversation = sample["conversation"]
+    messages: list[Message] = []
+    numbers = sorted(int(key[8:]) for key in conversation if re.fullmatch(r"session_\d+", key))
+    for number in numbers:
+        thread = f"session_{number}"
+        began = datetime.strptime(conversation[f"{thread}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        for place, turn in enumerate(conversation[thread]):
+            image = f" [shares an image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            role = "user" if turn["speaker"] == conversation["speaker_a"] else "assistant"
+            time = (began + place * _PAUSE).isoformat()
+            content = f"{turn['text']}{image}"
+            messages.append(
+                Message(id=turn["dia_id"], thread=thread, name=turn["speaker"], role=role, content=content, time=time)
+            )
+    known = {message["id"] for message in messages}
+    questions: list[Question] = []
+    for asked in sample["qa"]:
+        named = _EVIDENCE.findall(" ".join(asked.get("evidence", ())))
+        gold = [each for each in dict.fromkeys(named) if each in known]
+        if gold:
+            questions.append(Question(text=asked["question"], gold=gold, category=_CATEGORIES[asked["category"]]))
+    return Store(store=sample["sample_id"], messages=messages, questions=questions)
+
+
+def _longmemeval(sample: Mapping[str, Any]) -> Store:
+    sessions: Sequence[tuple[str, str, Sequence[Mapping[str, str]]]] = list(
+        zip(sample["haystack_session_ids"], sample["haystack_dates"], sample["haystack_sessions"], strict=True)
+    )
+    messages: list[Message] = []
+    for number, (thread, date, turns) in enumerate(sessions):
+        began = datetime.strptime(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+        for place, turn in enumerate(turns):
+            time = (began + place * _PAUSE).isoformat()
+            name = turn["role"].capitalize()
+            messages.append(
+                Message(
+                    id=f"{number}:{place}",
+                    thread=thread,
+                    name=name,
+                    role=turn["role"],
+                    content=turn["content"],
+                    time=time,
+                )
+            )
+    question = Question(
+        text=sample["question"], gold=list(sample["answer_session_ids"]), category=sample["question_type"]
+    )
+    return Store(store=sample["question_id"], messages=messages, questions=[question], gold_unit="thread")
