@@ -59,6 +59,7 @@ format: $(READY) ## Format the code and repair what ruff can
 
 eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too (DATA=folder)
 	@$(EVAL) reviser
+	@$(EVAL) updates
 	@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
 	@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
 	@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)

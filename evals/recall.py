@@ -30,7 +30,7 @@ from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
-from remegraph.rules.blending import Meant, Weights, default_weights, judge, rank
+from remegraph.rules.blending import Meant, Weights, default_weights, freshen, judge, rank
 from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
 
 __all__ = ["KitRanker", "MemoryIndex", "blend_ranker", "bm25_ranker", "evaluate", "interval", "main"]
@@ -123,7 +123,8 @@ def blend_ranker(
         found = list(rank([index.signs(tokens)], weights))
         best = [(item, read[item.record_id]) for item in found[: weights.read]]
         judged = judge(question, best, weights, index.meant(question, [item.record_id for item, _ in best]))
-        return [each.record_id for each in (*judged, *found[weights.read :])]
+        fresh = freshen(question, [(item, read[item.record_id]) for item in judged])
+        return [each.record_id for each in (*fresh, *found[weights.read :])]
 
     return ranked
 

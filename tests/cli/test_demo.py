@@ -78,6 +78,16 @@ def test_recall_finds_what_is_true_now(run: Run, kept: Path) -> None:
     assert not any("Lisbon" in hit["text"] for hit in found["memories"])
 
 
+@pytest.mark.requirement("X4")
+def test_recall_reaches_what_was_replaced_by_its_status_or_its_time(run: Run, kept: Path) -> None:
+    """The old town is there for those who ask for it."""
+    for bound in (("--status", "superseded"), ("--true-at", "2026-03-03T00:00Z", "--type", "personal")):
+        found = told(run, kept, "recall", "Where does Ann live?", *bound, *WHO)
+        assert "Lisbon" in found["memories"][0]["text"]
+        assert not any("Porto" in hit["text"] for hit in found["memories"])
+    assert "names no time" in run("recall", "Where?", "--mode", "temporal", "--home", str(kept), *WHO).output
+
+
 def test_recall_prints_a_context_for_a_prompt(run: Run, kept: Path) -> None:
     """What an agent would be given can be looked at."""
     assert "Porto" in run("recall", "Where does Ann live?", "--context", "--home", str(kept), *WHO).stdout

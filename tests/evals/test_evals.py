@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import calls, fit_blend, ingest, recall, scale, startup
+from evals import calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
@@ -134,6 +134,35 @@ def test_a_fresh_process_answers(tmp_path: Path) -> None:
     taken = startup.start(tmp_path)
     assert 0 < taken["imported"] < taken["imported"] + taken["answered"]
     assert {"remegraph", "langgraph"} <= {name for name, _ in startup.heaviest(tmp_path, 30)}
+
+
+def test_the_updates_are_the_same_ones_for_a_seed_and_half_of_them_by_hand() -> None:
+    """A figure that cannot be repeated, or whose cases nobody wrote, shows nothing."""
+    said = updates.talk(1000, seed=3)
+    assert updates.talk(1000, seed=3) == said
+    assert updates.talk(1000, seed=4) != said
+    assert {(pair.language, pair.kind) for pair in said.pairs} == {
+        (at, kind) for at in ("en", "zh") for kind in updates.KINDS
+    }
+    assert (len(said.pairs), sum(pair.by_hand for pair in said.pairs)) == (300, 156)
+    ids = [message["id"] for message in said.messages]
+    assert len(set(ids)) == len(ids) == 1000 + 2 * 2 * 300
+    assert all(ids.index(f"{pair.pair_id}-old") < ids.index(f"{pair.pair_id}-new") for pair in said.pairs)
+
+
+def test_an_update_counts_where_the_later_words_come_first_and_the_earlier_are_found(tmp_path: Path) -> None:
+    """The measure itself: a memory that never heard of a change gets no credit for it."""
+    said = updates.talk(0, seed=7)
+    pair = said.pairs[0]
+    one = updates.Talk([], [pair])
+    told = [message for message in said.messages if message["id"].startswith(pair.pair_id)]
+    with open_small(tmp_path) as kit:
+        kit.add_messages(told[:1], scope=updates.SCOPE)
+        (_, before) = updates.outcomes(kit, one)
+        kit.add_messages(told[1:], scope=updates.SCOPE)
+        (_, after) = updates.outcomes(kit, one)
+    assert (before.what, before.current_first, before.old_found) == ("messages", False, True)
+    assert (after.what, after.current_first, after.old_found) == ("messages", True, True)
 
 
 def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:

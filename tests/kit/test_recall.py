@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
-from remegraph.engine.retriever import Search, memory_hit
+from remegraph.engine.hits import memory_hit
+from remegraph.engine.retriever import Search
 from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Archive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds

@@ -25,7 +25,7 @@ from remegraph.cli.options import (
 from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.models import LIVE, MOVES, Depth, Scope, Status
+from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
 
 __all__ = ["blocks", "memories", "messages", "recall", "tools", "topics", "trace"]
 
@@ -41,8 +41,25 @@ def recall(
     depth: Annotated[
         Depth, typer.Option("--depth", help="How far down: topic memories; blocks too; raw messages too.")
     ] = "memories",
+    mode: Annotated[
+        RecallMode, typer.Option("--mode", help="What counts: words and vectors (hybrid), or one of the other ways.")
+    ] = "hybrid",
     topic: Annotated[
         list[str] | None, typer.Option("--topic", help="Only this topic, as type:name. May be repeated.")
+    ] = None,
+    of_type: Annotated[TopicType | None, typer.Option("--type", help="Only topics of this type.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only memories with this tag. May be repeated.")
+    ] = None,
+    status: Annotated[
+        Status | None, typer.Option("--status", help="Only this status; live ones unless given.", show_default=False)
+    ] = None,
+    min_trust: Annotated[float, typer.Option("--min-trust", min=0, max=1, help="Least trust, 0 to 1.")] = 0.0,
+    true_at: Annotated[
+        str | None, typer.Option("--true-at", help="What was true at this time.", show_default=False)
+    ] = None,
+    known_at: Annotated[
+        str | None, typer.Option("--known-at", help="What was recorded by this time.", show_default=False)
     ] = None,
     since: Since = None,
     until: Until = None,
@@ -54,10 +71,28 @@ def recall(
     """Recall what is known about a question. No model is called."""
     zone = read_zone(timezone)
     start, end = read_time(since, zone), read_time(until, zone)
+    only = RecallFilter(
+        types=(of_type,) if of_type else (),
+        tags=tuple(tag or ()),
+        statuses=(status,) if status else (),
+        min_trust=min_trust,
+        true_at=read_time(true_at, zone),
+        known_at=read_time(known_at, zone),
+    )
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
-            found = kit.recall(query, scope=scope, k=k, depth=depth, time_start=start, time_end=end, topics=topic)
+            found = kit.recall(
+                query,
+                scope=scope,
+                k=k,
+                depth=depth,
+                mode=mode,
+                time_start=start,
+                time_end=end,
+                topics=topic,
+                only=only,
+            )
         out.show(found, *([views.text(found.context)] if context else views.recall(found, width=out.console.width)))
 
 

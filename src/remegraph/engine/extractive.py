@@ -31,6 +31,7 @@ from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import conflicting, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
+from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
 
 __all__ = ["ExtractiveThinker"]
@@ -152,7 +153,7 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
             words = span.text.strip()
             part = (
                 words
-                if read_claims(words, speaker, language_of(words))
+                if read_claims(words, speaker, language_of(words)) or tells_change(words)
                 else next(filter(words.__contains__, missed), "")
             )
             if part:

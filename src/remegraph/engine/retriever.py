@@ -19,28 +19,34 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
+from remegraph.engine import linking
+from remegraph.engine.hits import block_hit, memory_hit, message_hit
+from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
 from remegraph.engine.search import Candidates, Scored, Searcher
 from remegraph.language.tokens import query_tokens
 from remegraph.models import (
     LIVE,
-    BlockSummary,
     Depth,
     Hit,
+    HitKind,
     IndexState,
     Memory,
     Partition,
+    RecallFilter,
+    RecallMode,
     Scope,
     Shelf,
     StoredMessage,
 )
 from remegraph.ports import Archive
-from remegraph.rules.blending import Ranked, default_weights, judge, rank
+from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.context import assemble
+from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
 from remegraph.settings import RecallPolicy
 
-__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "block_hit", "build_retriever", "memory_hit"]
+__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "build_retriever"]
 
 _OVERFETCH = 5
 """Vectors looked at for each hit wanted."""
@@ -57,6 +63,9 @@ class Search:
     k: int
     time_start: datetime | None
     time_end: datetime | None
+    only: RecallFilter
+    """Which memories may be returned."""
+    mode: RecallMode
 
 
 class RetrievalAgent(Protocol):
@@ -77,6 +86,8 @@ class RecallInput(TypedDict):
     topics: tuple[str, ...] | None
     time_start: datetime | None
     time_end: datetime | None
+    only: RecallFilter
+    mode: RecallMode
     without: frozenset[str]
     """Ids of messages that the caller has at hand."""
 
@@ -153,9 +164,11 @@ class _Steps:
         shelves = self._archive.topics(partitions)
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
-        found = self._searcher.search(partitions, "memory", state["query"], state["k"] * _OVERFETCH)
-        by_shelf = self._by_shelf(partitions, found)
-        chosen = _choose(state["query"], state["topics"], shelves, by_shelf, self._policy.max_topics)
+        found = self._search(state, partitions, "memory")
+        looked_at = None if _picks(state) else self._policy.k * 20  # what passes may come late
+        by_shelf = self._by_shelf(partitions, found, looked_at)
+        open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
+        chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
         searches = tuple(
             Search(
                 query=state["query"],
@@ -164,6 +177,8 @@ class _Steps:
                 k=state["k"],
                 time_start=state["time_start"],
                 time_end=state["time_end"],
+                only=state["only"],
+                mode=state["mode"],
             )
             for shelf in chosen
         )
@@ -173,7 +188,7 @@ class _Steps:
             "routed": tuple(shelf.topic.key for shelf in chosen),
             "searches": searches,
             "index": found.index,
-            "degraded": found.degraded,
+            "degraded": (*found.degraded, *_unsearched(state)),
         }
 
     def after_route(self, state: _State) -> list[Send] | Literal["fuse"]:
@@ -189,10 +204,11 @@ class _Steps:
         return {"hits": tuple(agent(search, self._archive) if agent else self._retrieve(search))}
 
     def fuse(self, state: _State) -> Update:
-        """Merge what the topics found: best first, over the threshold, k of them."""
+        """Merge what the topics found: best first, over the threshold, k of them, with what they are linked to."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
-        return {"memories": tuple(hits[: state["k"]])}
+        hits = linking.freshen(state["query"], hits, state["k"])[: state["k"]]
+        return {"memories": tuple(self._with_linked(state, hits))}
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""
@@ -209,28 +225,54 @@ class _Steps:
         context = assemble(state["self_memories"], hits, self._policy.context_tokens)
         return {"context": context.text, "left_out": context.left_out}
 
-    def _by_shelf(self, partitions: Sequence[Partition], found: Candidates) -> dict[Shelf, list[Scored]]:
-        best = found.found[: self._policy.k * 20]
+    def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
+        words = state["mode"] != "semantic"
+        return self._searcher.search(partitions, kind, state["query"], state["k"] * _OVERFETCH, words=words)
+
+    def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
+        """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
+        partitions, k, only = state["partitions"], state["k"], state["only"]
+        if state["mode"] == "temporal":
+            return _in_order(hits, state)
+        if state["mode"] == "associative":
+            return linking.with_linked(self._archive, partitions, hits, only)[:k]
+        if _picks(state):
+            return hits
+        if asks_past(state["query"]):
+            hits = linking.with_replaced(self._archive, partitions, hits)[:k]
+        return linking.with_counterparts(self._archive, partitions, hits)
+
+    def _by_shelf(
+        self, partitions: Sequence[Partition], found: Candidates, looked_at: int | None
+    ) -> dict[Shelf, list[Scored]]:
+        best = found.found[:looked_at]
         shelved = self._archive.shelved(partitions, [scored.record_id for scored in best]) if best else {}
         return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
 
     def _retrieve(self, search: Search) -> list[Hit]:
-        """Read the best candidates; where a time is asked for, read on."""
+        """Read the best candidates; where a time or a filter is asked for, read on."""
+        timed = search.mode == "temporal"
+        if search.only.looks_back or timed:
+            back = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
+            return [hit for hit in back if _within(hit.time, search.time_start, search.time_end)]
         hits: list[Hit] = []
+        statuses = sorted(search.only.wanted)
         for start in range(0, len(search.candidates), search.k):
             scores = {scored.record_id: scored for scored in search.candidates[start : start + search.k]}
-            memories = self._archive.memories([search.shelf.partition], ids=list(scores), statuses=sorted(LIVE))
+            memories = self._archive.memories([search.shelf.partition], ids=list(scores), statuses=statuses)
             hits.extend(
                 memory_hit(memory, scores[memory.memory_id].contributions)
                 for memory in memories
-                if _within(memory.said_at, search.time_start, search.time_end)
+                if search.only.admits(memory)
+                and _within(memory.said_at, search.time_start, search.time_end)
+                and _holds(memory.content, search)
             )
             if len(hits) >= search.k:
                 break
         return hits
 
     def _blocks(self, state: _State) -> tuple[Hit, ...]:
-        found = self._searcher.search(state["partitions"], "block", state["query"], state["k"] * _OVERFETCH)
+        found = self._search(state, state["partitions"], "block")
         ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * _OVERFETCH]))
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
         by_place = {(entry.partition, entry.block_id): entry for entry in entries}
@@ -240,51 +282,63 @@ class _Steps:
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
             and _within(entry.end_time, state["time_start"], None)
             and _within(entry.start_time, None, state["time_end"])
+            and _holds(entry.summary, state)
         ]
-        return tuple(hits[: state["k"]])
+        return tuple(_in_order(hits[: state["k"]], state))
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
-        """Rank by words, read the best, rank them by what they say and mean as well; where a time is asked for, read on."""
-        tokens = query_tokens(state["query"])
+        """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""
+        tokens = query_tokens(state["query"]) if state["mode"] != "semantic" else []
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
         ]
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
-        timed = state["time_start"] is not None or state["time_end"] is not None
+        picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
         hits: list[Hit] = []
         while page := list(islice(ranked, max(self._weights.read, state["k"]))):
             hits.extend(self._read(page, state))
-            if len(hits) >= state["k"] or not timed:
+            if len(hits) >= state["k"] or not picks:
                 break
-        return tuple(hits[: state["k"]])
+        if state["mode"] == "temporal":
+            hits += self._rest(hits, state)
+        return tuple(_in_order(hits[: state["k"]], state))
+
+    def _rest(self, hits: Sequence[Hit], state: _State) -> list[Hit]:
+        """Return the first messages of the time asked for, whatever they say."""
+        known = {hit.record_id for hit in hits} | state["without"]
+        rows = self._archive.messages(
+            state["partitions"],
+            time_start=state["time_start"],
+            time_end=state["time_end"],
+            limit=state["k"] + len(known),
+        )
+        rest = [row for row in rows if row.message_id not in known and _passes(row, state)]
+        return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
     def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
         partitions = list(dict.fromkeys(item.partition for item in ranked))
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
-        read = {
-            (row.partition, row.message_id): row
-            for row in rows
-            if _within(row.time, state["time_start"], state["time_end"])
-        }
+        read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
         judged = judge(state["query"], known, self._weights, meant)
-        return [_message_hit(read[item.partition, item.record_id], item) for item in judged[: state["k"]]]
+        fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
+        return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: state["k"]]]
 
 
 def _choose(
-    query: str,
-    asked: Sequence[str] | None,
-    shelves: Sequence[Shelf],
-    found: Mapping[Shelf, Sequence[Scored]],
-    limit: int,
+    state: RecallInput, shelves: Sequence[Shelf], found: Mapping[Shelf, Sequence[Scored]], limit: int
 ) -> list[Shelf]:
-    """Choose topics without a model: those asked for; else those named in the query, then those where the search hit."""
-    if asked is not None:
-        keys = {key.casefold() for key in asked}
+    """Choose topics without a model: those asked for; else those named in the query, then those where the search hit.
+
+    Where a filter looks back, or a time alone is asked for, the search need not hit, and the others come last.
+    """
+    if state["topics"] is not None:
+        keys = {key.casefold() for key in state["topics"]}
         return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
-    words = set(query_tokens(query))
+    words = set(query_tokens(state["query"]))
+    all_of_them = state["only"].looks_back or state["mode"] == "temporal"
 
     def rank(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
@@ -293,67 +347,37 @@ def _choose(
     ranked = sorted(
         ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
-    return [shelf for (named, score), shelf in ranked if named or score > 0][:limit]
+    return [shelf for (named, score), shelf in ranked if named or score > 0 or all_of_them][:limit]
 
 
-def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
-    """Return a memory as a hit.
+def _picks(state: RecallInput) -> bool:
+    """Return whether only some of what is found may pass."""
+    return state["only"] != RecallFilter() or state["mode"] in {"exact", "temporal"}
 
-    Args:
-        memory: The memory.
-        contributions: What its score is the sum of.
-    """
-    return Hit(
-        kind="memory",
-        record_id=memory.memory_id,
-        partition=memory.partition,
-        text=memory.content,
-        score=sum(contributions.values()),
-        contributions=dict(contributions),
-        why=_why(contributions),
-        topic=memory.topic.key,
-        time=memory.said_at,
-        block_ids=memory.block_ids,
-        evidence=memory.evidence,
-        status=memory.status,
-        layer=memory.layer,
-        trust=memory.trust,
-        perspective=memory.perspective,
+
+def _passes(row: StoredMessage, state: RecallInput) -> bool:
+    """Return whether a message may be returned."""
+    only = state["only"]
+    return (
+        _within(row.time, state["time_start"], state["time_end"])
+        and row.trust >= only.min_trust
+        and _within(row.recorded_at, None, only.known_at)
+        and _holds(row.text, state)
     )
 
 
-def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
-    """Return an index entry as a hit; see `memory_hit`."""
-    return Hit(
-        kind="block",
-        record_id=entry.block_id,
-        partition=entry.partition,
-        text=entry.summary,
-        score=sum(contributions.values()),
-        contributions=dict(contributions),
-        why=_why(contributions),
-        time=entry.start_time,
-        block_ids=(entry.block_id,),
-    )
+def _unsearched(state: RecallInput) -> tuple[str, ...]:
+    no_vectors = state["mode"] == "semantic" and state["depth"] == "messages"
+    return ("messages: they have no vectors, and words were not asked for",) if no_vectors else ()
 
 
-def _message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
-    return Hit(
-        kind="message",
-        record_id=message.message_id,
-        partition=message.partition,
-        text=f"{message.speaker}: {message.text}",
-        score=ranked.score,
-        contributions=ranked.contributions,
-        why=_why(ranked.contributions),
-        time=message.time,
-        trust=message.trust,
-    )
+def _holds(text: str, asked: Search | RecallInput) -> bool:
+    mode, query = (asked.mode, asked.query) if isinstance(asked, Search) else (asked["mode"], asked["query"])
+    return mode != "exact" or query.strip().casefold() in text.casefold()
 
 
-def _why(contributions: Mapping[str, float]) -> str:
-    parts = sorted(contributions.items(), key=lambda pair: -pair[1])
-    return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)
+def _in_order(hits: list[Hit], state: RecallInput) -> list[Hit]:
+    return sorted(hits, key=lambda hit: (hit.time, hit.record_id)) if state["mode"] == "temporal" else hits
 
 
 def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:

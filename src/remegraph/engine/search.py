@@ -98,7 +98,9 @@ class Searcher:
             return {}
         return found
 
-    def search(self, partitions: Sequence[Partition], kind: HitKind, query: str, k: int) -> Candidates:
+    def search(
+        self, partitions: Sequence[Partition], kind: HitKind, query: str, k: int, *, words: bool = True
+    ) -> Candidates:
         """Return the best memories or index entries for a query, by words and vectors.
 
         The text part of a score is BM25 over its upper bound for this query, so that it is 0 to 1 and
@@ -109,10 +111,11 @@ class Searcher:
             kind: memory or block.
             query: The query.
             k: How many vectors to look at; all text matches count.
+            words: Whether words count, too; else it is vectors alone.
         """
-        weight = _TEXT_WEIGHT[self._embedder.semantic]
+        weight = _TEXT_WEIGHT[self._embedder.semantic] if words else 0.0
         found: dict[tuple[Partition, str], dict[str, float]] = {}
-        tokens = query_tokens(query)
+        tokens = query_tokens(query) if words else []
         for matches in self._archive.match(partitions, kind, tokens) if tokens else ():
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score

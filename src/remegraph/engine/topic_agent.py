@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from remegraph.engine.retriever import block_hit, memory_hit
+from remegraph.engine.hits import block_hit, memory_hit
 from remegraph.engine.search import Searcher
 from remegraph.errors import InputError
 from remegraph.language.times import parse_range

@@ -6,11 +6,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.health import Health
+from remegraph.kit.recalling import recall_input, recalled
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import (
     LIVE,
@@ -20,6 +21,8 @@ from remegraph.models import (
     MemoryMetadata,
     Partition,
     Recall,
+    RecallFilter,
+    RecallMode,
     Scope,
     Shelf,
     Status,
@@ -35,7 +38,7 @@ from remegraph.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.engine.retriever import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
     from remegraph.kit.running import Runner
@@ -72,9 +75,11 @@ class Reading(ABC):
         scope: Scope,
         k: int | None = None,
         depth: Depth = "memories",
+        mode: RecallMode = "hybrid",
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        only: RecallFilter | None = None,
         without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
@@ -84,21 +89,32 @@ class Reading(ABC):
             scope: Who asks.
             k: Hits of each kind; the policy's unless given.
             depth: How far to expand: memories, then index entries (blocks), then raw messages.
+            mode: What counts: words and vectors (hybrid), or one of the other ways of `RecallMode`.
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
+            only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
 
         Raises:
-            InputError: The query is empty, k is not positive, or a time has no zone.
+            InputError: The query is empty, k is not positive, a time has no zone, or none is named in temporal mode.
         """
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(
-            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        asked = recall_input(
+            query,
+            scope,
+            k=self.settings.recall.k if k is None else k,
+            depth=depth,
+            mode=mode,
+            time_range=(time_start, time_end),
+            now=parts.clock(),
+            topics=topics,
+            only=only,
+            without=without,
         )
         found = parts.retriever.invoke(asked, self._config())
-        return self._recalled(_recall(asked, cast("Found", found), began))
+        return self._recalled(recalled(asked, cast("Found", found), began))
 
     async def arecall(
         self,
@@ -107,19 +123,30 @@ class Reading(ABC):
         scope: Scope,
         k: int | None = None,
         depth: Depth = "memories",
+        mode: RecallMode = "hybrid",
         time_start: datetime | None = None,
         time_end: datetime | None = None,
         topics: Sequence[str] | None = None,
+        only: RecallFilter | None = None,
         without: Collection[str] = (),
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
         parts = self._open_parts()
-        asked = self._recall_input(
-            query, scope, k=k, depth=depth, time_range=(time_start, time_end), topics=topics, without=without
+        asked = recall_input(
+            query,
+            scope,
+            k=self.settings.recall.k if k is None else k,
+            depth=depth,
+            mode=mode,
+            time_range=(time_start, time_end),
+            now=parts.clock(),
+            topics=topics,
+            only=only,
+            without=without,
         )
         found = await parts.retriever.ainvoke(asked, self._config())
-        return self._recalled(_recall(asked, cast("Found", found), began))
+        return self._recalled(recalled(asked, cast("Found", found), began))
 
     def trace(self, memory_id: str, *, scope: Scope) -> Trace:
         """Follow a memory down to the exact words that it came from.
@@ -371,55 +398,3 @@ class Reading(ABC):
         if self._reviews.note(recall.memories, self._clock()):
             self._background().wake()
         return recall
-
-    def _recall_input(
-        self,
-        query: str,
-        scope: Scope,
-        *,
-        k: int | None,
-        depth: Depth,
-        time_range: tuple[datetime | None, datetime | None],
-        topics: Sequence[str] | None,
-        without: Collection[str],
-    ) -> RecallInput:
-        time_start, time_end = time_range
-        if not isinstance(query, str):
-            raise InputError(f"The query is of type {type(query).__name__}.", "Ask with text.")
-        if not query.strip():
-            raise InputError("The query is empty.", "Ask something.")
-        if k is not None and k < 1:
-            raise InputError(f"k is {k}.", "Ask for at least one hit.")
-        if depth not in get_args(Depth):
-            raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
-        if isinstance(topics, str):
-            raise InputError("topics is one text.", "Give a list of topic keys.")
-        if isinstance(without, str):
-            raise InputError("without is one text.", "Give a list of message ids.")
-        check_times(time_start=time_start, time_end=time_end)
-        return {
-            "scope": required(scope),
-            "query": query,
-            "k": k or self.settings.recall.k,
-            "depth": depth,
-            "topics": None if topics is None else tuple(topics),
-            "time_start": time_start,
-            "time_end": time_end,
-            "without": frozenset(without),
-        }
-
-
-def _recall(asked: RecallInput, found: Found, began: float) -> Recall:
-    return Recall(
-        query=asked["query"],
-        self_memories=found["self_memories"],
-        topics=found["routed"],
-        memories=found["memories"],
-        blocks=found["blocks"],
-        messages=found["messages"],
-        index=found["index"],
-        degraded=found["degraded"],
-        context=found["context"],
-        left_out=found["left_out"],
-        seconds=time.perf_counter() - began,
-    )

@@ -33,7 +33,7 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import MemoryMetadata, Review, Reviews
-from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, Trace
+from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, RecallMode, Trace
 from remegraph.models.reports import (
     Budget,
     CallRecord,
@@ -82,6 +82,8 @@ __all__ = [
     "Progress",
     "Quote",
     "Recall",
+    "RecallFilter",
+    "RecallMode",
     "Receipt",
     "Record",
     "Review",

@@ -6,20 +6,66 @@ from typing import Literal
 
 from pydantic import Field
 
-from remegraph.models.base import AwareTime, Record, Text
+from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import Block, BlockSummary
 from remegraph.models.changes import Event
-from remegraph.models.memories import Evidence, Link, Memory
+from remegraph.models.memories import LIVE, Evidence, Link, Memory, Status, TopicType
 from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 from remegraph.settings import Perspective
 
-__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "Trace"]
+__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "RecallFilter", "RecallMode", "Trace"]
 
 HitKind = Literal["memory", "block", "message"]
 Depth = Literal["memories", "blocks", "messages"]
+RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
+"""exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
+the query names, in its order; associative: with what the memories found are linked to; hybrid: words and vectors."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
+
+
+class RecallFilter(Record):
+    """Which memories a recall may return; conditions that are not given let everything pass.
+
+    `true_at` and `known_at` ask as of another time: what was true in the world then, and what was recorded by then, in
+    the version of then. Both together: what was held then to be true.
+    """
+
+    types: tuple[TopicType, ...] = Field(default=(), description="Topics of one of these types.")
+    tags: tuple[Token, ...] = Field(default=(), description="Memories with one of these tags.")
+    statuses: tuple[Status, ...] = Field(
+        default=(), description="Memories in one of these statuses; unless given, live."
+    )
+    min_trust: float = Field(default=0.0, ge=0, le=1, description="Memories and messages trusted at least so far.")
+    true_at: AwareTime | None = Field(default=None, description="Memories that were true at this time.")
+    known_at: AwareTime | None = Field(default=None, description="Memories and messages as they were at this time.")
+
+    @property
+    def wanted(self) -> frozenset[Status]:
+        """The statuses that pass: what was replaced since may have been true before."""
+        once: frozenset[Status] = frozenset() if self.true_at is None else frozenset({"superseded"})
+        return frozenset(self.statuses) or LIVE | once
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether it asks for what the indexes of live memories do not hold."""
+        return self.known_at is not None or not self.wanted <= LIVE
+
+    def admits(self, memory: Memory) -> bool:
+        """Return whether a memory passes, in the version given.
+
+        Args:
+            memory: In the version of the time asked for.
+        """
+        begins, ends = memory.valid_from or memory.said_at, memory.valid_to
+        return (
+            memory.status in self.wanted
+            and memory.trust >= self.min_trust
+            and (not self.types or memory.topic.type in self.types)
+            and (not self.tags or not set(self.tags).isdisjoint(memory.tags))
+            and (self.true_at is None or (begins <= self.true_at and (ends is None or self.true_at < ends)))
+        )
 
 
 class Hit(Record):
@@ -37,6 +83,7 @@ class Hit(Record):
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it leads back to.")
     evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from (memories).")
     status: str = Field(default="active", description="Status (memories).")
+    counterpart_of: str = Field(default="", description="The hit that it came along with: it may say the contrary.")
     layer: str = Field(default="", description="Layer (memories).")
     trust: float = Field(default=1.0, ge=0, le=1, description="How far it is believed.")
     perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")

@@ -111,7 +111,14 @@ def _marked(extra: object) -> bool:
 def _line(record_id: str, about: str, time: datetime, text: str, told: Memory | Hit) -> str:
     own = {"by": "you"} if told.perspective == "first-person" else {}
     known = {"id": record_id, "about": about, "date": time.date().isoformat(), "trust": round(told.trust, 2)}
-    return _json(known | own | {"text": text})
+    return _json(known | own | _standing(told) | {"text": text})
+
+
+def _standing(told: Memory | Hit) -> dict[str, str]:
+    """Say so where a record is over, or may say the contrary of another."""
+    over = {"status": told.status} if told.status == "superseded" else {}
+    contrary = {"may_contradict": told.counterpart_of} if isinstance(told, Hit) and told.counterpart_of else {}
+    return over | contrary
 
 
 def _json(record: Mapping[str, object]) -> str:

@@ -1,0 +1,71 @@
+"""Memories, index entries and messages as hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remegraph.models import BlockSummary, Hit, Memory, StoredMessage
+from remegraph.rules.blending import Ranked
+
+__all__ = ["block_hit", "memory_hit", "message_hit"]
+
+
+def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
+    """Return a memory as a hit.
+
+    Args:
+        memory: The memory.
+        contributions: What its score is the sum of.
+    """
+    return Hit(
+        kind="memory",
+        record_id=memory.memory_id,
+        partition=memory.partition,
+        text=memory.content,
+        score=sum(contributions.values()),
+        contributions=dict(contributions),
+        why=_why(contributions),
+        topic=memory.topic.key,
+        time=memory.said_at,
+        block_ids=memory.block_ids,
+        evidence=memory.evidence,
+        status=memory.status,
+        layer=memory.layer,
+        trust=memory.trust,
+        perspective=memory.perspective,
+    )
+
+
+def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
+    """Return an index entry as a hit; see `memory_hit`."""
+    return Hit(
+        kind="block",
+        record_id=entry.block_id,
+        partition=entry.partition,
+        text=entry.summary,
+        score=sum(contributions.values()),
+        contributions=dict(contributions),
+        why=_why(contributions),
+        time=entry.start_time,
+        block_ids=(entry.block_id,),
+    )
+
+
+def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
+    """Return a message as a hit; see `memory_hit`."""
+    return Hit(
+        kind="message",
+        record_id=message.message_id,
+        partition=message.partition,
+        text=f"{message.speaker}: {message.text}",
+        score=ranked.score,
+        contributions=ranked.contributions,
+        why=_why(ranked.contributions),
+        time=message.time,
+        trust=message.trust,
+    )
+
+
+def _why(contributions: Mapping[str, float]) -> str:
+    parts = sorted(contributions.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)

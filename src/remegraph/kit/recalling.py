@@ -1,0 +1,106 @@
+"""What a recall is asked with, checked at the door, and what it found as a record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, get_args
+
+from remegraph.errors import InputError
+from remegraph.kit.calling import check_times, required
+from remegraph.language.times import parse_range
+from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
+
+if TYPE_CHECKING:
+    from remegraph.engine.retriever import Found, RecallInput
+
+__all__ = ["recall_input", "recalled"]
+
+_INSTANT = timedelta(microseconds=1)
+
+_Times = tuple[datetime | None, datetime | None]
+
+
+def recall_input(
+    query: str,
+    scope: Scope,
+    *,
+    k: int,
+    depth: Depth,
+    mode: RecallMode,
+    time_range: _Times,
+    now: datetime,
+    topics: Sequence[str] | None,
+    only: RecallFilter | None,
+    without: Collection[str],
+) -> RecallInput:
+    """Return what `kit.recall` was given, checked.
+
+    Raises:
+        InputError: Something is not what it should be.
+        ScopeError: There is no scope.
+    """
+    time_start, time_end = time_range
+    if not isinstance(query, str):
+        raise InputError(f"The query is of type {type(query).__name__}.", "Ask with text.")
+    if not query.strip():
+        raise InputError("The query is empty.", "Ask something.")
+    if k < 1:
+        raise InputError(f"k is {k}.", "Ask for at least one hit.")
+    if depth not in get_args(Depth):
+        raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
+    if mode not in get_args(RecallMode):
+        raise InputError(f"There is no mode {mode!r}.", f"Give one of {', '.join(get_args(RecallMode))}.")
+    if isinstance(topics, str):
+        raise InputError("topics is one text.", "Give a list of topic keys.")
+    if isinstance(without, str):
+        raise InputError("without is one text.", "Give a list of message ids.")
+    if only is not None and not isinstance(only, RecallFilter):
+        raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
+    check_times(time_start=time_start, time_end=time_end)
+    if mode == "temporal" and time_range == (None, None):
+        time_start, time_end = _named(query, now)
+    return {
+        "scope": required(scope),
+        "query": query,
+        "k": k,
+        "depth": depth,
+        "mode": mode,
+        "topics": None if topics is None else tuple(topics),
+        "time_start": time_start,
+        "time_end": time_end,
+        "only": only or RecallFilter(),
+        "without": frozenset(without),
+    }
+
+
+def _named(query: str, now: datetime) -> _Times:
+    """Return the time that a query names, with its first and last instant."""
+    mention = parse_range(query, now)
+    if mention is None:
+        raise InputError(f"{query!r} names no time.", "Name one, such as 'last week', or give time_start and time_end.")
+    return mention.begins, mention.ends - _INSTANT
+
+
+def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
+    """Return what was found, as a record.
+
+    Args:
+        asked: What was asked for.
+        found: What the retriever found.
+        began: When it was asked, by the performance counter.
+    """
+    return Recall(
+        query=asked["query"],
+        self_memories=found["self_memories"],
+        topics=found["routed"],
+        memories=found["memories"],
+        blocks=found["blocks"],
+        messages=found["messages"],
+        index=found["index"],
+        degraded=found["degraded"],
+        context=found["context"],
+        left_out=found["left_out"],
+        seconds=time.perf_counter() - began,
+    )

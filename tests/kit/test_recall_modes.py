@@ -1,0 +1,102 @@
+"""The ways to recall: to the letter, by vectors, by time, along links (K5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from remegraph import InputError, MemoryKit, RecallFilter, Scope, Settings
+from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
+from tests.talk import ANN, NOON, said
+
+BOB = Scope(user="bob", agent="remy")
+DAYS = {
+    0: "I live in Oslo by the sea.",
+    1: "My sister Berta plays chess in Lisbon.",
+    9: "I love hiking in the hills.",
+    10: "I live in Rome now.",
+    11: "My brother works as a baker in Porto.",
+}
+
+pytestmark = pytest.mark.requirement("K5")
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """Ann tells something on five days, the last of them three days ago."""
+    with MemoryKit.open(
+        settings=Settings(home=tmp_path_factory.mktemp("modes")),
+        model=None,
+        embedder=None,
+        index=InMemoryVectorIndex(),
+        clock=FrozenClock(NOON + timedelta(days=14)),
+        new_id=SequentialIds(),
+    ) as opened:
+        talk = [said(text, minutes=day * 24 * 60) for day, text in DAYS.items()]
+        opened.add_messages(talk, scope=ANN)
+        opened.summarize(scope=ANN, close=True)
+        yield opened
+
+
+def test_exact_returns_only_what_holds_the_query_to_the_letter(kit: MemoryKit) -> None:
+    """Who looks for a code or a name wants that one, not what is like it."""
+    recall = kit.recall("chess in LISBON", scope=ANN, depth="messages", mode="exact")
+    assert [hit.text for hit in recall.memories] == [f"Ann: {DAYS[1]}"]
+    assert [hit.text for hit in recall.messages] == [f"Ann: {DAYS[1]}"]
+    assert all("chess in Lisbon" in hit.text for hit in recall.blocks)
+    assert kit.recall("Lisbon chess", scope=ANN, depth="messages", mode="exact").memories == ()
+
+
+def test_semantic_counts_vectors_alone_and_says_what_has_none(kit: MemoryKit) -> None:
+    """Whoever compares embedders must see their share, and an empty list must not read as if there were nothing."""
+    recall = kit.recall("hills to hike", scope=ANN, depth="messages", mode="semantic")
+    assert recall.memories[0].text == f"Ann: {DAYS[9]}"
+    assert {name for hit in (*recall.memories, *recall.blocks) for name in hit.contributions} == {"dense"}
+    assert (recall.messages, len(recall.degraded)) == ((), 1)
+    assert "no vectors" in recall.degraded[0]
+
+
+@pytest.mark.parametrize("question", ["What did Ann tell last week?", "Ann上周说了什么？", "last week"])
+def test_temporal_returns_what_was_said_in_the_time_that_the_question_names_in_its_order(
+    kit: MemoryKit, question: str
+) -> None:
+    """Last week is a time, not two words to look for; what happened then is a sequence."""
+    recall = kit.recall(question, scope=ANN, depth="messages", mode="temporal")
+    week = [f"Ann: {DAYS[day]}" for day in (9, 10, 11)]  # Thursday to Saturday; now it is Tuesday
+    assert [hit.text for hit in recall.memories] == week
+    assert [hit.text for hit in recall.messages] == week
+
+
+def test_temporal_needs_a_time(kit: MemoryKit) -> None:
+    """A question that names none would return everything, as if it were an answer."""
+    with pytest.raises(InputError, match="names no time"):
+        kit.recall("Where does Ann live?", scope=ANN, mode="temporal")
+    given = kit.recall("Ann", scope=ANN, mode="temporal", time_start=NOON, time_end=NOON + timedelta(days=2))
+    assert [hit.text for hit in given.memories] == [f"Ann: {DAYS[1]}"]  # Oslo was replaced
+
+
+def test_associative_follows_links_and_keeps_to_the_filter(kit: MemoryKit) -> None:
+    """What replaced a fact, or is tied to it, is found from either end, even where no word is shared."""
+    superseded = RecallFilter(statuses=("active", "superseded"))
+    recall = kit.recall("Rome", scope=ANN, mode="associative", only=superseded)
+    score = {hit.text: hit.score for hit in recall.memories}
+    links = {hit.text: hit.contributions.get("link") for hit in recall.memories}
+    assert links[f"Ann: {DAYS[0]}"] == pytest.approx(score[f"Ann: {DAYS[10]}"] / 2)
+    alone = kit.recall("Rome", scope=ANN, mode="associative")
+    assert f"Ann: {DAYS[0]}" not in {hit.text for hit in alone.memories}
+
+
+def test_an_unknown_mode_is_refused(kit: MemoryKit) -> None:
+    """A typing error must not fall back to another search."""
+    with pytest.raises(InputError, match="no mode"):
+        kit.recall("Ann", scope=ANN, mode="fuzzy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["exact", "semantic", "temporal", "associative", "hybrid"])
+async def test_no_mode_reaches_another_user(kit: MemoryKit, mode: str) -> None:
+    """Each way reads through the same scope, and the async twin goes the same way."""
+    question = "I live in Rome now" if mode == "exact" else "What did Ann tell last week?"
+    recall = await kit.arecall(question, scope=BOB, depth="messages", mode=mode)  # type: ignore[arg-type]
+    assert (recall.memories, recall.blocks, recall.messages) == ((), (), ())
