@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -113,3 +114,19 @@ def test_many_reviews_ask_to_be_written(tmp_path: Path) -> None:
         buffer.flush()
         assert not buffer.waiting(hit.record_id)
         assert kit.metadata(hit.record_id, scope=ANN).access_count == 257
+
+
+def test_recalling_a_lot_starts_no_other_work(tmp_path: Path) -> None:
+    """Who summarises when it suits them must not find it begun by a question."""
+    with open_kit(tmp_path) as kit:
+        for number in range(20):
+            kit.save(f"tea {number}", f"Ann likes sencha tea number {number}.", scope=ANN)
+        kit.add_messages([said("I live in Lisbon.")], scope=ANN)
+        blocks = len(kit.blocks(scope=ANN))
+        for _ in range(30):
+            kit.recall("sencha tea", scope=ANN, k=20)
+        for thread in [each for each in threading.enumerate() if each.name == "remegraph-reviews"]:
+            thread.join()
+        assert int(kit.admin.stats()["reviews"]) >= 512
+        assert kit.admin.stats()["jobs_waiting"] == 1
+        assert len(kit.blocks(scope=ANN)) == blocks

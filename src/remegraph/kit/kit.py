@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from uuid import uuid4
@@ -73,9 +74,7 @@ class MemoryKit(Reading, Stating, Capturing):
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
         worker = Worker(parts, self._summarize)
-        self._runner = Runner(
-            worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health, before=self._reviews.flush
-        )
+        self._runner = Runner(worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health)
 
     @classmethod
     def open(
@@ -303,6 +302,9 @@ class MemoryKit(Reading, Stating, Capturing):
 
     def _background(self) -> Runner:
         return self._runner
+
+    def _write_reviews_soon(self) -> None:
+        Thread(target=self._write_reviews, name="remegraph-reviews", daemon=True).start()
 
     def _write_reviews(self) -> None:
         """Write down what recall noted. Nobody asked for it now, so a failure is only reported."""

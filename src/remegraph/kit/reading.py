@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from remegraph.engine.retriever import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
-    from remegraph.kit.running import Runner
     from remegraph.ports import Clock
 
 __all__ = ["Reading"]
@@ -62,8 +61,8 @@ class Reading(ABC):
         """Return the parts, if the kit is open."""
 
     @abstractmethod
-    def _background(self) -> Runner:
-        """Return what works in the background."""
+    def _write_reviews_soon(self) -> None:
+        """Write down what recall noted, while nobody waits for it."""
 
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
@@ -396,5 +395,5 @@ class Reading(ABC):
         if recall.degraded:
             self.health.count("recalls_degraded")
         if self._reviews.note(recall.memories, self._clock()):
-            self._background().wake()
+            self._write_reviews_soon()
         return recall

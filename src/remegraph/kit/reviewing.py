@@ -12,7 +12,7 @@ from remegraph.ports import Archive
 __all__ = ["ReviewBuffer"]
 
 _MANY = 256
-"""Reviews from which they should be written down soon."""
+"""After each so many, they should be written down soon."""
 
 
 class ReviewBuffer:
@@ -25,6 +25,7 @@ class ReviewBuffer:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._waiting: list[Review] = []
 
     def note(self, hits: Iterable[Hit], at: datetime) -> bool:
@@ -36,8 +37,9 @@ class ReviewBuffer:
         """
         found = [Review(partition=hit.partition, memory_id=hit.record_id, at=at) for hit in hits]
         with self._lock:
+            before = len(self._waiting)
             self._waiting.extend(found)
-            return len(self._waiting) >= _MANY
+            return before // _MANY < len(self._waiting) // _MANY
 
     def waiting(self, memory_id: str) -> Sequence[Review]:
         """Return what is noted of a memory, oldest first."""
@@ -45,12 +47,13 @@ class ReviewBuffer:
             return [review for review in self._waiting if review.memory_id == memory_id]
 
     def flush(self) -> None:
-        """Write down what is noted. If that fails, it stays noted."""
-        with self._lock:
-            taken, self._waiting = self._waiting, []
-        try:
-            self._archive.add_reviews(taken)
-        except BaseException:
+        """Write down what is noted, once another write of it is over. If that fails, it stays noted."""
+        with self._writing:
             with self._lock:
-                self._waiting[:0] = taken
-            raise
+                taken, self._waiting = self._waiting, []
+            try:
+                self._archive.add_reviews(taken)
+            except BaseException:
+                with self._lock:
+                    self._waiting[:0] = taken
+                raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from remegraph.errors import CancelledError
@@ -31,7 +31,6 @@ class Runner:
         clock: Tells how long a job must wait yet.
         poll: Least seconds between two looks at the queue.
         health: Told what fails.
-        before: Done each time before it looks at the queue.
     """
 
     def __init__(
@@ -42,14 +41,12 @@ class Runner:
         *,
         poll: float,
         health: Health,
-        before: Callable[[], None] = lambda: None,
     ) -> None:
         self._worker = worker
         self._jobs = jobs
         self._clock = clock
         self._poll = poll
         self._health = health
-        self._before = before
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._working = threading.Lock()
@@ -100,7 +97,6 @@ class Runner:
             if self._closed:
                 return
             try:
-                self._before()
                 self._work_off()
                 seconds = self._until_due()
             except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the thread must live on
