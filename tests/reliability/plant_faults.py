@@ -83,8 +83,8 @@ FAULTS = (
         (
             Patch(
                 "storage/interning.py",
-                "where(partitions.c.tenant == scope.tenant)",
-                "where(partitions.c.tenant.startswith(scope.tenant))",
+                'where(partitions.c.tenant == bindparam("tenant"))',
+                'where(partitions.c.tenant.startswith(bindparam("tenant")))',
             ),
             Patch(
                 "models/scope.py",

@@ -190,7 +190,7 @@ def test_recall_finds_by_words_while_model_embedder_and_index_are_down(tmp_path:
         index.down = True
         assert kit.recall("tea", scope=_SAM).memories
         embedder.down = True
-        found = kit.recall("tea", scope=_SAM, depth="messages")
+        found = kit.recall("which tea", scope=_SAM, depth="messages")  # not asked before: no vector is at hand
         assert [len(hits) for hits in (found.memories, found.blocks, found.messages)] == [1, 1, 1]
         assert found.degraded == ("vectors: The embedder does not answer.",)
 

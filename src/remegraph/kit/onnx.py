@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnxruntime import InferenceSession
-from tokenizers import Tokenizer
 
 from remegraph.errors import SetupError
 
@@ -40,6 +38,10 @@ class OnnxEmbedder:
     semantic = True
 
     def __init__(self, folder: Path) -> None:
+        from onnxruntime import InferenceSession, disable_telemetry_events  # writes into the user's cache when imported
+        from tokenizers import Tokenizer
+
+        disable_telemetry_events()
         model = next((folder / name for name in _MODELS if (folder / name).is_file()), None)
         if model is None or not (folder / "tokenizer.json").is_file():
             raise SetupError(
