@@ -23,7 +23,7 @@ from remegraph.engine import linking
 from remegraph.engine.hits import block_hit, memory_hit, message_hit
 from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
-from remegraph.engine.search import Candidates, Scored, Searcher
+from remegraph.engine.search import Candidates, Searcher
 from remegraph.language.tokens import query_tokens
 from remegraph.models import (
     LIVE,
@@ -58,7 +58,7 @@ class Search:
 
     query: str
     shelf: Shelf
-    candidates: tuple[Scored, ...]
+    candidates: tuple[Ranked, ...]
     """What the Meta Agent's own search found on this shelf, best first."""
     k: int
     time_start: datetime | None
@@ -244,7 +244,7 @@ class _Steps:
 
     def _by_shelf(
         self, partitions: Sequence[Partition], found: Candidates, looked_at: int | None
-    ) -> dict[Shelf, list[Scored]]:
+    ) -> dict[Shelf, list[Ranked]]:
         best = found.found[:looked_at]
         shelved = self._archive.shelved(partitions, [scored.record_id for scored in best]) if best else {}
         return {shelf: [scored for scored in best if scored.record_id in ids] for shelf, ids in shelved.items()}
@@ -328,7 +328,7 @@ class _Steps:
 
 
 def _choose(
-    state: RecallInput, shelves: Sequence[Shelf], found: Mapping[Shelf, Sequence[Scored]], limit: int
+    state: RecallInput, shelves: Sequence[Shelf], found: Mapping[Shelf, Sequence[Ranked]], limit: int
 ) -> list[Shelf]:
     """Choose topics without a model: those asked for; else those named in the query, then those where the search hit.
 

@@ -11,11 +11,11 @@ from remegraph.errors import ModelError, VectorIndexError
 from remegraph.language.tokens import query_tokens
 from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf, StoredMessage
 from remegraph.ports import Archive, Embedder, Projection
-from remegraph.rules.blending import Meant
+from remegraph.rules.blending import Meant, Ranked
 from remegraph.rules.merging import Alike
 from remegraph.rules.ranking import bm25, meaning_signs
 
-__all__ = ["Candidates", "Scored", "Searcher"]
+__all__ = ["Candidates", "Searcher"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,24 +32,10 @@ _TEXT_WEIGHT = {True: 0.6, False: 0.85}
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A record found, with what its score is the sum of."""
-
-    partition: Partition
-    record_id: str
-    contributions: dict[str, float]
-
-    @property
-    def score(self) -> float:
-        """The sum, 0 to 1."""
-        return sum(self.contributions.values())
-
-
-@dataclass(frozen=True, slots=True)
 class Candidates:
     """What a search found, best first."""
 
-    found: tuple[Scored, ...]
+    found: tuple[Ranked, ...]
     index: IndexState
     degraded: tuple[str, ...]
 
@@ -130,7 +116,7 @@ class Searcher:
             for near in nearest:
                 contributions = found.setdefault((near.partition, near.record_id), {})
                 contributions["dense"] = (1 - weight) * max(0.0, near.similarity)
-        scored = [Scored(partition, record_id, parts) for (partition, record_id), parts in found.items()]
+        scored = [Ranked(partition, record_id, parts) for (partition, record_id), parts in found.items()]
         scored.sort(key=lambda item: (-item.score, item.record_id))
         return Candidates(tuple(scored), index, degraded)
 

@@ -37,7 +37,7 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A message with its score."""
+    """A record found - a message, a memory, an index entry - with what its score is the sum of."""
 
     partition: Partition
     record_id: str
