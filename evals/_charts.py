@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evals.compare import Result
+    from evals._results import Result
 
 __all__ = ["draw"]
 

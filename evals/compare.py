@@ -17,18 +17,17 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from math import isinf
 from pathlib import Path
 
 import numpy as np
 
-from evals import _metrics
 from evals._charts import draw
 from evals._figures import Figure, explain_data, finish
 from evals._minilm import MiniLM
 from evals._peers import PEERS, Cached, Peer, PeerKind, installed, said
+from evals._results import METRICS, Result
 from evals._stores import Message, Question, Store, stores
 from evals.recall import blend_ranker, interval
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings
@@ -37,10 +36,9 @@ from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Embedder
 from remegraph.rules.blending import Weights, default_weights
 
-__all__ = ["METRICS", "OURS", "Kit", "Result", "compare", "main", "measure", "sample"]
+__all__ = ["OURS", "Kit", "compare", "main", "measure", "sample"]
 
 OURS = "remegraph"
-METRICS = ("R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "all@10")
 
 _DEPTH = 50
 _SCOPE = Scope(user="ann", agent="remy")
@@ -112,37 +110,6 @@ def _ours(timezone: str | None, *, semantic: bool) -> dict[str, PeerKind]:
         make = partial(_Part, weights=weights, timezone=timezone)
         made[f"  {name}"] = PeerKind(make, "remegraph", "remegraph")
     return made
-
-
-@dataclass
-class Result:
-    """What one memory was worth, question by question."""
-
-    version: str
-    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By metric."""
-    tokens: list[float] = field(default_factory=list)
-    categories: list[str] = field(default_factory=list)
-
-    def mean(self, metric: str, category: str | None = None) -> float:
-        """Return the mean of a metric, of one category if it is named."""
-        values = zip(self.values[metric], self.categories, strict=True)
-        return statistics.fmean(value for value, each in values if category in {None, each})
-
-    def add(self, ranked: Sequence[str], gold: Sequence[str], tokens: Mapping[str, int], category: str) -> None:
-        """Add what was ranked for a question."""
-        for metric in METRICS:
-            self.values[metric].append(_value(metric, ranked, gold))
-        self.tokens.append(_metrics.tokens_to_all(ranked, gold, tokens))
-        self.categories.append(category)
-
-
-def _value(metric: str, ranked: Sequence[str], gold: Sequence[str]) -> float:
-    name, _, k = metric.partition("@")
-    if name == "MRR":
-        return _metrics.reciprocal_rank(ranked, gold)
-    measures = {"R": _metrics.recall, "nDCG": _metrics.ndcg, "all": _metrics.recall_all}
-    return measures[name](ranked, gold, int(k))
 
 
 def sample(questions: Sequence[Question], size: int | None) -> list[Question]:

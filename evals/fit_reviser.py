@@ -24,7 +24,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.reviser import Case, messages_of, open_cases
+from evals._cases import Case
+from evals.reviser import messages_of, open_cases
 from remegraph.rules.coverage import Statement, statements
 from remegraph.rules.duplicates import likeness
 from remegraph.rules.wording import weight, wording

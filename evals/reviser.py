@@ -18,15 +18,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypedDict
 
+from evals._cases import Case
 from evals.reviser_seeded import generate
-from remegraph.models import Memory, Message, Partition, Role, Topic
+from remegraph.models import Memory, Message, Partition, Topic
 from remegraph.rules.claims import read_claims
 from remegraph.rules.review import review
 from remegraph.rules.wording import wording
 
-__all__ = ["Case", "judge", "main", "messages_of", "open_cases", "wilson"]
+__all__ = ["judge", "main", "messages_of", "open_cases", "wilson"]
 
 CASES = Path(__file__).parent / "reviser_cases"
 LEAST_FOUND = 0.9
@@ -36,28 +36,6 @@ EVERY_SOURCE = "every"
 PARTLY_UNSEEN = ("en", "zh")
 SEEN = 25
 """So many cases of each label of these files were open to the authors of the rules; of the others, all."""
-
-
-class Turn(TypedDict):
-    """One message of a case."""
-
-    name: str
-    role: Role
-    content: str
-    time: str
-
-
-class Case(TypedDict):
-    """A block, the memories before and after a proposed change, and what is wrong with it."""
-
-    id: str
-    language: str
-    label: str
-    plain: bool
-    messages: list[Turn]
-    before: list[str]
-    after: list[str]
-    missing: str
 
 
 def messages_of(case: Case) -> list[Message]:

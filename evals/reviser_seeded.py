@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 if TYPE_CHECKING:
-    from evals.reviser import Case, Turn
+    from evals._cases import Case, Turn
 
 __all__ = ["generate"]
 
