@@ -53,4 +53,6 @@ class Layout:
     """Number of the thread of each message."""
     lengths: NDArray[np.int64]
     """Tokens in each message."""
+    asks: NDArray[np.bool_]
+    """Whether each message ends with a question."""
     message_ids: Sequence[str]
