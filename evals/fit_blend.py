@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from evals._figures import Figure, explain_data, finish
 from evals._minilm import MiniLM
 from evals._peers import Cached
-from evals._stores import Store, stores
-from evals.recall import MemoryIndex
+from evals._rankers import MemoryIndex
+from evals._records import Store
+from evals._stores import stores
 from remegraph.exchange.chat import to_messages
 from remegraph.language.tokens import query_tokens
 from remegraph.ports import Embedder
