@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
-from remegraph.language.sentences import sentences
+from remegraph.language.sentences import asks, sentences
 from remegraph.rules.wording import weight, wording
 
 __all__ = ["Said", "asks_past", "freshened", "tells_change"]
@@ -25,6 +25,9 @@ _NEAR = 0.5
 
 _ASKED = 0.3
 """And it holds so much of what is asked as the other holds, and the two share so much of it."""
+
+_AS_MUCH = 0.8
+"""Two statements that differ in a value only are of one matter where the later one holds as much of what is asked."""
 
 _ALIKE = 0.5
 """Share of words from which two statements say the same but for a value, or one is about the other's thing to do."""
@@ -47,7 +50,7 @@ def asks_past(question: str) -> bool:
 
 def tells_change(sentence: str) -> bool:
     """Return whether a sentence says what became of something of the speaker's, or that it is done."""
-    if sentence.rstrip().endswith(("?", "？")) or not _speaks_of("own", sentence):
+    if asks(sentence) or not _speaks_of("own", sentence):
         return False
     return _speaks_of("changed", sentence) or _speaks_of("done", sentence)
 
@@ -107,7 +110,9 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     if not answered or answered < _ASKED * before:
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
-    if now != then and shared >= _ALIKE * (weight(yours) if _speaks_of("todo", old.words) else longer):
+    todo = _speaks_of("todo", old.words)
+    as_much = answered >= _AS_MUCH * before or todo
+    if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
     shared_of_asked = weight(mine & yours & asked)
     return shared_of_asked >= _ASKED * max(answered, before) and _says_so(new.words, asked)
