@@ -48,5 +48,7 @@ class Store(TypedDict):
 
 def said(message: Message) -> str:
     """Return a message as every memory is given it: who says what, and the calls that it asks for."""
-    calls = (f" {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in message.get("tool_calls", ()))
+    calls = (
+        f" {call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in message.get("tool_calls", ())
+    )
     return f"{message['name']}: {message['content']}{''.join(calls)}"

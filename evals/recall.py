@@ -34,7 +34,7 @@ from evals._results import Result
 from evals._stores import stores
 from evals._tables import OURS, by_category, by_memory
 
-__all__ = ["BARS", "main"]
+__all__ = ["BARS", "figures", "main"]
 
 BARS: Mapping[tuple[str, str], Mapping[str, float]] = {
     ("locomo_dev", "hashed"): {"R@5": 0.71, "R@10": 0.80},
@@ -48,8 +48,14 @@ _FLOOR = "BM25"
 _MEMORY = "in memory"
 
 
-def _figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float]) -> Iterator[Figure]:
-    """Yield what must hold."""
+def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float]) -> Iterator[Figure]:
+    """Yield what must hold of a file.
+
+    Args:
+        name: Of the file.
+        results: Of the kit, of its ranking in memory, and of BM25.
+        bars: What the kit must reach, by metric.
+    """
     ours, floor = results[OURS], results[_FLOOR]
     for metric in ("R@5", "R@10"):
         note = f"at most {ours.best:.3f} is possible" if metric == "R@10" and ours.best < 1 else ""
@@ -89,15 +95,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     embedder = embedder_of(options.embedder)
     in_memory = PeerKind(partial(Part, timezone=options.timezone), "remegraph", "remegraph")
     kinds = kit(options.timezone) | {_MEMORY: in_memory, _FLOOR: PEERS[_FLOOR]}
-    figures: list[Figure] = []
+    found: list[Figure] = []
     for path in options.data:
         results = compare(path, kinds, embedder)
         _print(f"{path.stem}, {embedder.name}", results, per_store=options.per_store)
-        figures += _figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
+        found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
-            figures += remembered(store, embedder, options.timezone)
+            found += remembered(store, embedder, options.timezone)
     print()
-    finish(figures)
+    finish(found)
 
 
 if __name__ == "__main__":
