@@ -122,7 +122,9 @@ def test_tool_calls_are_told_as_calls_and_results_and_asked_about_by_rule(tmp_pa
     calls = [
         called(0, "get_user_details", {"user_id": "mia_1"}, json.dumps(user)),
         called(0, "get_user_details", {"user_id": "mia_1"}, json.dumps(user)),
-        called(0, "update_reservation_flights", {"reservation_id": "R1"}, "Error: no seats", ok=False),
+        called(
+            0, "update_reservation_flights", {"reservation_id": "R1", "cabin": "economy"}, "Error: no seats", ok=False
+        ),
         called(1, "cancel_reservation", {"reservation_id": "R2"}, json.dumps({"user_id": "mia_1"})),
     ]
     path = tmp_path / "calls.jsonl"
