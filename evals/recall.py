@@ -58,9 +58,10 @@ def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float])
     """
     ours, floor = results[OURS], results[_FLOOR]
     for metric in ("R@5", "R@10"):
-        note = f"at most {ours.best:.3f} is possible" if metric == "R@10" and ours.best < 1 else ""
-        yield Figure(f"{name}: {metric}", ours.mean(metric), bars.get(metric), "at least", note=note)
-        yield Figure(f"{name}: {metric} beside BM25", ours.mean(metric), floor.mean(metric), "at least")
+        share = ours.mean(metric)
+        limit = f", at most {ours.best:.3f} is possible" if metric == "R@10" and ours.best < 1 else ""
+        yield Figure(f"{name}: {metric}", share, bars.get(metric), "at least", note=f"{share:.4f}{limit}")
+        yield Figure(f"{name}: {metric} beside BM25", share, floor.mean(metric), "at least")
     pairs = zip(ours.rows, results[_MEMORY].rows, strict=True)
     unlike = sum(row.found != other.found for row, other in pairs)
     yield Figure(f"{name}: answers unlike those in memory", unlike, 0, "exactly")
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _print(f"{path.stem}, {embedder.name}", results, per_store=options.per_store)
         found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
-            found += remembered(store, embedder, options.timezone)
+            found += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
     print()
     finish(found)
 

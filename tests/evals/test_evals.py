@@ -116,8 +116,8 @@ def test_recall_is_measured_beside_bm25_and_in_memory(data: Path, capsys: pytest
     found = figures(printed)
     shares = [found[f"small: {name}"] for name in ("R@5", "R@5 beside BM25", "R@10 beside BM25")]
     assert shares == [(1, ""), (1, "PASS"), (1, "PASS")]
-    assert {"ann: isolated memories", "ann: untraceable memories"} <= found.keys()
-    assert found["ann: R@10 of memories, by their quotes"][0] > 0
+    assert {"small ann: isolated memories", "small ann: untraceable memories"} <= found.keys()
+    assert found["small ann: R@10 of memories, by their quotes"][0] > 0
     assert "| **remegraph** | 1.000 |" in printed
     assert found["small: answers unlike those in memory"] == (0, "PASS")
 
