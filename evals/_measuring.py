@@ -47,7 +47,7 @@ def measure(store: Store, kind: PeerKind, embedder: Embedder, questions: Sequenc
             peer.add(store["messages"])
             for question in questions:
                 began = time.perf_counter()
-                found = peer.search(question["text"], _DEPTH[unit])
+                found = peer.ask(question, _DEPTH[unit])
                 seconds = time.perf_counter() - began
                 units = found if unit == "message" else list(dict.fromkeys(thread_of[each] for each in found))
                 result.rows.append(row_of(store["store"], question, units, tokens, seconds))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from evals._peers import Peer, PeerKind
-from evals._rankers import blend_ranker
-from evals._records import Message
+from evals._rankers import asked_at, blend_ranker
+from evals._records import Message, Question
 from evals._tables import OURS, PART
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.ports import Embedder
@@ -39,12 +40,20 @@ class Kit(Peer):
     def add(self, messages: Sequence[Message]) -> None:
         """Record messages."""
         self._kit.add_messages(messages, scope=_SCOPE, timezone=self._timezone)
+        self._at = partial(asked_at, messages, self._timezone)
         if self._semantic:
             self._kit.summarize(scope=_SCOPE)  # makes the vectors of messages
 
     def search(self, question: str, k: int) -> Sequence[str]:
         """Return the ids of at most k messages, best first."""
-        recall = self._kit.recall(question, scope=_SCOPE, depth="messages", k=k)
+        return self._found(question, k, self._at())
+
+    def ask(self, question: Question, k: int) -> Sequence[str]:
+        """Return the same, as if it were asked at its time."""
+        return self._found(question["text"], k, self._at(question.get("time")))
+
+    def _found(self, question: str, k: int, at: datetime) -> Sequence[str]:
+        recall = self._kit.recall(question, scope=_SCOPE, depth="messages", k=k, asked_at=at)
         return [hit.record_id for hit in recall.messages]
 
     def close(self) -> None:
@@ -69,9 +78,13 @@ class Part(Peer):
 
     def add(self, messages: Sequence[Message]) -> None:
         self._rank = blend_ranker(messages, self._timezone, self._weights, self._embedder)
+        self._at = partial(asked_at, messages, self._timezone)
 
     def search(self, question: str, k: int) -> Sequence[str]:
         return self._rank(question, k)
+
+    def ask(self, question: Question, k: int) -> Sequence[str]:
+        return self._rank(question["text"], k, self._at(question.get("time")))
 
 
 def kit(timezone: str | None) -> dict[str, PeerKind]:

@@ -23,7 +23,7 @@ from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
 from evals._rankers import bm25_ranker
-from evals._records import Message, said
+from evals._records import Message, Question, said
 from remegraph.ports import Embedder
 
 __all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Peer", "PeerKind", "installed"]
@@ -43,6 +43,10 @@ class Peer(ABC):
     @abstractmethod
     def search(self, question: str, k: int) -> Sequence[str]:
         """Return the ids of at most k messages, best first."""
+
+    def ask(self, question: Question, k: int) -> Sequence[str]:
+        """Return the same for a question with its time; most have no use for that."""
+        return self.search(question["text"], k)
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what it holds."""

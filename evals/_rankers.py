@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,18 +13,24 @@ from numpy.typing import NDArray
 
 from evals._records import Message
 from remegraph.exchange.chat import to_messages
+from remegraph.exchange.times import parse_time
+from remegraph.language.sentences import asks
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
-from remegraph.rules.blending import Meant, Weights, default_weights, freshen, judge, rank
-from remegraph.rules.ranking import MessageSigns, bm25, meaning_signs, message_signs
+from remegraph.rules.blending import Meant, Ranked, Weights, default_weights, freshen, judge, rank
+from remegraph.rules.questions import Question, read_question
+from remegraph.rules.ranking import bm25, meaning_signs, message_signs
 
-__all__ = ["MemoryIndex", "Ranker", "blend_ranker", "bm25_ranker"]
+__all__ = ["MemoryIndex", "Ranker", "asked_at", "blend_ranker", "bm25_ranker"]
 
 _PLACE = Partition(tenant="evals")
 
-Ranker = Callable[[str, int], Sequence[str]]
-"""Answers a question with the ids of so many messages at most, best first."""
+
+class Ranker(Protocol):
+    """Answers a question with the ids of so many messages at most, best first."""
+
+    def __call__(self, question: str, k: int, at: datetime | None = None) -> Sequence[str]: ...
 
 
 class MemoryIndex:
@@ -31,19 +38,24 @@ class MemoryIndex:
 
     Args:
         messages: The store's messages.
+        timezone: Zone of times that name none.
         embedder: The embedder, asked only if it knows meaning.
     """
 
-    def __init__(self, messages: Sequence[Message], embedder: Embedder | None = None) -> None:
+    def __init__(
+        self, messages: Sequence[Message], timezone: str | None = None, embedder: Embedder | None = None
+    ) -> None:
         threads: dict[str, int] = {}
-        # What is said needs no zone, whatever form the times have.
-        read = to_messages(messages, thread="main", default_time=datetime.now(UTC), timezone=UTC)
+        zone = ZoneInfo(timezone) if timezone else UTC
+        read = to_messages(messages, thread="main", default_time=datetime.now(UTC), timezone=zone)
+        self.read = {each.message_id: each for each in read}
         self.counts = [token_counts(message.indexed_text) for message in read]
         lengths = [sum(counts.values()) for counts in self.counts]
         self.layout = Layout(
             seqs=np.arange(1, len(messages) + 1),
             threads=np.array([threads.setdefault(message["thread"], len(threads)) for message in messages]),
             lengths=np.array(lengths),
+            asks=np.array([asks(each.text) for each in read]),
             message_ids=[message["id"] for message in messages],
         )
 
@@ -52,7 +64,7 @@ class MemoryIndex:
         if self._embedder:
             self._vectors = self._embedder.embed([f"{each.speaker}: {each.text}" for each in read])
 
-    def match(self, tokens: Sequence[str]) -> TextMatches:
+    def match(self, tokens: Collection[str]) -> TextMatches:
         """Return the messages that hold one of the tokens."""
         wanted = set(tokens)
         matches = tuple(
@@ -65,9 +77,12 @@ class MemoryIndex:
         total = len(self.counts)
         return TextMatches(_PLACE, matches, total, int(self.layout.lengths.sum()))
 
-    def signs(self, tokens: Sequence[str]) -> tuple[Partition, MessageSigns]:
-        """Return the signs of the messages near these tokens."""
-        return _PLACE, message_signs(self.match(tokens), self.layout, tokens)
+    def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
+        """Return the best messages of all, with all that the product knows of them."""
+        signs = message_signs(self.match(question.tokens), self.layout, question.tokens)
+        found = list(islice(rank([(_PLACE, signs)], weights), k))
+        meant = self.meant(question.text, [item.record_id for item in found])
+        return judge(question, [(item, self.read[item.record_id]) for item in found], weights, meant)
 
     def meant(self, question: str, record_ids: Sequence[str]) -> Meant:
         """Return what these messages mean, beside a question."""
@@ -82,6 +97,21 @@ class MemoryIndex:
         return {(_PLACE, record_id): values for record_id, values in signs.of_each().items()}
 
 
+def asked_at(messages: Sequence[Message], timezone: str | None, time: str | None = None) -> datetime:
+    """Return when a question is asked: at its time, or else as soon as all messages were said.
+
+    Args:
+        messages: All of them.
+        timezone: Zone of times that name none.
+        time: That of the question; a day without an hour is over.
+    """
+    zone = ZoneInfo(timezone) if timezone else UTC
+    if time is None:
+        return max(parse_time(message["time"], timezone=zone) for message in messages)
+    read = parse_time(time, timezone=zone)
+    return read if ":" in time else read.replace(hour=23, minute=59)
+
+
 def blend_ranker(
     messages: Sequence[Message],
     timezone: str | None = None,
@@ -90,17 +120,12 @@ def blend_ranker(
 ) -> Ranker:
     """Rank as the kit does, in memory; with its own weights unless others are given."""
     weights = weights or default_weights(semantic=embedder is not None and embedder.semantic)
-    index = MemoryIndex(messages, embedder)
-    zone = ZoneInfo(timezone) if timezone else None
-    now = datetime.now(UTC)
-    read = {each.message_id: each for each in to_messages(messages, thread="main", default_time=now, timezone=zone)}
+    index = MemoryIndex(messages, timezone, embedder)
+    last = asked_at(messages, timezone)
 
-    def ranked(question: str, k: int) -> Sequence[str]:
-        tokens = query_tokens(question)
-        found = islice(rank([index.signs(tokens)], weights), max(weights.read, k))
-        best = [(item, read[item.record_id]) for item in found]
-        judged = judge(question, best, weights, index.meant(question, [item.record_id for item, _ in best]))
-        fresh = freshen(question, [(item, read[item.record_id]) for item in judged])
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:
+        best = index.best(read_question(question, at or last), weights, max(weights.read, k))
+        fresh = freshen(question, [(item, index.read[item.record_id]) for item in best])
         return [each.record_id for each in fresh[:k]]
 
     return ranked
@@ -110,7 +135,7 @@ def bm25_ranker(messages: Sequence[Message]) -> Ranker:
     """Rank single messages by BM25: the floor."""
     index = MemoryIndex(messages)
 
-    def ranked(question: str, k: int) -> Sequence[str]:
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:  # noqa: ARG001 - words only
         tokens = query_tokens(question)
         scores = bm25(index.match(tokens), tokens)
         return sorted(scores, key=lambda record_id: -scores[record_id])[:k]

@@ -43,6 +43,7 @@ from remegraph.ports import Archive
 from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.context import assemble
 from remegraph.rules.freshness import asks_past
+from remegraph.rules.questions import Question
 from remegraph.rules.ranking import message_signs
 from remegraph.settings import RecallPolicy
 
@@ -81,6 +82,7 @@ class RecallInput(TypedDict):
 
     scope: Scope
     query: str
+    question: Question
     k: int
     depth: Depth
     topics: tuple[str, ...] | None
@@ -227,7 +229,7 @@ class _Steps:
 
     def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
         words = state["mode"] != "semantic"
-        return self._searcher.search(partitions, kind, state["query"], state["k"] * _OVERFETCH, words=words)
+        return self._searcher.search(partitions, kind, state["question"], state["k"] * _OVERFETCH, words=words)
 
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
@@ -288,10 +290,10 @@ class _Steps:
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
         """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""
-        tokens = query_tokens(state["query"]) if state["mode"] != "semantic" else []
+        tokens = state["question"].tokens if state["mode"] != "semantic" else {}
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
-            for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
+            for matches in (self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ())
         ]
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
@@ -322,7 +324,7 @@ class _Steps:
         read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
-        judged = judge(state["query"], known, self._weights, meant)
+        judged = judge(state["question"], known, self._weights, meant)
         fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
         return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: state["k"]]]
 

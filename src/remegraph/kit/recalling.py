@@ -11,6 +11,7 @@ from remegraph.errors import InputError
 from remegraph.kit.calling import check_times, required
 from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
+from remegraph.rules.questions import read_question
 
 if TYPE_CHECKING:
     from remegraph.engine.retriever import Found, RecallInput
@@ -30,7 +31,7 @@ def recall_input(
     depth: Depth,
     mode: RecallMode,
     time_range: _Times,
-    now: datetime,
+    asked_at: datetime,
     topics: Sequence[str] | None,
     only: RecallFilter | None,
     without: Collection[str],
@@ -58,12 +59,13 @@ def recall_input(
         raise InputError("without is one text.", "Give a list of message ids.")
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
-    check_times(time_start=time_start, time_end=time_end)
+    check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
     if mode == "temporal" and time_range == (None, None):
-        time_start, time_end = _named(query, now)
+        time_start, time_end = _named(query, asked_at)
     return {
         "scope": required(scope),
         "query": query,
+        "question": read_question(query, asked_at),
         "k": k,
         "depth": depth,
         "mode": mode,
@@ -75,9 +77,9 @@ def recall_input(
     }
 
 
-def _named(query: str, now: datetime) -> _Times:
+def _named(query: str, asked_at: datetime) -> _Times:
     """Return the time that a query names, with its first and last instant."""
-    mention = parse_range(query, now)
+    mention = parse_range(query, asked_at)
     if mention is None:
         raise InputError(f"{query!r} names no time.", "Name one, such as 'last week', or give time_start and time_end.")
     return mention.begins, mention.ends - _INSTANT
