@@ -14,9 +14,10 @@ ZONE := --timezone Asia/Shanghai
 FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly tau_tool_calls)))
 STORES := $(filter-out %memora_weekly_dev.jsonl %tau_tool_calls_dev.jsonl,$(FILES))
 ENGLISH := $(filter-out %memdaily_dev.jsonl,$(FILES))
+PAGE := --page docs/evals.md
 EVAL := $(BIN)/python -m evals
 PEER_EVAL := $(PEERS)/bin/python -m evals
-COMPARE := $(PEER_EVAL) compare --charts docs/figures
+COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 .DEFAULT_GOAL := help
 .PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
@@ -59,11 +60,11 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format --quiet .
 
 # A missed bar is told, and the next figure is measured all the same.
-eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too (DATA=folder)
+eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too, into docs/evals.md (DATA=folder)
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
-	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
-	-@$(if $(STORES),$(PEER_EVAL) recall $(addprefix --data ,$(STORES)) $(ZONE) --embedder minilm)
+	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE) $(PAGE)
+	-@$(if $(STORES),$(PEER_EVAL) recall $(addprefix --data ,$(STORES)) $(ZONE) --embedder minilm $(PAGE))
 	-@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
 	-@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
 

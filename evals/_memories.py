@@ -15,6 +15,7 @@ import numpy as np
 
 from evals import _metrics
 from evals._figures import Figure
+from evals._rankers import asked_at
 from evals._records import Store
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.models import Hit, Trace
@@ -43,7 +44,7 @@ def remembered(name: str, store: Store, embedder: Embedder, timezone: str | None
         kit.summarize(scope=_SCOPE, close=True)
         traces = [kit.trace(memory.memory_id, scope=_SCOPE) for memory in kit.memories(scope=_SCOPE)]
         yield from _counts(name, traces)
-        yield from _recall(name, store, kit)
+        yield from _recall(name, store, kit, timezone)
 
 
 def _counts(name: str, traces: list[Trace]) -> Iterator[Figure]:
@@ -62,7 +63,7 @@ def untraceable(trace: Trace) -> bool:
     return bool(trace.missing) or not trace.quotes
 
 
-def _recall(name: str, store: Store, kit: MemoryKit) -> Iterator[Figure]:
+def _recall(name: str, store: Store, kit: MemoryKit, timezone: str | None) -> Iterator[Figure]:
     """Yield the share of gold that the first memories lead to, by what they quote and by their blocks."""
     unit_of = {message["id"]: message["id"] for message in store["messages"]}
     if store.get("gold_unit") == "thread":
@@ -74,7 +75,8 @@ def _recall(name: str, store: Store, kit: MemoryKit) -> Iterator[Figure]:
     quoted: list[float] = []
     within: list[float] = []
     for question in store["questions"]:
-        hits = kit.recall(question["text"], scope=_SCOPE, k=_K).memories[:_K]
+        at = asked_at(store["messages"], timezone, question.get("time"))
+        hits = kit.recall(question["text"], scope=_SCOPE, k=_K, asked_at=at).memories[:_K]
         words = {unit_of[each.message_id] for hit in hits for each in hit.evidence}
         around = {unit_of[each] for hit in hits for each in _of_blocks(hit, blocks)}
         quoted.append(_metrics.recall(sorted(words), question["gold"], len(words)))

@@ -28,6 +28,7 @@ from pydantic import BaseModel, Field
 from evals._figures import Figure, explain_data, finish
 from evals._measuring import sample
 from evals._metrics import interval
+from evals._rankers import asked_at
 from evals._records import Question, Store
 from evals._stores import stores
 from remegraph import MemoryKit, Scope, Settings
@@ -131,8 +132,9 @@ def outcomes(
         kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
         kit.summarize(scope=_SCOPE, close=True)
         for question in sample(answered, questions):
-            memories = kit.recall(question["text"], scope=_SCOPE, depth="messages").context
-            yield _outcome(judge, question, memories, question.get("time", store["messages"][-1]["time"]))
+            at = asked_at(store["messages"], timezone, question.get("time"))
+            memories = kit.recall(question["text"], scope=_SCOPE, depth="messages", asked_at=at).context
+            yield _outcome(judge, question, memories, f"{at:%Y-%m-%d %H:%M}")
 
 
 def _outcome(judge: Judge, question: Question, memories: str, now: str) -> Outcome:

@@ -25,10 +25,11 @@ from itertools import islice
 from pathlib import Path
 
 from evals._embedders import EMBEDDERS, embedder_of
-from evals._figures import Figure, explain_data, finish
+from evals._figures import Figure, explain_data, finish, lines
 from evals._measuring import compare
 from evals._memories import remembered
 from evals._ours import Part, kit
+from evals._pages import place
 from evals._peers import PEERS, PeerKind
 from evals._results import Result
 from evals._stores import stores
@@ -69,16 +70,20 @@ def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float])
     yield Figure(f"{name}: recall p95", ours.milliseconds(95), unit="ms")
 
 
-def _print(title: str, results: Mapping[str, Result], *, per_store: bool) -> None:
+def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dict[str, str]:
+    """Return the tables of a file: beside BM25, by category, of each category, of each store."""
     shown = {name: results[name] for name in (OURS, _FLOOR)}
-    print(f"\n{title}, {len(results[OURS].rows):,} questions\n")
-    print("\n".join(by_memory(shown)))
-    categories = {name: result.parts(lambda row: row.category) for name, result in shown.items()}
-    if len(categories[OURS]) > 1:
-        print("", *by_category(shown, "R@5"), "", *by_category(shown, "R@10"), sep="\n")
-        print("", *by_memory(categories[OURS]), sep="\n")
+    parts = results[OURS].parts(lambda row: row.category)
+    tables = {"": by_memory(shown)}
+    if len(parts) > 1:
+        tables |= {" R@5": by_category(shown, "R@5"), " R@10": by_category(shown, "R@10"), " parts": by_memory(parts)}
     if per_store:
-        print("", *by_memory(results[OURS].parts(lambda row: row.store)), sep="\n")
+        tables[" stores"] = by_memory(results[OURS].parts(lambda row: row.store))
+    return {f"recall {name}{end}": "\n".join(table) for end, table in tables.items()}
+
+
+def _block(figures: Sequence[Figure]) -> str:
+    return "\n".join(("```text", *lines(figures), "```"))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -89,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--timezone", help="Zone of times that name none.")
     parser.add_argument("--per-store", action="store_true", help="A table of the stores, too.")
     parser.add_argument("--stores", type=int, default=1, help="So many of each file are summarised; 0: none.")
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/evals.md.")
     options = parser.parse_args(argv)
     if not options.data:
         explain_data("recall", "locomo_dev.jsonl [--timezone ZONE]")
@@ -97,14 +103,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     in_memory = PeerKind(partial(Part, timezone=options.timezone), "remegraph", "remegraph")
     kinds = kit(options.timezone) | {_MEMORY: in_memory, _FLOOR: PEERS[_FLOOR]}
     found: list[Figure] = []
+    made: list[Figure] = []
     for path in options.data:
         results = compare(path, kinds, embedder)
-        _print(f"{path.stem}, {embedder.name}", results, per_store=options.per_store)
+        tables = _tables(f"{path.stem} {options.embedder}", results, per_store=options.per_store)
+        print(f"\n{path.stem}, {embedder.name}, {len(results[OURS].rows):,} questions", *tables.values(), sep="\n\n")
+        place(options.page, tables)
         found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
-            found += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
+            made += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
+    blocks = {f"bars {options.embedder}": _block(found), f"memories {options.embedder}": _block(made)}
+    place(options.page, blocks)
     print()
-    finish(found)
+    finish([*found, *made])
 
 
 if __name__ == "__main__":

@@ -71,11 +71,17 @@ def test_stale_is_first_where_it_comes_before_all_gold() -> None:
 def test_all_memories_are_asked_the_same_and_counted_alike(
     unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The kit, its parts and a peer in one table; a peer that is as good as the kit is not behind it."""
+    """The kit, its parts and a peer in one table, on the page, too; a peer as good as the kit is not behind it."""
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- begin: compare small hashed -->\nold\n<!-- end: compare small hashed -->\n", "utf-8")
     with pytest.raises(SystemExit, match="1"):
-        compare.main(["--data", str(store(tmp_path / "small.jsonl", unit)), "--peer", "BM25"])
+        compare.main(["--data", str(store(tmp_path / "small.jsonl", unit)), "--peer", "BM25", "--page", str(page)])
     table = capsys.readouterr().out
-    rows = {cells[1]: cells[2:] for line in table.splitlines() if len(cells := line.split(" | ".strip())) > 1}
+    written = page.read_text(encoding="utf-8")
+    assert written.startswith("Before.\n")
+    assert "old" not in written
+    assert next(line for line in written.splitlines() if line.startswith("| **")) in table.splitlines()
+    rows = {cells[1]: cells[2:] for line in table.splitlines() if len(cells := line.split("|")) > 1}
     parts = [f"– {name}" for name in ("words only", "windows only", "without thread", "without speaker and tells")]
     for name in ("**remegraph**", *parts, "BM25"):
         assert rows[f" {name} "][:7] == [" 1.000 "] * 7
