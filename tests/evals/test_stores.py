@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evals._measuring import compare
+from evals._ours import kit
 from evals._peers import PEERS, Cached
 from evals._stores import stores
 from remegraph.exchange.chat import to_messages
@@ -129,6 +130,8 @@ def test_tool_calls_are_told_as_calls_and_results_and_asked_about_by_rule(tmp_pa
     ]
     path = tmp_path / "calls.jsonl"
     path.write_text("\n".join(map(json.dumps, calls)), encoding="utf-8")
+    results = compare(path, kit(None), Cached(HashedEmbedder(64)))
+    assert results["remegraph"].mean("R@10") == 1
     first, second = stores(path)
     asked, answered, *_ = to_messages(first["messages"], thread="main", default_time=datetime.now(UTC), timezone=None)
     assert (asked.role, asked.tool_calls[0].name, asked.tool_calls[0].args) == (
