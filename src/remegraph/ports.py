@@ -17,6 +17,7 @@ from remegraph.models import (
     HitKind,
     IndexState,
     Link,
+    LinkType,
     Memory,
     Message,
     Mismatch,
@@ -57,6 +58,7 @@ __all__ = [
     "Tail",
     "TextMatch",
     "TextMatches",
+    "TokenCounter",
     "VectorIndex",
     "Waiting",
 ]
@@ -79,6 +81,14 @@ class NewId(Protocol):
 
     def __call__(self) -> str:
         """Return a new id."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as the model that reads a text does: on this machine, in no time to speak of."""
+
+    def __call__(self, text: str, /) -> int:
+        """Return how many tokens the text has."""
         ...
 
 
@@ -309,8 +319,22 @@ class Archive(Protocol):
         """Return all versions of a memory, oldest first."""
         ...
 
-    def links(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
-        """Return the links from or to these memories."""
+    def links(
+        self,
+        partitions: Sequence[Partition],
+        memory_ids: Sequence[str],
+        *,
+        types: Sequence[LinkType] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Link, ...]:
+        """Return the links from or to these memories, by source, type and target.
+
+        Args:
+            partitions: Where both ends live.
+            memory_ids: The memories.
+            types: Only of these types.
+            limit: At most so many.
+        """
         ...
 
     def events(
