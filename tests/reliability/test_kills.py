@@ -93,7 +93,9 @@ class Mill:
     def check(self) -> None:
         """Compare the ledger with what was acknowledged: all of it, once, and nothing by halves."""
         with closing(sqlite3.connect(self.home / "ledger.sqlite")) as connection:
-            here = connection.execute("SELECT max(id) FROM partitions WHERE user = 'ann'").fetchone()[0]  # none yet: NULL
+            here = connection.execute("SELECT max(id) FROM partitions WHERE user = 'ann'").fetchone()[
+                0
+            ]  # none yet: NULL
 
             def column(query: str) -> list[Any]:
                 return [value for (value,) in connection.execute(query, {"here": here})]

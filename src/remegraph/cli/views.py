@@ -73,6 +73,7 @@ _STYLES = {
     "quarantined": "yellow",
     "review": "yellow",
     "superseded": "dim",
+    "expired": "dim",
     "deleted": "dim",
     "failed": "red",
     "pending": "cyan",
@@ -179,10 +180,13 @@ def _hits(hits: Sequence[Hit], *, width: int) -> RenderableType:
         share = hit.score / best if best > 0 else 0.0
         bar = [Text("█" * round(share * 10) + "░" * (10 - round(share * 10)), style="cyan")] if width >= 80 else []
         words = Text(_cut(hit.text) if hit.kind == "message" else plain(hit.text))
-        if hit.status not in {"active", ""}:
-            words.append(f"  ({hit.status})", style=_STYLES.get(hit.status, ""))
+        over = hit.standing if hit.standing != "current" else hit.status
+        if over not in {"active", ""}:
+            words.append(f"  ({over})", style=_STYLES.get(over, ""))
         record = hit.record_id[:SHORT_ID] if hit.kind == "memory" else hit.record_id
-        facts = [f"{hit.time:%Y-%m-%d}", plain(hit.topic), plain(hit.why) or _sum(hit.contributions), plain(record)]
+        sure = f"sure {hit.confidence:.2f}" if hit.kind == "memory" else ""
+        when = f"{hit.time:%Y-%m-%d}" + (f", {_count(hit.age.days, 'day')} ago" if hit.age.days > 0 else "")
+        facts = [when, sure, plain(hit.topic), plain(hit.why) or _sum(hit.contributions), plain(record)]
         words.append("\n" + " · ".join(fact for fact in facts if fact), style="dim")
         grid.add_row(Text(f"{hit.score:.2f}", style="bold"), *bar, words)
     return Padding(grid, (0, 0, 1, 2))

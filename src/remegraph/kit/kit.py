@@ -27,10 +27,11 @@ from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.engine.retriever import RetrievalAgent
+    from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.admin import Admin
     from remegraph.kit.draining import Cancel
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
     from remegraph.kit.running import Runner
     from remegraph.kit.summarizing import Loop, OnProgress
-    from remegraph.ports import Clock, Embedder, NewId, VectorIndex
+    from remegraph.ports import Clock, Embedder, NewId, TokenCounter, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
 
@@ -92,6 +93,8 @@ class MemoryKit(Reading, Stating, Capturing):
         new_id: NewId | None = None,
         require_index: bool = False,
         reindex: bool = False,
+        reranker: BaseDocumentCompressor | None = None,
+        count_tokens: TokenCounter | None = None,
     ) -> Self:
         """Open a home, which is made where it is missing.
 
@@ -109,12 +112,16 @@ class MemoryKit(Reading, Stating, Capturing):
             new_id: Makes ids instead of uuid4.
             require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
             reindex: Accept another embedder than the recorded one; then call `admin.reindex()`.
+            reranker: A LangChain document compressor, such as a cross-encoder, that has the last word on which memories
+                and messages come first.
+            count_tokens: Counts the tokens of a recall's context, as the model that reads it does; unless given, the
+                chat model's `custom_get_token_ids` does where it has one, else they are estimated.
 
         Raises:
             SetupError: Some part cannot be used. Nothing stays open.
         """
         from remegraph.kit.parts import open_parts
-        from remegraph.kit.providers import as_chat_model, as_embedder
+        from remegraph.kit.providers import as_chat_model, as_embedder, token_counter
         from remegraph.kit.thinkers import Thinkers
 
         given: dict[str, Any] = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
@@ -124,15 +131,18 @@ class MemoryKit(Reading, Stating, Capturing):
         new_id = new_id or _uuid
         chosen_model = settings.model if isinstance(model, _FromSettings) else model
         chosen_embedder = settings.embedder if isinstance(embedder, _FromSettings) else embedder
+        chat_model = as_chat_model(chosen_model, settings.summary.timeout)
         parts = open_parts(
             settings,
-            thinkers=Thinkers(settings, as_chat_model(chosen_model, settings.summary.timeout), extractors or {}),
+            thinkers=Thinkers(settings, chat_model, extractors or {}),
             embedder=as_embedder(chosen_embedder),
             index=index,
             clock=clock,
             new_id=new_id,
             require_index=require_index,
             reindex=reindex,
+            count_tokens=count_tokens or token_counter(chat_model),
+            reranker=reranker,
         )
         return cls(parts, settings, clock, new_id)
 

@@ -13,7 +13,7 @@ from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
 
 if TYPE_CHECKING:
-    from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.engine.retrieval import Found, RecallInput
 
 __all__ = ["recall_input", "recalled"]
 
@@ -60,7 +60,8 @@ def recall_input(
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
     check_times(time_start=time_start, time_end=time_end)
     if mode == "temporal" and time_range == (None, None):
-        time_start, time_end = _named(query, now)
+        mention = parse_range(query, now)
+        time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
     return {
         "scope": required(scope),
         "query": query,
@@ -72,15 +73,8 @@ def recall_input(
         "time_end": time_end,
         "only": only or RecallFilter(),
         "without": frozenset(without),
+        "now": now,
     }
-
-
-def _named(query: str, now: datetime) -> _Times:
-    """Return the time that a query names, with its first and last instant."""
-    mention = parse_range(query, now)
-    if mention is None:
-        raise InputError(f"{query!r} names no time.", "Name one, such as 'last week', or give time_start and time_end.")
-    return mention.begins, mention.ends - _INSTANT
 
 
 def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
@@ -101,6 +95,6 @@ def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
         index=found["index"],
         degraded=found["degraded"],
         context=found["context"],
-        left_out=found["left_out"],
+        left_out=dict(found["left_out"]),
         seconds=time.perf_counter() - began,
     )
