@@ -51,4 +51,4 @@ def _origin(results: Mapping[str, Result]) -> str:
     """Return the command, with the names of its files only, the versions and the date."""
     words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
     versions = ", ".join(dict.fromkeys(result.version for result in results.values()))
-    return f"python -m evals compare {shlex.join(words)}\n{versions}; {datetime.now(UTC):%Y-%m-%d}"
+    return f"python -m evals compare {shlex.join(words)}\n{versions}; {datetime.now(UTC):%Y-%m-%d} UTC"

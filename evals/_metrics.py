@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import inf, log2
 
-__all__ = ["ndcg", "recall", "recall_all", "reciprocal_rank", "tokens_to_all"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["interval", "ndcg", "recall", "recall_all", "reciprocal_rank", "stale_first", "tokens_to_all"]
 
 
 def recall(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
@@ -43,3 +46,16 @@ def tokens_to_all(ranked: Sequence[str], gold: Collection[str], tokens: Mapping[
         if not missing:
             return read
     return inf
+
+
+def stale_first(ranked: Sequence[str], gold: Collection[str], stale: Collection[str]) -> float:
+    """Return 1 where something stale comes before all gold, else 0."""
+    return float(next((each in stale for each in ranked if each in stale or each in gold), False))
+
+
+def interval(values: NDArray[np.float64], draws: int = 2000, seed: int = 7) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean (percentile method, questions drawn with replacement)."""
+    rng = np.random.default_rng(seed)
+    means = values[rng.integers(0, len(values), (draws, len(values)))].mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)

@@ -1,6 +1,6 @@
 """Other memories behind one small protocol, and what each needs to be asked the same questions with the same embedder.
 
-Each is used as its documentation shows. What they are given is `name: content` of each message, one record a message.
+Each is used as its documentation shows. What they are given is what each message says, one record a message.
 A peer is imported when it is made: the packages are in an environment of their own (`make eval` sets it up).
 """
 
@@ -22,11 +22,11 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
-from evals._stores import Message
-from evals.recall import bm25_ranker
+from evals._rankers import bm25_ranker
+from evals._records import Message, Question, said
 from remegraph.ports import Embedder
 
-__all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Peer", "PeerKind", "installed", "said"]
+__all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Peer", "PeerKind", "installed"]
 
 _USER = "ann"
 _AT_ONCE = 1000
@@ -43,6 +43,10 @@ class Peer(ABC):
     @abstractmethod
     def search(self, question: str, k: int) -> Sequence[str]:
         """Return the ids of at most k messages, best first."""
+
+    def ask(self, question: Question, k: int) -> Sequence[str]:
+        """Return the same for a question with its time; most have no use for that."""
+        return self.search(question["text"], k)
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what it holds."""
@@ -77,11 +81,6 @@ def installed(kinds: Mapping[str, PeerKind]) -> dict[str, PeerKind]:
         if not kind.installed:
             print(f"{name} is not installed: left out. `make eval` installs it.")
     return {name: kind for name, kind in kinds.items() if kind.installed}
-
-
-def said(message: Message) -> str:
-    """Return a message as every memory is given it."""
-    return f"{message['name']}: {message['content']}"
 
 
 class Cached:
@@ -135,7 +134,7 @@ class _BM25(Peer):
         self._rank = bm25_ranker(messages)
 
     def search(self, question: str, k: int) -> Sequence[str]:
-        return self._rank(question)[:k]
+        return self._rank(question, k)
 
 
 class _Chroma(Peer):

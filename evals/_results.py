@@ -1,45 +1,102 @@
-"""What one memory was worth in a comparison, question by question."""
+"""What one memory was worth on the stores of a file, question by question."""
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evals import _metrics
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["METRICS", "Result"]
+from evals import _metrics
+from evals._records import Question
+
+__all__ = ["METRICS", "STALE_FIRST", "Result", "Row", "row"]
 
 METRICS = ("R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "all@10")
+STALE_FIRST = "stale first"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question: what was found for it, and what that is worth."""
+
+    store: str
+    category: str
+    found: tuple[str, ...]
+    """Messages, or threads where those are what counts."""
+    values: Mapping[str, float]
+    """By metric; `stale first` only where something is stale."""
+    tokens: float
+    """Read when the last gold one has been; infinite where one is missing."""
+    best: float
+    """What R@10 could be at most: there may be more gold than ten."""
+    seconds: float
 
 
 @dataclass
 class Result:
-    """What one memory was worth, question by question."""
+    """What one memory was worth."""
 
     version: str
-    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By metric."""
-    tokens: list[float] = field(default_factory=list)
-    categories: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
-    def mean(self, metric: str, category: str | None = None) -> float:
-        """Return the mean of a metric, of one category if it is named."""
-        values = zip(self.values[metric], self.categories, strict=True)
-        return statistics.fmean(value for value, each in values if category in {None, each})
+    def values(self, metric: str) -> NDArray[np.float64]:
+        """Return a metric of each question that has it."""
+        return np.array([row.values[metric] for row in self.rows if metric in row.values])
 
-    def add(self, ranked: Sequence[str], gold: Sequence[str], tokens: Mapping[str, int], category: str) -> None:
-        """Add what was ranked for a question."""
-        for metric in METRICS:
-            self.values[metric].append(_value(metric, ranked, gold))
-        self.tokens.append(_metrics.tokens_to_all(ranked, gold, tokens))
-        self.categories.append(category)
+    def mean(self, metric: str) -> float:
+        """Return the mean of a metric."""
+        return float(self.values(metric).mean())
+
+    @property
+    def best(self) -> float:
+        """What R@10 could be at most."""
+        return float(np.mean([row.best for row in self.rows]))
+
+    @property
+    def tokens(self) -> float:
+        """Tokens read in the middle one of the questions."""
+        return float(np.median([row.tokens for row in self.rows]))
+
+    def milliseconds(self, percentile: float) -> float:
+        """Return a percentile of the time that a search took."""
+        return float(np.percentile([row.seconds for row in self.rows], percentile)) * 1000
+
+    def parts(self, of: Callable[[Row], str]) -> dict[str, Result]:
+        """Return results of the questions that are alike, by what they have in common, sorted."""
+        names = sorted({of(row) for row in self.rows})
+        return {name: Result(self.version, [row for row in self.rows if of(row) == name]) for name in names}
 
 
-def _value(metric: str, ranked: Sequence[str], gold: Sequence[str]) -> float:
+def row(store: str, question: Question, found: Sequence[str], tokens: Mapping[str, int], seconds: float) -> Row:
+    """Return what was found for a question, with all metrics.
+
+    Args:
+        store: Where it was asked.
+        question: What was asked.
+        found: What was found, best first.
+        tokens: Of everything that can be found.
+        seconds: How long the search took.
+    """
+    gold, stale = question["gold"], question.get("stale")
+    values = {metric: _value(metric, found, gold) for metric in METRICS}
+    if stale:
+        values[STALE_FIRST] = _metrics.stale_first(found, gold, stale)
+    return Row(
+        store=store,
+        category=question.get("category", "all"),
+        found=tuple(found),
+        values=values,
+        tokens=_metrics.tokens_to_all(found, gold, tokens),
+        best=min(1.0, 10 / len(set(gold))),
+        seconds=seconds,
+    )
+
+
+def _value(metric: str, found: Sequence[str], gold: Sequence[str]) -> float:
     name, _, k = metric.partition("@")
     if name == "MRR":
-        return _metrics.reciprocal_rank(ranked, gold)
+        return _metrics.reciprocal_rank(found, gold)
     measures = {"R": _metrics.recall, "nDCG": _metrics.ndcg, "all": _metrics.recall_all}
-    return measures[name](ranked, gold, int(k))
+    return measures[name](found, gold, int(k))

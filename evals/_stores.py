@@ -1,10 +1,11 @@
-"""The data of the evals: stores of messages with questions, from our own form and from two public ones.
+"""The data of the evals: stores of messages with questions, from our own form and from three public ones.
 
-- JSONL: one store per line, as `python -m evals recall` explains.
+- JSONL: one store per line, as `python -m evals recall` explains; or one tool call per line, see `_tool_calls.py`.
 - LoCoMo's own file (`locomo10.json`, https://github.com/snap-research/locomo): a store per conversation; the evidence of
   a question is what answers it.
 - LongMemEval's own files (`longmemeval_s.json`, https://github.com/xiaowu0162/LongMemEval): a store per question; the
-  sessions that answer it are its gold. Questions without an answer are left out, as its authors do for retrieval.
+  sessions that answer it are its gold. Its questions that nothing answers are asked only where answers are judged, as
+  its authors do.
 """
 
 from __future__ import annotations
@@ -14,62 +15,49 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
-__all__ = ["Message", "Question", "Store", "stores"]
+from evals._records import Message, Question, Store
+from evals._tool_calls import tool_call_stores
+
+__all__ = ["stores"]
 
 _PAUSE = timedelta(seconds=20)
 """Between two messages of a session, of which only the beginning is known."""
 
 _EVIDENCE = re.compile(r"D\d+:\d+")
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+_ADVERSARIAL = 5
+"""Asks one speaker for what the other one said: nothing answers it."""
 _WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
 
 
-class Message(TypedDict):
-    """A message of a store."""
-
-    id: str
-    thread: str
-    name: str
-    role: str
-    content: str
-    time: str
-
-
-class Question(TypedDict):
-    """What is asked of a store."""
-
-    text: str
-    gold: list[str]
-    category: NotRequired[str]
-
-
-class Store(TypedDict):
-    """One memory, and what is asked of it."""
-
-    store: str
-    messages: list[Message]
-    questions: list[Question]
-    gold_unit: NotRequired[str]
-
-
-def stores(path: Path) -> Iterator[Store]:
+def stores(path: Path, *, unanswered: bool = False) -> Iterator[Store]:
     """Return the stores of a file; a public form is told by its keys.
 
     Args:
-        path: A `.jsonl` file in our form, or a public `.json` file.
+        path: A `.jsonl` file in our form or of tool calls, or a public `.json` file.
+        unanswered: Questions without gold, too: where an answer is judged, not what was found.
     """
+    for store in _read(path):
+        asked = [each for each in store["questions"] if each["gold"] or unanswered]
+        if asked:
+            yield {**store, "questions": asked}
+
+
+def _read(path: Path) -> Iterator[Store]:
     with path.open(encoding="utf-8") as file:
-        if path.suffix != ".json":
-            for line in file:
-                yield json.loads(line)
+        if path.suffix == ".json":
+            for sample in json.load(file):
+                yield _locomo(sample) if "conversation" in sample else _longmemeval(sample)
             return
-        for sample in json.load(file):
-            if "conversation" in sample:
-                yield _locomo(sample)
-            elif not sample["question_id"].endswith("_abs"):
-                yield _longmemeval(sample)
+        lines = (json.loads(line) for line in file)
+        first = next(lines)
+        if "tool" in first:
+            yield from tool_call_stores([first, *lines])
+        else:
+            yield first
+            yield from lines
 
 
 def _locomo(sample: Mapping[str, Any]) -> Store:
@@ -92,8 +80,12 @@ def _locomo(sample: Mapping[str, Any]) -> Store:
     for asked in sample["qa"]:
         named = _EVIDENCE.findall(" ".join(asked.get("evidence", ())))
         gold = [each for each in dict.fromkeys(named) if each in known]
-        if gold:
-            questions.append(Question(text=asked["question"], gold=gold, category=_CATEGORIES[asked["category"]]))
+        question = Question(text=asked["question"], gold=gold, category=_CATEGORIES[asked["category"]])
+        if asked["category"] == _ADVERSARIAL:
+            question["unanswerable"] = True
+        elif "answer" in asked:
+            question["answer"] = str(asked["answer"])
+        questions.append(question)
     return Store(store=sample["sample_id"], messages=messages, questions=questions)
 
 
@@ -103,7 +95,7 @@ def _longmemeval(sample: Mapping[str, Any]) -> Store:
     )
     messages: list[Message] = []
     for number, (thread, date, turns) in enumerate(sessions):
-        began = datetime.strptime(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+        began = _time(date)
         for place, turn in enumerate(turns):
             time = (began + place * _PAUSE).isoformat()
             name = turn["role"].capitalize()
@@ -118,6 +110,16 @@ def _longmemeval(sample: Mapping[str, Any]) -> Store:
                 )
             )
     question = Question(
-        text=sample["question"], gold=list(sample["answer_session_ids"]), category=sample["question_type"]
+        text=sample["question"],
+        gold=list(sample["answer_session_ids"]),
+        category=sample["question_type"],
+        answer=str(sample["answer"]),
+        time=_time(sample["question_date"]).isoformat(),
     )
+    if sample["question_id"].endswith("_abs"):
+        question |= {"gold": [], "category": "abstention", "unanswerable": True}
     return Store(store=sample["question_id"], messages=messages, questions=[question], gold_unit="thread")
+
+
+def _time(date: str) -> datetime:
+    return datetime.strptime(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)

@@ -13,12 +13,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +23,12 @@ from numpy.typing import NDArray
 from evals._figures import Figure, explain_data, finish
 from evals._minilm import MiniLM
 from evals._peers import Cached
-from evals._stores import Store, stores
-from evals.recall import MemoryIndex
-from remegraph.exchange.chat import to_messages
-from remegraph.language.tokens import query_tokens
+from evals._rankers import MemoryIndex, asked_at
+from evals._records import Store
+from evals._stores import stores
 from remegraph.ports import Embedder
-from remegraph.rules.blending import Weights, default_weights, judge, rank
+from remegraph.rules.blending import Weights, default_weights
+from remegraph.rules.questions import read_question
 
 __all__ = ["Asked", "fit", "main", "recall_at"]
 
@@ -69,15 +66,11 @@ def _questions(path: Path, store: Store, fold: int, timezone: str | None, embedd
     """Return what the product's own ranking sees, each sign with weight 1."""
     even = _even(embedder)
     names = _names(even)
-    zone = ZoneInfo(timezone) if timezone else None
-    read = to_messages(store["messages"], thread="main", default_time=datetime.now(UTC), timezone=zone)
-    by_id = {each.message_id: each for each in read}
-    index = MemoryIndex(store["messages"], embedder)
+    index = MemoryIndex(store["messages"], timezone, embedder)
     asked: list[Asked] = []
     for question in store["questions"]:
-        ranked = list(islice(rank([index.signs(query_tokens(question["text"]))], even), even.read))
-        meant = index.meant(question["text"], [item.record_id for item in ranked])
-        judged = judge(question["text"], [(item, by_id[item.record_id]) for item in ranked], even, meant)
+        at = asked_at(store["messages"], timezone, question.get("time"))
+        judged = index.best(read_question(question["text"], at), even, even.read)
         rows = [[item.contributions.get(name, 0.0) for name in names] for item in judged]
         gold = np.array([item.record_id in question["gold"] for item in judged], dtype=np.bool_)
         asked.append(

@@ -30,7 +30,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from evals._figures import Figure, finish
-from evals.recall import interval
+from evals._metrics import interval
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.models import Hit
 

@@ -93,9 +93,8 @@ class Mill:
     def check(self) -> None:
         """Compare the ledger with what was acknowledged: all of it, once, and nothing by halves."""
         with closing(sqlite3.connect(self.home / "ledger.sqlite")) as connection:
-            here = connection.execute("SELECT max(id) FROM partitions WHERE user = 'ann'").fetchone()[
-                0
-            ]  # none yet: NULL
+            # NULL before there is one
+            (here,) = connection.execute("SELECT max(id) FROM partitions WHERE user = 'ann'").fetchone()
 
             def column(query: str) -> list[Any]:
                 return [value for (value,) in connection.execute(query, {"here": here})]

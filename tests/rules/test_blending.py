@@ -10,6 +10,7 @@ import pytest
 
 from remegraph.models import Message, Partition
 from remegraph.rules.blending import Ranked, Weights, default_weights, judge, rank
+from remegraph.rules.questions import read_question
 from remegraph.rules.ranking import MessageSigns
 from tests.talk import NOON
 
@@ -33,7 +34,7 @@ def judged(question: str, *said: tuple[str, str], words: Mapping[str, float] | N
         )
         for number, (name, text) in enumerate(said)
     ]
-    return ids(judge(question, read, default_weights()))
+    return ids(judge(read_question(question, NOON + timedelta(days=30)), read, default_weights()))
 
 
 @pytest.mark.requirement("F6")
@@ -66,7 +67,7 @@ def test_what_is_meant_counts_as_a_share_of_the_nearest() -> None:
         for name, words in (("a", 0.4), ("b", 0.2), ("new", 0.3))
     ]
     meant = {(HERE, "a"): {"meaning": 0.1}, (HERE, "b"): {"meaning": 0.4}, (THERE, "new"): {"meaning": 0.9}}
-    first, *others = judge("Which?", read, weights, meant)
+    first, *others = judge(read_question("Which?", NOON), read, weights, meant)
     assert first.contributions == pytest.approx({"words": 0.2, "meaning": 0.5})
     assert ids([first, *others]) == ["b", "a", "new"]
     assert others[1].contributions == {"words": 0.3}

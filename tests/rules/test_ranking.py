@@ -31,6 +31,7 @@ def _store(
         seqs=np.arange(1, len(texts) + 1),
         threads=np.array(threads if threads is not None else [0] * len(texts)),
         lengths=np.array(lengths),
+        asks=np.array([text.endswith("?") for text in texts]),
         message_ids=[f"m{row}" for row in range(len(texts))],
     )
     return TextMatches(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout

@@ -56,13 +56,16 @@ def test_the_match_set_is_that_of_a_scan(ledger: Ledger, texts: list[str], query
 
 
 def test_speakers_and_tools_are_found_too(ledger: Ledger) -> None:
-    """Who asked for the calculator is a question about the words around the words."""
-    call = {"name": "calculator", "args": {"a": 1}}
+    """Who asked for the calculator, and with what, is a question about the words around the words."""
+    call = {
+        "name": "calculator",
+        "args": {"sums": [17, {"city": "Lisbon\nPorto"}], "place": "\u5317\u4eac", "no": None},
+    }
     message = Message.model_validate(
         {"message_id": "m", "role": "assistant", "name": "Nora", "time": NOON, "tool_calls": [call]}
     )
     ledger.archive.add_messages(ANN, [message], NOON)
-    for word in ("Nora", "calculator"):
+    for word in ("Nora", "calculator", "sums", "17", "Lisbon", "Porto", "\u5317\u4eac"):
         assert ledger.found(ANN, "message", *tokenize(word)) == {"m"}
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, TypedDict
 from remegraph.models import Depth, Hit, IndexState, LeftOut, Memory, RecallFilter, RecallMode, Scope, Shelf
 from remegraph.ports import Archive
 from remegraph.rules.blending import Ranked
+from remegraph.rules.questions import Question
 
 __all__ = ["Found", "RecallInput", "RetrievalAgent", "Search"]
 
@@ -43,6 +44,7 @@ class RecallInput(TypedDict):
 
     scope: Scope
     query: str
+    question: Question
     k: int
     depth: Depth
     topics: tuple[str, ...] | None
@@ -52,8 +54,7 @@ class RecallInput(TypedDict):
     mode: RecallMode
     without: frozenset[str]
     """Ids of messages that the caller has at hand."""
-    now: datetime
-    """When it is asked."""
+    asked_at: datetime
 
 
 class Found(TypedDict):

@@ -191,7 +191,7 @@ class _Steps:
 
     def assemble(self, state: _State) -> Update:
         """Settle which k come first and what comes along with them; write the context, within the token budget."""
-        k, now = state["k"], state["now"]
+        k, now = state["k"], state["asked_at"]
         best = linking.freshen(state["query"], state["memories"], k)[:k]
         memories = linking.weighed(self._archive, state["partitions"], self._with_linked(state, best))
         shown = {
@@ -210,7 +210,7 @@ class _Steps:
 
     def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
         words = state["mode"] != "semantic"
-        return self._searcher.search(partitions, kind, state["query"], state["k"] * _OVERFETCH, words=words)
+        return self._searcher.search(partitions, kind, state["question"], state["k"] * _OVERFETCH, words=words)
 
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
@@ -274,10 +274,10 @@ class _Steps:
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
         """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""
-        tokens = query_tokens(state["query"]) if state["mode"] != "semantic" else []
+        tokens = state["question"].tokens if state["mode"] != "semantic" else {}
         found = [
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
-            for matches in (self._archive.match(state["partitions"], "message", tokens) if tokens else ())
+            for matches in (self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ())
         ]
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
         picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
@@ -308,7 +308,7 @@ class _Steps:
         read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
-        judged = judge(state["query"], known, self._weights, meant)
+        judged = judge(state["question"], known, self._weights, meant)
         fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
         return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: self._wanted(state)]]
 

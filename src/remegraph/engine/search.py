@@ -13,6 +13,7 @@ from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partiti
 from remegraph.ports import Archive, Embedder, Projection
 from remegraph.rules.blending import Meant, Ranked
 from remegraph.rules.merging import Alike
+from remegraph.rules.questions import Question
 from remegraph.rules.ranking import bm25, meaning_signs
 
 __all__ = ["Candidates", "Searcher"]
@@ -85,9 +86,9 @@ class Searcher:
         return found
 
     def search(
-        self, partitions: Sequence[Partition], kind: HitKind, query: str, k: int, *, words: bool = True
+        self, partitions: Sequence[Partition], kind: HitKind, question: Question, k: int, *, words: bool = True
     ) -> Candidates:
-        """Return the best memories or index entries for a query, by words and vectors.
+        """Return the best memories or index entries for a question, by words and vectors.
 
         The text part of a score is BM25 over its upper bound for this query, so that it is 0 to 1 and
         comparable between queries; the dense part is the cosine. They are weighed, not averaged by rank.
@@ -95,20 +96,20 @@ class Searcher:
         Args:
             partitions: Where to look.
             kind: memory or block.
-            query: The query.
+            question: The question.
             k: How many vectors to look at; all text matches count.
             words: Whether words count, too; else it is vectors alone.
         """
         weight = _TEXT_WEIGHT[self._embedder.semantic] if words else 0.0
         found: dict[tuple[Partition, str], dict[str, float]] = {}
-        tokens = query_tokens(query) if words else []
-        for matches in self._archive.match(partitions, kind, tokens) if tokens else ():
+        tokens = question.tokens if words else {}
+        for matches in self._archive.match(partitions, kind, list(tokens)) if tokens else ():
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score
         index: IndexState = "none"
         degraded: tuple[str, ...] = ()
         try:
-            vector = self._vector(query)
+            vector = self._vector(question.text)
             nearest, index = self._projection.nearest(partitions, kind, vector, k)
         except (ModelError, VectorIndexError) as error:
             degraded = (f"vectors: {error.what}",)

@@ -10,6 +10,7 @@ from remegraph.errors import InputError
 from remegraph.language.times import parse_range
 from remegraph.models import LIVE, Hit, Shelf
 from remegraph.ports import Archive, Clock
+from remegraph.rules.questions import read_question
 from remegraph.rules.standing import dated
 
 __all__ = ["TopicAgent"]
@@ -42,12 +43,11 @@ class TopicAgent:
             threshold: Least score, as a share of the best hit's, 0 to 1.
         """
         here = [self.shelf.partition]
-        scores = {
-            hit.record_id: hit.contributions for hit in self._searcher.search(here, "memory", query, limit_size).found
-        }
-        entries = {
-            hit.record_id: hit.contributions for hit in self._searcher.search(here, "block", query, limit_size).found
-        }
+        question = read_question(query, self._clock())
+        found = self._searcher.search(here, "memory", question, limit_size).found
+        scores = {hit.record_id: hit.contributions for hit in found}
+        found = self._searcher.search(here, "block", question, limit_size).found
+        entries = {hit.record_id: hit.contributions for hit in found}
         memories = self._archive.memories(here, topics=[self.shelf.topic], statuses=sorted(LIVE))
         blocks = self._archive.summaries(here, ids=sorted({each for memory in memories for each in memory.block_ids}))
         hits = [memory_hit(memory, scores[memory.memory_id]) for memory in memories if memory.memory_id in scores]

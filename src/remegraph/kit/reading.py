@@ -80,6 +80,7 @@ class Reading(ABC):
         topics: Sequence[str] | None = None,
         only: RecallFilter | None = None,
         without: Collection[str] = (),
+        asked_at: datetime | None = None,
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -95,6 +96,7 @@ class Reading(ABC):
             topics: Only these topics, by key.
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
+            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
 
         Raises:
             InputError: The query is empty, k is not positive, or a time has no zone.
@@ -108,7 +110,7 @@ class Reading(ABC):
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
-            now=parts.clock(),
+            asked_at=parts.clock() if asked_at is None else asked_at,
             topics=topics,
             only=only,
             without=without,
@@ -129,6 +131,7 @@ class Reading(ABC):
         topics: Sequence[str] | None = None,
         only: RecallFilter | None = None,
         without: Collection[str] = (),
+        asked_at: datetime | None = None,
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
@@ -140,7 +143,7 @@ class Reading(ABC):
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
-            now=parts.clock(),
+            asked_at=parts.clock() if asked_at is None else asked_at,
             topics=topics,
             only=only,
             without=without,

@@ -11,6 +11,7 @@ from remegraph.errors import InputError
 from remegraph.kit.calling import check_times, required
 from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
+from remegraph.rules.questions import read_question
 
 if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found, RecallInput
@@ -30,7 +31,7 @@ def recall_input(
     depth: Depth,
     mode: RecallMode,
     time_range: _Times,
-    now: datetime,
+    asked_at: datetime,
     topics: Sequence[str] | None,
     only: RecallFilter | None,
     without: Collection[str],
@@ -58,13 +59,14 @@ def recall_input(
         raise InputError("without is one text.", "Give a list of message ids.")
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
-    check_times(time_start=time_start, time_end=time_end)
+    check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
     if mode == "temporal" and time_range == (None, None):
-        mention = parse_range(query, now)
+        mention = parse_range(query, asked_at)
         time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
     return {
         "scope": required(scope),
         "query": query,
+        "question": read_question(query, asked_at),
         "k": k,
         "depth": depth,
         "mode": mode,
@@ -73,7 +75,7 @@ def recall_input(
         "time_end": time_end,
         "only": only or RecallFilter(),
         "without": frozenset(without),
-        "now": now,
+        "asked_at": asked_at,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Span", "sentences"]
+__all__ = ["Span", "asks", "sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ _TITLES = frozenset(
 _ENDINGS = frozenset(
     "etc inc ltd co corp jr sr a.m p.m u.s u.k ph.d jan feb mar apr jun jul aug sept sep oct nov dec".split()
 )
+_ASKS = re.compile(rf"[?？][{_CLOSERS}\s]*\Z")
 _LIST_NUMBER = re.compile(r"\n[ \t]*\d{1,3}\Z")
 _LOOKBACK = 16
 
@@ -71,6 +72,11 @@ def sentences(text: str) -> list[Span]:
         start = match.end()
     _add(spans, text, start, len(text))
     return spans
+
+
+def asks(text: str) -> bool:
+    """Return whether `text` ends with a question."""
+    return bool(_ASKS.search(text))
 
 
 def _add(spans: list[Span], text: str, start: int, end: int) -> None:

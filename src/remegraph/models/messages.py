@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -58,6 +59,12 @@ class Message(Record):
         return "\n".join(part for part in parts if isinstance(part, str) and part)
 
     @property
+    def indexed_text(self) -> str:
+        """The words it is found by: who speaks, what is said, and what is asked of tools."""
+        asked = (word for call in self.tool_calls for word in (call.name, *_words(call.args)))
+        return " ".join((self.speaker, self.text, *asked))
+
+    @property
     def speaker(self) -> str:
         """The name where there is one, else the role."""
         return self.name or self.role
@@ -66,6 +73,19 @@ class Message(Record):
     def trust(self) -> float:
         """How far its words are believed, 0 to 1, by its role."""
         return TRUST_BY_ROLE[self.role]
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield names and values of JSON, in their order; nothing for null."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _words(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _words(each)
+    elif value is not None:
+        yield str(value)
 
 
 class StoredMessage(Message):

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from remegraph.rules.ranking import MessageSigns
 
 if TYPE_CHECKING:
     from remegraph.models import Message, Partition
+    from remegraph.rules.questions import Question
 
 __all__ = ["Meant", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
 
@@ -31,6 +33,9 @@ _MAKES_WAY = 1
 
 _RIVALS = 7
 """It is looked for among so many of the best: of 5 to 30 tried, the most that costs no recall on any set."""
+
+_LATER = timedelta(hours=12)
+"""What happened on a day is still told that long after it."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -125,9 +130,13 @@ Meant = Mapping[tuple["Partition", str], Mapping[str, float]]
 
 
 def judge(
-    question: str, ranked: Sequence[tuple[Ranked, Message]], weights: Weights, meant: Meant | None = None
+    question: Question, ranked: Sequence[tuple[Ranked, Message]], weights: Weights, meant: Meant | None = None
 ) -> list[Ranked]:
     """Return messages that were read, best first, with what they themselves say for them.
+
+    - `speaker`: who said it is named by the question, or asks it about themselves.
+    - `tells`: it names a time or a number, where the question asks when, how long or how many.
+    - `then`: it was said at a time that the question names; `tells then`: it speaks of that time.
 
     Args:
         question: The question.
@@ -135,7 +144,6 @@ def judge(
         weights: What each sign counts.
         meant: How near their meaning is to that of the question. Shares are of the best of these messages.
     """
-    folded, asks = question.casefold(), _asks_when_or_how_many(question)
     meanings = [(meant or {}).get((item.partition, item.record_id), {}) for item, _ in ranked]
     scale = {
         name: weight / max([1e-9, *(meaning.get(name, 0.0) for meaning in meanings)])
@@ -143,14 +151,25 @@ def judge(
     }
     judged: list[Ranked] = []
     for (item, message), meaning in zip(ranked, meanings, strict=True):
-        signs = {
-            "speaker": bool(message.name) and message.name.casefold() in folded,
-            "tells": asks and bool(_DIGIT.search(message.text) or resolve(message.text, message.time)),
-        }
+        signs = _signs(question, message)
         more = {name: weight for name, weight in weights.message.items() if signs[name]}
         more |= {name: scale[name] * value for name, value in meaning.items() if value > 0 and name in scale}
         judged.append(Ranked(item.partition, item.record_id, item.contributions | more))
     return sorted(judged, key=lambda each: -each.score)
+
+
+def _signs(question: Question, message: Message) -> dict[str, bool]:
+    named = bool(message.name) and message.name.casefold() in question.text.casefold()
+    asked = question.times or question.wants_time_or_number
+    times = resolve(message.text, message.time) if asked else []
+    return {
+        "speaker": named or (question.own and message.role == "user"),
+        "tells": question.wants_time_or_number and bool(times or _DIGIT.search(message.text)),
+        "then": any(time.begins <= message.time < time.ends + _LATER for time in question.times),
+        "tells then": any(
+            told.begins < time.ends and time.begins < told.ends for time in question.times for told in times
+        ),
+    }
 
 
 def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ranked]:
@@ -169,17 +188,6 @@ def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ran
         for item, gain in ((judged[place][0], gain) for place, gain in freshened(question, said, _MAKES_WAY))
     ]
     return [*fresh, *(item for item, _ in judged[_RIVALS:])]
-
-
-def _asks_when_or_how_many(question: str) -> bool:
-    return bool(_asking().search(question))
-
-
-@cache
-def _asking() -> re.Pattern[str]:
-    table = tomllib.loads(_data("answers.toml"))
-    english = "|".join(map(re.escape, table["asks_en"]))
-    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, table['asks_zh']))}", re.IGNORECASE)
 
 
 def _data(name: str) -> str:

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
-from remegraph.language.sentences import sentences
+from remegraph.language.sentences import asks, sentences
 from remegraph.rules.wording import weight, wording
 
 __all__ = ["Said", "asks_past", "freshened", "tells_change"]
@@ -47,7 +47,7 @@ def asks_past(question: str) -> bool:
 
 def tells_change(sentence: str) -> bool:
     """Return whether a sentence says what became of something of the speaker's, or that it is done."""
-    if sentence.rstrip().endswith(("?", "？")) or not _speaks_of("own", sentence):
+    if asks(sentence) or not _speaks_of("own", sentence):
         return False
     return _speaks_of("changed", sentence) or _speaks_of("done", sentence)
 

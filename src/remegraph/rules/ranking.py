@@ -31,19 +31,19 @@ _WIDTHS = (3, 5)
 """Odd widths of windows, in messages."""
 
 
-def bm25(matches: TextMatches, tokens: Sequence[str]) -> dict[str, float]:
+def bm25(matches: TextMatches, tokens: Sequence[str] | Mapping[str, float]) -> dict[str, float]:
     """Return the BM25 score of each match, 0 to 1, by record id.
 
     The score is divided by what a text could get at most for these tokens, so that scores of partitions compare.
 
     Args:
         matches: All records of one partition that hold a token, with its statistics.
-        tokens: The tokens asked for; repeats count once.
+        tokens: The tokens asked for, each with what it counts, or all alike; repeats count once.
     """
-    tokens = tuple(dict.fromkeys(tokens))
-    counts = _count(matches.matches, tokens)
+    words = _Words.of(tokens)
+    counts = _count(matches.matches, words.tokens)
     lengths = np.array([match.length for match in matches.matches], dtype=np.float64)
-    scores = _scores(counts, lengths, matches.total, matches.total_length / max(matches.total, 1))
+    scores = words.scores(counts, lengths, matches.total, matches.total_length / max(matches.total, 1))
     return {match.record_id: float(score) for match, score in zip(matches.matches, scores, strict=True)}
 
 
@@ -64,7 +64,7 @@ class MessageSigns:
         }
 
 
-def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -> MessageSigns:
+def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | Mapping[str, float]) -> MessageSigns:
     """Return the signs by which messages of one partition are ranked.
 
     An answer often lacks the words of the question: they were said just before. So BM25 ranks windows of messages, too,
@@ -74,17 +74,18 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -
     - `words`: share of the message itself; `window of 3` and `window of 5`: of the best such window that holds it.
     - `around`: share of the window of 3 that it is the middle of.
     - `coverage`: how much of the question its words cover, rare words more.
+    - `answers`: the same of the message before it, where that one asks: here comes the answer.
     - `thread`: share of its whole thread.
 
     Args:
         matches: All messages of one partition that hold a token, with its statistics.
         layout: All messages of the partition, in order of seq.
-        tokens: The tokens asked for; repeats count once.
+        tokens: The tokens asked for, each with what it counts, or all alike; repeats count once.
     """
-    tokens = tuple(dict.fromkeys(tokens))
+    words = _Words.of(tokens)
     newest = int(layout.seqs[-1]) if len(layout.seqs) else 0
     found = [match for match in matches.matches if match.seq <= newest]  # some may be newer than the layout
-    if not found or not tokens:
+    if not found or not words.tokens:
         return MessageSigns((), {})
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
     threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)
@@ -92,20 +93,21 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str]) -
     places[order] = np.arange(len(order))
     held = places[np.searchsorted(layout.seqs, [match.seq for match in found])]
     near = _within(held, max(_WIDTHS) - 1, len(order))  # two messages of one window are at most so far apart
-    counts = np.zeros((len(near), len(tokens)))
-    counts[np.searchsorted(near, held)] = _count(found, tokens)
+    counts = np.zeros((len(near), len(words.tokens)))
+    counts[np.searchsorted(near, held)] = _count(found, words.tokens)
 
     total = len(order)
-    columns = {"words": _scores(counts, lengths[near], total, float(lengths.mean()))}
+    columns = {"words": words.scores(counts, lengths[near], total, float(lengths.mean()))}
     for width in _WIDTHS:
         window_counts = _spread(counts, near, threads[near], width, np.add)
         window_lengths = _spread(lengths, np.arange(total), threads, width, np.add)
-        scores = _scores(window_counts, window_lengths[near], total, float(window_lengths.mean()))
+        scores = words.scores(window_counts, window_lengths[near], total, float(window_lengths.mean()))
         columns[f"window of {width}"] = _spread(scores, near, threads[near], width, np.maximum)
         if width == min(_WIDTHS):
             columns["around"] = scores
-    columns["coverage"] = _coverage(counts, total)
-    columns["thread"] = _thread_scores(counts, threads[near], np.bincount(threads, lengths).astype(np.float64))
+    columns["coverage"] = words.coverage(counts, total)
+    columns["answers"] = _handed_on(np.where(layout.asks[order[near]], columns["coverage"], 0), near, threads[near])
+    columns["thread"] = _thread_scores(words, counts, threads[near], np.bincount(threads, lengths).astype(np.float64))
     by_seq = np.argsort(order[near], kind="stable")
     return MessageSigns(
         tuple(layout.message_ids[row] for row in order[near][by_seq]),
@@ -138,19 +140,59 @@ def meaning_signs(
     return MessageSigns(record_ids, {"meaning": own, "meaning around": best})
 
 
-def _coverage(counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
-    idf = _idf(counts, total)
-    covered: NDArray[np.float64] = (counts > 0) @ idf
-    return covered / max(float(idf.sum()), 1e-9)
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words asked for, and what each counts."""
+
+    tokens: Sequence[str]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, tokens: Sequence[str] | Mapping[str, float]) -> _Words:
+        weighed = tokens if isinstance(tokens, Mapping) else dict.fromkeys(tokens, 1.0)
+        return cls(tuple(weighed), np.array(tuple(weighed.values()), dtype=np.float64))
+
+    def scores(
+        self, counts: NDArray[np.float64], lengths: NDArray[np.float64], total: int, mean_length: float
+    ) -> NDArray[np.float64]:
+        """Return BM25 of each row of `counts`, as a share of its upper bound."""
+        idf = self._idf(counts, total)
+        saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
+        scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
+        return scores / max(float(idf.sum()), 1e-9)
+
+    def coverage(self, counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+        """Return how much of the words each row of `counts` holds."""
+        idf = self._idf(counts, total)
+        covered: NDArray[np.float64] = (counts > 0) @ idf
+        return covered / max(float(idf.sum()), 1e-9)
+
+    def _idf(self, counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+        frequency = np.count_nonzero(counts, axis=0)
+        idf: NDArray[np.float64] = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+        return idf * self.weights
+
+
+def _handed_on(
+    values: NDArray[np.float64], places: NDArray[np.int64], threads: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return, for each row, the value of the message just before it in its thread."""
+    handed = np.zeros_like(values)
+    follows = (places[1:] - places[:-1] == 1) & (threads[1:] == threads[:-1])
+    handed[1:][follows] = values[:-1][follows]
+    return handed
 
 
 def _thread_scores(
-    counts: NDArray[np.float64], threads: NDArray[np.int64], thread_lengths: NDArray[np.float64]
+    words: _Words,
+    counts: NDArray[np.float64],
+    threads: NDArray[np.int64],
+    thread_lengths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return, for each row, the share of its thread, taken as one text."""
     sums = np.zeros((len(thread_lengths), counts.shape[1]))
     np.add.at(sums, threads, counts)
-    shares = _scores(sums, thread_lengths, len(thread_lengths), float(thread_lengths.mean()))
+    shares = words.scores(sums, thread_lengths, len(thread_lengths), float(thread_lengths.mean()))
     found: NDArray[np.float64] = shares[threads]
     return found
 
@@ -159,22 +201,6 @@ def _count(matches: Sequence[TextMatch], tokens: Sequence[str]) -> NDArray[np.fl
     """Return how often each match holds each token, shape (matches, tokens)."""
     rows = [[match.counts.get(token, 0) for token in tokens] for match in matches]
     return np.array(rows, dtype=np.float64).reshape(len(matches), len(tokens))
-
-
-def _scores(
-    counts: NDArray[np.float64], lengths: NDArray[np.float64], total: int, mean_length: float
-) -> NDArray[np.float64]:
-    """Return BM25 of each row of `counts`, as a share of its upper bound."""
-    idf = _idf(counts, total)
-    saturation = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
-    scores: NDArray[np.float64] = (counts / (counts + saturation[:, None])) @ idf
-    return scores / max(float(idf.sum()), 1e-9)
-
-
-def _idf(counts: NDArray[np.float64], total: int) -> NDArray[np.float64]:
-    frequency = np.count_nonzero(counts, axis=0)
-    idf: NDArray[np.float64] = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
-    return idf
 
 
 def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:

@@ -31,8 +31,8 @@ MOST_TERMS = 40_000
 _OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
 
 _PG_INSERT = text(
-    "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, terms) VALUES"
-    " (:partition_id, :kind, :record_id, :seq, :length, :counts, array_to_tsvector(CAST(:terms AS text[])))"
+    "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, asks, terms) VALUES"
+    " (:partition_id, :kind, :record_id, :seq, :length, :counts, :asks, array_to_tsvector(CAST(:terms AS text[])))"
 )
 _TOTAL = select(totals.c.records, totals.c.tokens).where(
     totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
@@ -72,6 +72,8 @@ class TextEntry:
     record_id: str
     counts: Mapping[str, int]
     seq: int = 0
+    asks: bool = False
+    """Whether it ends with a question."""
 
 
 def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) -> None:
@@ -85,6 +87,7 @@ def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) 
             "seq": entry.seq,
             "length": sum(entry.counts.values()),
             "counts": json.dumps(entry.counts),
+            "asks": entry.asks,
         }
         for entry in entries
     ]

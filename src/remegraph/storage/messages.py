@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, insert, select, update
 
 from remegraph.errors import MessageChangedError, MessageError
+from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
 from remegraph.models import Message, Partition, StoredMessage
 from remegraph.storage import fulltext
@@ -69,7 +70,7 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
         connection,
         fulltext.TextShelf(partition_id, "message"),
         [
-            fulltext.TextEntry(message.message_id, token_counts(_indexed(message)), seq)
+            fulltext.TextEntry(message.message_id, token_counts(message.indexed_text), seq, asks(message.text))
             for seq, (message, _, _) in enumerate(rows, last + 1)
         ],
     )
@@ -106,10 +107,6 @@ def _body(message: Message) -> str:
     if type(message) is Message:
         return message.to_json()
     return Message(**{name: getattr(message, name) for name in Message.model_fields}).to_json()
-
-
-def _indexed(message: Message) -> str:
-    return " ".join((message.speaker, message.text, *(call.name for call in message.tool_calls)))
 
 
 @cache

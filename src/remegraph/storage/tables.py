@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData(
@@ -102,6 +103,7 @@ texts = Table(
     Column("seq", _Big, nullable=False, server_default="0"),
     Column("length", Integer, nullable=False),
     Column("counts", Text, nullable=False),
+    Column("asks", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("partition_id", "kind", "record_id"),
     Index(None, "partition_id", "kind", "seq"),
 )

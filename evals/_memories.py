@@ -1,0 +1,88 @@
+"""What memories made without a model are worth: what they lead to, and whether any stands alone.
+
+A memory answers a question where one of the messages that it came from does: those that it quotes, or those of its
+blocks. *Isolated* is one that no link ties to another memory (where it came from is no tie), *untraceable* one whose
+words or blocks are not found again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from evals import _metrics
+from evals._figures import Figure
+from evals._records import Store
+from remegraph import MemoryKit, Scope, Settings
+from remegraph.models import Hit, Trace
+from remegraph.ports import Embedder
+
+__all__ = ["isolated", "remembered", "untraceable"]
+
+_SCOPE = Scope(user="ann", agent="remy")
+_K = 10
+
+
+def remembered(store: Store, embedder: Embedder, timezone: str | None = None) -> Iterator[Figure]:
+    """Summarise a store without a model, and yield what its memories are worth.
+
+    Args:
+        store: What is told.
+        embedder: The embedder.
+        timezone: Zone of times that name none.
+    """
+    with (
+        tempfile.TemporaryDirectory() as home,
+        MemoryKit.open(settings=Settings(home=Path(home)), model=None, embedder=embedder) as kit,
+    ):
+        kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
+        kit.summarize(scope=_SCOPE, close=True)
+        traces = [kit.trace(memory.memory_id, scope=_SCOPE) for memory in kit.memories(scope=_SCOPE)]
+        yield from _counts(store, traces)
+        yield from _recall(store, kit)
+
+
+def _counts(store: Store, traces: list[Trace]) -> Iterator[Figure]:
+    note = f"of {len(traces):,} memories"
+    yield Figure(f"{store['store']}: isolated memories", sum(map(isolated, traces)), note=note)
+    yield Figure(f"{store['store']}: untraceable memories", sum(map(untraceable, traces)), note=note)
+
+
+def isolated(trace: Trace) -> bool:
+    """Return whether no link ties a memory to another one."""
+    return not any(link.type != "derived_from" and link.source_id != link.target_id for link in trace.links)
+
+
+def untraceable(trace: Trace) -> bool:
+    """Return whether a memory came from nowhere, or from where nothing is any more."""
+    return bool(trace.missing) or not trace.quotes
+
+
+def _recall(store: Store, kit: MemoryKit) -> Iterator[Figure]:
+    """Yield the share of gold that the first memories lead to, by what they quote and by their blocks."""
+    unit_of = {message["id"]: message["id"] for message in store["messages"]}
+    if store.get("gold_unit") == "thread":
+        unit_of = {message["id"]: message["thread"] for message in store["messages"]}
+    blocks = {
+        entry.block_id: [message.message_id for message in kit.retrieve_block(entry.block_id, scope=_SCOPE)]
+        for entry in kit.blocks(scope=_SCOPE)
+    }
+    quoted: list[float] = []
+    within: list[float] = []
+    for question in store["questions"]:
+        hits = kit.recall(question["text"], scope=_SCOPE, k=_K).memories[:_K]
+        words = {unit_of[each.message_id] for hit in hits for each in hit.evidence}
+        around = {unit_of[name] for hit in hits for name in _of_blocks(hit, blocks)}
+        quoted.append(_metrics.recall(sorted(words), question["gold"], len(words)))
+        within.append(_metrics.recall(sorted(words | around), question["gold"], len(words | around)))
+    note = f"of {len(quoted)} questions"
+    yield Figure(f"{store['store']}: R@{_K} of memories, by their quotes", float(np.mean(quoted)), note=note)
+    yield Figure(f"{store['store']}: R@{_K} of memories, by their blocks", float(np.mean(within)), note=note)
+
+
+def _of_blocks(hit: Hit, blocks: dict[str, list[str]]) -> Iterator[str]:
+    for block_id in hit.block_ids:
+        yield from blocks[block_id]

@@ -1,0 +1,143 @@
+"""The product's ranking of messages in memory, where its parts can be left out and its weights fitted; and BM25 alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals._records import Message
+from remegraph.exchange.chat import to_messages
+from remegraph.exchange.times import parse_time
+from remegraph.language.sentences import asks
+from remegraph.language.tokens import query_tokens, token_counts
+from remegraph.models import Partition
+from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
+from remegraph.rules.blending import Meant, Ranked, Weights, default_weights, freshen, judge, rank
+from remegraph.rules.questions import Question, read_question
+from remegraph.rules.ranking import bm25, meaning_signs, message_signs
+
+__all__ = ["MemoryIndex", "Ranker", "asked_at", "blend_ranker", "bm25_ranker"]
+
+_PLACE = Partition(tenant="evals")
+
+
+class Ranker(Protocol):
+    """Answers a question with the ids of so many messages at most, best first."""
+
+    def __call__(self, question: str, k: int, at: datetime | None = None) -> Sequence[str]: ...
+
+
+class MemoryIndex:
+    """One store as one partition: what the ledger would answer, from memory.
+
+    Args:
+        messages: The store's messages.
+        timezone: Zone of times that name none.
+        embedder: The embedder, asked only if it knows meaning.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], timezone: str | None = None, embedder: Embedder | None = None
+    ) -> None:
+        threads: dict[str, int] = {}
+        zone = ZoneInfo(timezone) if timezone else UTC
+        read = to_messages(messages, thread="main", default_time=datetime.now(UTC), timezone=zone)
+        self.read = {each.message_id: each for each in read}
+        self.counts = [token_counts(message.indexed_text) for message in read]
+        lengths = [sum(counts.values()) for counts in self.counts]
+        self.layout = Layout(
+            seqs=np.arange(1, len(messages) + 1),
+            threads=np.array([threads.setdefault(message["thread"], len(threads)) for message in messages]),
+            lengths=np.array(lengths),
+            asks=np.array([asks(each.text) for each in read]),
+            message_ids=[message["id"] for message in messages],
+        )
+
+        self._embedder = embedder if embedder and embedder.semantic else None
+        self._rows = {message["id"]: row for row, message in enumerate(messages)}
+        if self._embedder:
+            self._vectors = self._embedder.embed([f"{each.speaker}: {each.text}" for each in read])
+
+    def match(self, tokens: Collection[str]) -> TextMatches:
+        """Return the messages that hold one of the tokens."""
+        wanted = set(tokens)
+        matches = tuple(
+            TextMatch(
+                self.layout.message_ids[row], row + 1, int(self.layout.lengths[row]), {t: counts[t] for t in held}
+            )
+            for row, counts in enumerate(self.counts)
+            if (held := wanted & counts.keys())
+        )
+        total = len(self.counts)
+        return TextMatches(_PLACE, matches, total, int(self.layout.lengths.sum()))
+
+    def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
+        """Return the best messages of all, with all that the product knows of them."""
+        signs = message_signs(self.match(question.tokens), self.layout, question.tokens)
+        found = list(islice(rank([(_PLACE, signs)], weights), k))
+        meant = self.meant(question.text, [item.record_id for item in found])
+        return judge(question, [(item, self.read[item.record_id]) for item in found], weights, meant)
+
+    def meant(self, question: str, record_ids: Sequence[str]) -> Meant:
+        """Return what these messages mean, beside a question."""
+        if self._embedder is None or not record_ids:
+            return {}
+        cosines = self._vectors @ self._embedder.embed([question])[0]
+
+        def of(ids: Sequence[str]) -> NDArray[np.float64]:
+            return np.asarray(cosines[[self._rows[each] for each in ids]], np.float64)
+
+        signs = meaning_signs(self.layout, [self._rows[each] + 1 for each in record_ids], of)
+        return {(_PLACE, record_id): values for record_id, values in signs.of_each().items()}
+
+
+def asked_at(messages: Sequence[Message], timezone: str | None, time: str | None = None) -> datetime:
+    """Return when a question is asked: at its time, or else as soon as all messages were said.
+
+    Args:
+        messages: All of them.
+        timezone: Zone of times that name none.
+        time: That of the question; a day without an hour is over.
+    """
+    zone = ZoneInfo(timezone) if timezone else UTC
+    if time is None:
+        return max(parse_time(message["time"], timezone=zone) for message in messages)
+    read = parse_time(time, timezone=zone)
+    return read if ":" in time else read.replace(hour=23, minute=59)
+
+
+def blend_ranker(
+    messages: Sequence[Message],
+    timezone: str | None = None,
+    weights: Weights | None = None,
+    embedder: Embedder | None = None,
+) -> Ranker:
+    """Rank as the kit does, in memory; with its own weights unless others are given."""
+    weights = weights or default_weights(semantic=embedder is not None and embedder.semantic)
+    index = MemoryIndex(messages, timezone, embedder)
+    last = asked_at(messages, timezone)
+
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:
+        best = index.best(read_question(question, at or last), weights, max(weights.read, k))
+        fresh = freshen(question, [(item, index.read[item.record_id]) for item in best])
+        return [each.record_id for each in fresh[:k]]
+
+    return ranked
+
+
+def bm25_ranker(messages: Sequence[Message]) -> Ranker:
+    """Rank single messages by BM25: the floor."""
+    index = MemoryIndex(messages)
+
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:  # noqa: ARG001 - words only
+        tokens = query_tokens(question)
+        scores = bm25(index.match(tokens), tokens)
+        return sorted(scores, key=lambda record_id: -scores[record_id])[:k]
+
+    return ranked

@@ -1,0 +1,28 @@
+"""How records look on a terminal: sober, readable without colour, and in narrow windows."""
+
+from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
+from remegraph.cli.views.reading import blocks, memories, messages, recall, tools, topics
+from remegraph.cli.views.recording import ingested, objections, summary, work
+from remegraph.cli.views.trees import topic_graph, trace
+from remegraph.cli.views.upkeep import stats, verification
+
+__all__ = [
+    "SHORT_ID",
+    "Views",
+    "blocks",
+    "ingested",
+    "memories",
+    "messages",
+    "objections",
+    "plain",
+    "recall",
+    "stats",
+    "summary",
+    "text",
+    "tools",
+    "topic_graph",
+    "topics",
+    "trace",
+    "verification",
+    "work",
+]

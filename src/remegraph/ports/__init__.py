@@ -1,0 +1,36 @@
+"""The seams: what the engine needs of the world. Storage and the fakes in `testing` fill them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from remegraph.ports.archive import Archive, Tail
+from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
+from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
+from remegraph.ports.text import Layout, TextMatch, TextMatches
+from remegraph.ports.world import Clock, NewId, TokenCounter
+
+if TYPE_CHECKING:
+    from remegraph.ports.index import Vectors as Vectors
+
+__all__ = [
+    "WHOLE",
+    "Archive",
+    "Clock",
+    "Embedder",
+    "Job",
+    "JobQueue",
+    "JobState",
+    "Layout",
+    "Nearest",
+    "NewId",
+    "Outcome",
+    "Projection",
+    "RecordKind",
+    "Tail",
+    "TextMatch",
+    "TextMatches",
+    "TokenCounter",
+    "VectorIndex",
+    "Waiting",
+]

@@ -1,0 +1,271 @@
+"""The ledger as the engine sees it: what is recorded, what is read back, and the one door for change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from remegraph.models import (
+    AddReceipt,
+    Block,
+    BlockSummary,
+    ChangeSet,
+    Cut,
+    Event,
+    HitKind,
+    Link,
+    LinkType,
+    Memory,
+    Message,
+    Partition,
+    Receipt,
+    Review,
+    Reviews,
+    Scope,
+    Shelf,
+    Status,
+    StoredMessage,
+    ToolStats,
+    Topic,
+    Work,
+    WorkState,
+)
+from remegraph.ports.text import Layout, TextMatches
+
+__all__ = [
+    "Archive",
+    "Tail",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What of a thread no block holds yet, oldest first, with the overlap before it."""
+
+    thread: str
+    after_seq: int
+    """Last seq of the thread's newest block; 0 if it has none."""
+    overlap: tuple[StoredMessage, ...]
+    """The last messages of the newest block, for strategies whose blocks overlap."""
+    messages: tuple[StoredMessage, ...]
+
+
+class Archive(Protocol):
+    """The ledger: raw rows, blocks, memories with all versions. All reads name their partitions.
+
+    Reads are snapshots; ids that live elsewhere than in the partitions named are not found.
+    """
+
+    def visible(self, scope: Scope) -> tuple[Partition, ...]:
+        """Return the existing partitions that the scope may read, its own first."""
+        ...
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Return all partitions (for `verify`, `rebuild` and `drain` only)."""
+        ...
+
+    def add_messages(
+        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+    ) -> AddReceipt:
+        """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
+
+        Every message has its id. The same id with the same content is counted as known.
+
+        Args:
+            partition: Where.
+            messages: What was said.
+            recorded_at: When it is recorded.
+            asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
+
+        Raises:
+            MessageChangedError: An id is recorded with other content.
+        """
+        ...
+
+    def messages(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+        key_word: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[StoredMessage, ...]:
+        """Return messages that meet all conditions, by partition and seq.
+
+        Args:
+            partitions: Where to look.
+            ids: Only these ids.
+            thread: Only of this thread.
+            first_seq: Seq at least this.
+            last_seq: Seq at most this.
+            time_start: Said at this time or later.
+            time_end: Said at this time or earlier.
+            key_word: Their text holds this literal text, ASCII case aside; wildcards mean themselves.
+            limit: At most so many.
+        """
+        ...
+
+    def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Return the messages with these ids as plain JSON, by id: what comparing very many costs least with."""
+        ...
+
+    def layout(self, partition: Partition) -> Layout:
+        """Return the partition's messages as columns (cached, extended by what is new)."""
+        ...
+
+    def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
+        """Return what no block holds yet, by thread.
+
+        Args:
+            partition: Where.
+            overlap: How many messages before the tail to give along.
+            thread: Only of this thread.
+        """
+        ...
+
+    def add_blocks(
+        self, partition: Partition, cuts: Sequence[Cut], recipe: str, *, enqueue: bool = False
+    ) -> tuple[Block, ...]:
+        """Record cuts as blocks, label them, and mark each pending. A cut that came too late is left out.
+
+        Args:
+            partition: Where.
+            cuts: From `tails`.
+            recipe: The way of summarising that they wait for.
+            enqueue: Whether the `summarize` job is enqueued in the same transaction, if a block was added.
+        """
+        ...
+
+    def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
+        """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
+        ...
+
+    def blocks(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        thread: str | None = None,
+        message_ids: Sequence[str] | None = None,
+        time_start: datetime | None = None,
+        time_end: datetime | None = None,
+    ) -> tuple[Block, ...]:
+        """Return blocks that meet all conditions, oldest first; a time range keeps those that it touches."""
+        ...
+
+    def summaries(
+        self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
+    ) -> tuple[BlockSummary, ...]:
+        """Return index entries, oldest first."""
+        ...
+
+    def topics(self, partitions: Sequence[Partition]) -> tuple[Shelf, ...]:
+        """Return the topic index, by partition, type and name."""
+        ...
+
+    def memories(
+        self,
+        partitions: Sequence[Partition],
+        *,
+        ids: Sequence[str] | None = None,
+        topics: Sequence[Topic] | None = None,
+        statuses: Sequence[Status] | None = None,
+        canonical_topics: Sequence[str] | None = None,
+        block_ids: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Memory, ...]:
+        """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
+        ...
+
+    def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
+        """Return the topics that these memories stand on, with those of them that stand on each."""
+        ...
+
+    def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
+        """Return all versions of a memory, oldest first."""
+        ...
+
+    def links(
+        self,
+        partitions: Sequence[Partition],
+        memory_ids: Sequence[str],
+        *,
+        types: Sequence[LinkType] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Link, ...]:
+        """Return the links from or to these memories, by source, type and target.
+
+        Args:
+            partitions: Where both ends live.
+            memory_ids: The memories.
+            types: Only of these types.
+            limit: At most so many.
+        """
+        ...
+
+    def events(
+        self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
+    ) -> tuple[Event, ...]:
+        """Return the journal, oldest first."""
+        ...
+
+    def add_reviews(self, reviews: Sequence[Review]) -> None:
+        """Append reviews of memories. They are no versions, and no reader waits for them.
+
+        Args:
+            reviews: Each time that a memory came back. Those of partitions that are gone are left out.
+        """
+        ...
+
+    def reviews(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str], Reviews]:
+        """Return the reviews of these memories, counted, by place and id; those without any are left out."""
+        ...
+
+    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name."""
+        ...
+
+    def work(
+        self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
+    ) -> tuple[Work, ...]:
+        """Return work in these states, by partition, block and topic."""
+        ...
+
+    def match(self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]) -> tuple[TextMatches, ...]:
+        """Return, for each partition, the records that hold at least one token. Live memories only.
+
+        Args:
+            partitions: Where to look.
+            kind: memory, block or message.
+            tokens: Tokens of our own tokenizer.
+        """
+        ...
+
+    def commit(self, changes: ChangeSet) -> Receipt:
+        """Apply a change set: all of it in one transaction, once.
+
+        Checks again inside the transaction: expected versions, status moves, quotes found in their
+        messages, no live twin with the same words on the same shelf, work not done already.
+
+        Raises:
+            ConflictError: Records changed since they were read, or a twin appeared.
+            InputError: Evidence or ids that do not hold.
+        """
+        ...
+
+    def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
+        """Return row counts by table name, for `stats`."""
+        ...
+
+    def close(self) -> None:
+        """Give all connections back."""
+        ...

@@ -1,0 +1,79 @@
+"""What a question asks: its words and what each counts, the times that it names, and whose matter it is."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+
+from remegraph.language.sentences import asks, sentences
+from remegraph.language.times import TimeMention, resolve
+from remegraph.language.tokens import query_tokens
+
+__all__ = ["Question", "read_question"]
+
+_BESIDE = 0.4
+"""What a word counts that only leads up to the question, or says when: of .2 to .5, all within .01 of each other."""
+
+_ENOUGH = 3
+"""The sentences that ask hold so many words, or all sentences count alike: "Any ideas?" asks nothing by itself."""
+
+_IN_FIGURES = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, read."""
+
+    text: str
+    tokens: Mapping[str, float]
+    """Its words, as they are indexed, and what each counts, over 0 to 1."""
+    times: tuple[TimeMention, ...]
+    """The times that it names."""
+    own: bool
+    """Whether who asks asks about themselves."""
+    wants_time_or_number: bool
+    """Whether it asks when, how long or how many."""
+
+
+def read_question(text: str, asked_at: datetime) -> Question:
+    """Return what a question asks.
+
+    Where it takes several sentences, and some of them ask, the others count less: they lead up to it. So do words that
+    say when relative to the day ("last week"): the messages of that time do not hold them.
+
+    Args:
+        text: The question, or any text.
+        asked_at: When it is asked, aware.
+    """
+    spans = [span.text for span in sentences(text)]
+    asking = [span for span in spans if asks(span)]
+    if not asking or len({token for span in asking for token in query_tokens(span)}) < _ENOUGH:
+        asking = spans
+    strong = {token for span in asking for token in query_tokens(_without_relative_times(span, asked_at))}
+    return Question(
+        text=text,
+        tokens={token: 1.0 if token in strong else _BESIDE for token in query_tokens(text)},
+        times=tuple(mention for span in asking for mention in resolve(span, asked_at)),
+        own=bool(_words("own").search(text)),
+        wants_time_or_number=bool(_words("asks").search(text)),
+    )
+
+
+def _without_relative_times(sentence: str, asked_at: datetime) -> str:
+    rest = sentence
+    for mention in reversed(resolve(sentence, asked_at)):
+        if not _IN_FIGURES.search(mention.text) and not _words("months").search(mention.text):
+            rest = f"{rest[: mention.start]} {rest[mention.end :]}"
+    return rest
+
+
+@cache
+def _words(what: str) -> re.Pattern[str]:
+    table = tomllib.loads((files("remegraph.rules") / "data" / "questions.toml").read_text(encoding="utf-8"))[what]
+    english = "|".join(map(re.escape, table["en"]))
+    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, table['zh']))}", re.IGNORECASE)
