@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from remegraph.errors import InputError, ModelError, VectorIndexError
+from remegraph.errors import WITHOUT_VECTORS, InputError
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.models import Category, Link, LinkType, Memory, SaveResult, Scope, Shelf
 from remegraph.settings import Settings
@@ -211,7 +211,7 @@ class Stating(ABC):
         """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
         try:
             self._open_parts().projection.sync()
-        except (ModelError, VectorIndexError) as error:
+        except WITHOUT_VECTORS as error:
             _log.warning("What was stated has no vector yet: %s", error)
             return (f"vectors: {error.what}",)
         return ()
