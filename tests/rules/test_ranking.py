@@ -32,6 +32,7 @@ def _store(
         threads=np.array(threads if threads is not None else [0] * len(texts)),
         lengths=np.array(lengths),
         asks=np.array([text.endswith("?") for text in texts]),
+        users=np.array([row % 2 == 0 for row in range(len(texts))]),
         message_ids=[f"m{row}" for row in range(len(texts))],
     )
     return TextMatches(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout

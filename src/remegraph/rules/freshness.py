@@ -26,6 +26,9 @@ _NEAR = 0.5
 _ASKED = 0.3
 """And it holds so much of what is asked as the other holds, and the two share so much of it."""
 
+_AS_MUCH = 0.8
+"""Two statements that differ in a value only are of one matter where the later one holds as much of what is asked."""
+
 _ALIKE = 0.5
 """Share of words from which two statements say the same but for a value, or one is about the other's thing to do."""
 
@@ -107,7 +110,9 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     if not answered or answered < _ASKED * before:
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
-    if now != then and shared >= _ALIKE * (weight(yours) if _speaks_of("todo", old.words) else longer):
+    todo = _speaks_of("todo", old.words)
+    as_much = answered >= _AS_MUCH * before or todo
+    if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
     shared_of_asked = weight(mine & yours & asked)
     return shared_of_asked >= _ASKED * max(answered, before) and _says_so(new.words, asked)
