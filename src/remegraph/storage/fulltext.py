@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from sqlalchemy import Connection, Insert, TextClause, bindparam, delete, func, insert, select, text
+from sqlalchemy import Connection, Insert, TextClause, bindparam, delete, func, select, text
 
 from remegraph.models import HitKind
 from remegraph.ports import TextMatch
-from remegraph.storage.database import upsert
+from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import texts, totals
 
@@ -38,7 +38,7 @@ _TOTAL = select(totals.c.records, totals.c.tokens).where(
     totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
 )
 _NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
-_FTS_INSERT = text("INSERT INTO texts_fts (rowid, terms) VALUES (:id, :terms)")
+_FTS_INSERT = "INSERT INTO texts_fts (rowid, terms) VALUES (?, ?)"
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
 # CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
@@ -80,27 +80,27 @@ def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) 
     """Index records that are not indexed yet."""
     if not entries:
         return
+    where, lengths = shelf.values, [sum(entry.counts.values()) for entry in entries]
     rows = [
-        {
-            **shelf.values,
+        where
+        | {
             "record_id": entry.record_id,
             "seq": entry.seq,
-            "length": sum(entry.counts.values()),
+            "length": length,
             "counts": json.dumps(entry.counts),
             "asks": entry.asks,
         }
-        for entry in entries
+        for entry, length in zip(entries, lengths, strict=True)
     ]
     terms = [_terms(shelf, entry.counts) for entry in entries]
     if connection.dialect.name == "sqlite":
         newest = connection.execute(_NEWEST).scalar_one()
         numbers = range(newest + 1, newest + 1 + len(rows))
-        connection.execute(insert(texts), [{**row, "id": number} for row, number in zip(rows, numbers, strict=True)])
-        indexed = zip(numbers, terms, strict=True)
-        connection.execute(_FTS_INSERT, [{"id": number, "terms": " ".join(words)} for number, words in indexed])
+        insert_rows(connection, texts, [row | {"id": number} for row, number in zip(rows, numbers, strict=True)])
+        connection.exec_driver_sql(_FTS_INSERT, list(zip(numbers, map(" ".join, terms), strict=True)))
     else:
-        connection.execute(_PG_INSERT, [{**row, "terms": words} for row, words in zip(rows, terms, strict=True)])
-    _count(connection, shelf, len(rows), sum(sum(entry.counts.values()) for entry in entries))
+        connection.execute(_PG_INSERT, [row | {"terms": words} for row, words in zip(rows, terms, strict=True)])
+    _count(connection, shelf, len(rows), sum(lengths))
 
 
 def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) -> None:

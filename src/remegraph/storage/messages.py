@@ -10,14 +10,14 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, select, update
 
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
 from remegraph.models import Message, Partition, StoredMessage
 from remegraph.storage import fulltext
-from remegraph.storage.database import upsert
+from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
 
@@ -49,8 +49,9 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
         return 0
     last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
     recorded = micros(recorded_at)
-    connection.execute(
-        insert(messages),
+    insert_rows(
+        connection,
+        messages,
         [
             {
                 "partition_id": partition_id,
