@@ -123,15 +123,12 @@ def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) 
 
 def match(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[tuple[TextMatch, ...], int, int]:
     """Return the records that hold at least one token, and how many records and tokens the shelf holds in all."""
-    wanted = dict.fromkeys(tokens)
+    wanted = {token: f"{json.dumps(token)}: " for token in tokens}
     matches: list[TextMatch] = []
     if wanted:
         query, statement = _query(connection, shelf, list(wanted))
-        rows = connection.execute(statement, {"query": query, **shelf.values}).all()
-        every = json.loads(f"[{','.join(stored for *_, stored in rows)}]")  # at once: thrice as fast as one by one
-        for (record_id, seq, length, _), stored in zip(rows, every, strict=True):
-            counts = {token: stored[token] for token in wanted if token in stored}
-            if counts:
+        for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}).all():
+            if counts := _counts(stored, wanted):
                 matches.append(TextMatch(record_id, seq, length, counts))
     total = connection.execute(_TOTAL, shelf.values).one_or_none()
     return tuple(matches), total.records if total else 0, total.tokens if total else 0
@@ -144,6 +141,22 @@ def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> t
         return f'"{_place(shelf)}" AND ({alternatives})', _FTS_MATCH
     alternatives = " | ".join(f"'{term}'" for term in terms)
     return f"'{_place(shelf)}' & ({alternatives})", _PG_MATCH
+
+
+def _counts(stored: str, wanted: Mapping[str, str]) -> dict[str, int]:
+    """Return how often each wanted token is counted: looked for, as reading all of the JSON takes ten times as long.
+
+    Args:
+        stored: Counts as `put` writes them. No token holds a quote, so what looks like a key is one.
+        wanted: The tokens, each with its key as it stands there.
+    """
+    counts: dict[str, int] = {}
+    for token, key in wanted.items():
+        if (at := stored.find(key)) >= 0:
+            begins = at + len(key)
+            ends = stored.find(",", begins)
+            counts[token] = int(stored[begins : ends if ends >= 0 else -1])
+    return counts
 
 
 def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:

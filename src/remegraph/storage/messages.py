@@ -174,9 +174,8 @@ def read(
     left = limit
     for partition_id, partition in shelves.items():
         query = select(messages).where(messages.c.partition_id == partition_id, *wanted.conditions())
-        query = query.order_by(messages.c.seq)
-        if left is not None and wanted.key_word is None:
-            query = query.limit(left)
+        if ids is None:  # else SQLite would go through all messages in this order, in search of a few
+            query = query.order_by(messages.c.seq).limit(left if wanted.key_word is None else None)
         for row in _rows(connection, query, ids):
             if left is not None and left <= 0:
                 return
