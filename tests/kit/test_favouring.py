@@ -9,6 +9,7 @@ import pytest
 
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope, Settings
 from remegraph.language.embedding import HashedEmbedder
+from remegraph.models import Hit
 from remegraph.testing import FrozenClock
 from tests.talk import NOON
 
@@ -20,22 +21,22 @@ def test_an_agent_that_favours_the_new_and_the_often_used_gets_them_first(tmp_pa
     """The same question: what is recent and often recalled comes first, where the settings say so."""
     clock = FrozenClock(NOON)
     agents = {
-        "newest": AgentMemorySettings(library="shared", retrieval=RetrievalPolicy(time_decay=True)),
-        "usual": AgentMemorySettings(library="shared", retrieval=RetrievalPolicy(frequency_boost=True)),
-        "plain": AgentMemorySettings(library="shared"),
+        "newest": AgentMemorySettings(retrieval=RetrievalPolicy(time_decay=True)),
+        "usual": AgentMemorySettings(retrieval=RetrievalPolicy(frequency_boost=True)),
     }
     settings = Settings(home=tmp_path, agents=agents)
     with MemoryKit.open(settings=settings, model=None, embedder=HashedEmbedder(64), clock=clock) as kit:
-        plain, newest, usual = (Scope(user="ann", agent=name) for name in ("plain", "newest", "usual"))
-        old = kit.save("personal", OLD, scope=plain).memory.memory_id
+        ann = Scope(user="ann")
+        kit.save("personal", OLD, scope=ann)
         clock.move(timedelta(days=60))
-        new = kit.save("personal", NEW, scope=plain).memory.memory_id
+        kit.save("personal", NEW, scope=ann)
         for _ in range(5):
-            kit.recall("red tin", scope=plain, k=1)
+            kit.recall("red tin", scope=ann, k=1)
         kit.drain()
 
-        def first(scope: Scope) -> str:
-            return kit.recall("tea", scope=scope).memories[0].record_id
+        def first(agent: str) -> Hit:
+            return kit.recall("tea", scope=Scope(user="ann", agent=agent)).memories[0]
 
-        assert (first(newest), first(usual)) == (new, old)
-        assert "recency" in kit.recall("tea", scope=newest).memories[0].contributions
+        assert (first("newest").text, first("usual").text) == (NEW, OLD)
+        assert first("newest").contributions["recency"] > 0
+        assert first("nobody special").contributions.keys() == {"text", "dense"}

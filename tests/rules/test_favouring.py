@@ -27,7 +27,7 @@ def test_all_together_are_the_retrieval_score_as_it_is_published() -> None:
 )
 def test_each_part_is_a_switch_and_the_best_score_stays_one(switch: str, sign: str) -> None:
     """A threshold means the same, whatever is switched on."""
-    policy = RetrievalPolicy(**{switch: True})
+    policy = RetrievalPolicy.model_validate({switch: True})
     parts = favoured({"text": 1.0}, policy, age=timedelta(0), accesses=100, importance=1.0)
     assert parts.keys() == {"text", sign}
     assert sum(parts.values()) == pytest.approx(1)
