@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,20 +111,20 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> I
         found: The signs of each partition. Shares are of the best in all of them together.
         weights: What each sign counts.
     """
-    places = [(partition, record_id) for partition, signs in found for record_id in signs.record_ids]
-    if not places:
+    found = [(partition, signs) for partition, signs in found if signs.record_ids]
+    if not found:
         return
     names = list(weights.words)
-    table = np.concatenate(
-        [np.column_stack([signs.columns[name] for name in names]) for _, signs in found if signs.record_ids]
-    )
+    starts = list(accumulate((len(signs.record_ids) for _, signs in found), initial=0))
+    table = np.concatenate([np.column_stack([signs.columns[name] for name in names]) for _, signs in found])
     parts = table / np.maximum(table.max(axis=0), 1e-9) * np.array([weights.words[name] for name in names])
     totals = parts.sum(axis=1)
     for row in np.argsort(-totals, kind="stable"):
-        partition, record_id = places[row]
+        place = bisect_right(starts, row) - 1
+        partition, signs = found[place]
         contributions = {name: float(part) for name, part in zip(names, parts[row], strict=True) if part > 0}
         if contributions:
-            yield Ranked(partition, record_id, contributions)
+            yield Ranked(partition, signs.record_ids[row - starts[place]], contributions)
 
 
 Meant = Mapping[tuple["Partition", str], Mapping[str, float]]

@@ -26,9 +26,6 @@ _NEAR = 0.5
 _ASKED = 0.3
 """And it holds so much of what is asked as the other holds, and the two share so much of it."""
 
-_AS_MUCH = 0.8
-"""Two statements that differ in a value only are of one matter where the later one holds as much of what is asked."""
-
 _ALIKE = 0.5
 """Share of words from which two statements say the same but for a value, or one is about the other's thing to do."""
 
@@ -111,7 +108,7 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
     todo = _speaks_of("todo", old.words)
-    as_much = answered >= _AS_MUCH * before or todo
+    as_much = asked & yours <= mine or todo  # "held in Bern", "lasts five days": two facts, not a new one
     if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
     shared_of_asked = weight(mine & yours & asked)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
@@ -15,6 +17,7 @@ from sqlalchemy import (
     create_engine,
     event,
     exc,
+    insert,
     make_url,
     text,
 )
@@ -27,7 +30,7 @@ from remegraph.storage import migrations
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-__all__ = ["Database", "upsert"]
+__all__ = ["Database", "insert_rows", "upsert"]
 
 _LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
 _BUSY_MILLISECONDS = 30_000
@@ -63,6 +66,28 @@ def upsert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
         table: Where to.
     """
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
+    """Insert rows that name the same columns. On SQLite past SQLAlchemy, which costs as much per row as the insert.
+
+    Args:
+        connection: From `write`.
+        table: Where to.
+        rows: At least one; values as the driver takes them.
+    """
+    if connection.dialect.name != "sqlite":
+        connection.execute(insert(table), rows)
+        return
+    statement, columns = _sqlite_insert(table, tuple(rows[0]))
+    connection.exec_driver_sql(statement, list(map(itemgetter(*columns), rows)))
+
+
+@cache
+def _sqlite_insert(table: Table, columns: tuple[str, ...]) -> tuple[str, list[str]]:
+    """Return the statement, and the columns in the order of its places."""
+    compiled = insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns))
+    return str(compiled), list(compiled.positiontup or ())
 
 
 class Database:

@@ -10,14 +10,14 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, select, update
 
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
 from remegraph.models import Message, Partition, StoredMessage
 from remegraph.storage import fulltext
-from remegraph.storage.database import upsert
+from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
 
@@ -49,8 +49,9 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
         return 0
     last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
     recorded = micros(recorded_at)
-    connection.execute(
-        insert(messages),
+    insert_rows(
+        connection,
+        messages,
         [
             {
                 "partition_id": partition_id,
@@ -173,9 +174,8 @@ def read(
     left = limit
     for partition_id, partition in shelves.items():
         query = select(messages).where(messages.c.partition_id == partition_id, *wanted.conditions())
-        query = query.order_by(messages.c.seq)
-        if left is not None and wanted.key_word is None:
-            query = query.limit(left)
+        if ids is None:  # else SQLite would go through all messages in this order, in search of a few
+            query = query.order_by(messages.c.seq).limit(left if wanted.key_word is None else None)
         for row in _rows(connection, query, ids):
             if left is not None and left <= 0:
                 return
