@@ -28,7 +28,7 @@ def test_what_leads_up_to_a_question_counts_less_than_the_question() -> None:
 @pytest.mark.requirement("F6")
 @pytest.mark.parametrize("text", ["I look for a good book. Any ideas?", "Ann likes tea. Bob likes cake.", "red car"])
 def test_where_nothing_asks_by_itself_all_words_count_alike(text: str) -> None:
-    """ "Any ideas?" alone finds nothing: the sentence before it says what about."""
+    """By itself "Any ideas?" finds nothing: the sentence before it says what about."""
     assert set(counting(text).values()) == {1.0}
 
 
