@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, or_, select, tuple_
 
 from remegraph.models import (
+    LIVE,
     Event,
     Link,
     LinkType,
@@ -105,10 +106,13 @@ def read_links(
     memory_ids: Sequence[str],
     *,
     types: Sequence[LinkType] | None = None,
+    live: bool = False,
     limit: int | None = None,
 ) -> tuple[Link, ...]:
     """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
     here = select(memories.c.memory_id).where(memories.c.partition_id.in_(list(shelves)))
+    if live:
+        here = here.where(memories.c.status.in_(sorted(LIVE)))
     query = select(links).where(links.c.source_id.in_(here), links.c.target_id.in_(here))
     if types is not None:
         query = query.where(links.c.type.in_(types))
