@@ -34,6 +34,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
+        importance=memory.importance,
         confidence=confidence(memory.trust, memory.merges + 1, memory.status == "disputed"),
         said=memory.merges + 1,
         valid_to=memory.valid_to,
