@@ -139,11 +139,29 @@ class ExtractionPolicy(_Policy):
 
 
 class LifecyclePolicy(_Policy):
-    """How an agent's memories live on (F4)."""
+    """How an agent's memories live on (F4, F5). Nothing is moved unless `kit.maintain` is called, nothing ever deleted."""
 
     merge_threshold: float | None = Field(
         default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
     )
+    policy: Literal["curve", "priority", "health"] = Field(
+        default="curve",
+        description="How memories fade. curve: by a half-life that each review lengthens; priority: the priority decays "
+        "with the days since the last access; health: by age, accesses and importance.",
+    )
+    half_life: float = Field(default=14.0, gt=0, le=36_500, description="Days (curve: of middling importance; health).")
+    decay_factor: float = Field(default=0.95, gt=0, le=1, description="What a day leaves of a priority (priority).")
+    low_threshold: float = Field(default=0.3, ge=0, le=1, description="Under this weight a memory is low_priority.")
+    forget_threshold: float = Field(default=0.15, ge=0, le=1, description="Under this weight it is archived.")
+    max_entries: int | None = Field(
+        default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
+    )
+
+    @model_validator(mode="after")
+    def _low_before_forgotten(self) -> Self:
+        if self.low_threshold < self.forget_threshold:
+            raise ValueError("low_threshold is under forget_threshold: memories lose priority before they are archived")
+        return self
 
 
 class RetrievalPolicy(_Policy):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from remegraph.models import Hit, Review
+from remegraph.models import Hit, Partition, Review
 from remegraph.ports import Archive
 
 __all__ = ["ReviewBuffer"]
@@ -45,6 +46,14 @@ class ReviewBuffer:
         """Return what is noted of a memory, oldest first."""
         with self._lock:
             return [review for review in self._waiting if review.memory_id == memory_id]
+
+    def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+        """Return when each memory that is noted was reviewed, oldest first, by place and id."""
+        found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
+        with self._lock:
+            for review in self._waiting:
+                found[review.partition, review.memory_id].append(review.at)
+        return found
 
     def flush(self) -> None:
         """Write down what is noted, once another write of it is over. If that fails, it stays noted."""

@@ -57,6 +57,7 @@ from remegraph.models.reports import (
     Usage,
     Verification,
 )
+from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 
@@ -76,6 +77,8 @@ __all__ = [
     "Depth",
     "Event",
     "Evidence",
+    "Explanation",
+    "Fading",
     "Hit",
     "HitKind",
     "IndexState",
@@ -86,6 +89,7 @@ __all__ = [
     "LeftOut",
     "Link",
     "LinkType",
+    "Maintenance",
     "Memory",
     "MemoryChange",
     "MemoryMetadata",
@@ -108,6 +112,7 @@ __all__ = [
     "Source",
     "Standing",
     "Status",
+    "StatusMove",
     "StoredItem",
     "StoredMessage",
     "Subject",
@@ -123,6 +128,7 @@ __all__ = [
     "Trace",
     "Usage",
     "Verification",
+    "Weight",
     "Work",
     "WorkState",
     "may_move",

@@ -39,6 +39,7 @@ class MemoryChange(Record):
     memory: Memory = Field(description="The whole next version.")
     expected_version: int = Field(ge=0, description="The head version that it follows; 0 where it must be new.")
     action: str = Field(pattern=r"^[a-z_]+$", description="What happens: create, corroborate, refine, supersede...")
+    reason: Token = Field(default="", description="Why, for the journal; never what the memory says.")
 
 
 class Work(Record):
@@ -121,3 +122,4 @@ class Event(Record):
     version: int = Field(default=0, description="Which version came of it; 0 for records without versions.")
     operation_id: str = Field(description="In which operation.")
     digest: str = Field(default="", description="SHA-256 of the version's JSON.")
+    reason: str = Field(default="", description="Why, where the change says so.")

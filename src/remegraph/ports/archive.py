@@ -232,6 +232,12 @@ class Archive(Protocol):
         """Return the reviews of these memories, counted, by place and id; those without any are left out."""
         ...
 
+    def accesses(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+        """Return when each of these memories was learned, then each of its reviews, oldest first, by place and id."""
+        ...
+
     def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
         """Return the statistics of the tools, by name."""
         ...

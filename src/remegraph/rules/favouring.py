@@ -7,15 +7,26 @@ Parts that are switched off leave their share to the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 
 from remegraph.settings import RetrievalPolicy
 
-__all__ = ["favoured"]
+__all__ = ["favoured", "frequency", "recency"]
 
 _RELEVANCE, _RECENCY, _FREQUENCY, _IMPORTANCE = 0.4, 0.25, 0.2, 0.15
 _OFTEN = 20
+
+
+def recency(days: float, half_life: float) -> float:
+    """Return what is left of 1 after so many days, where half of it goes with each half-life."""
+    return math.pow(0.5, days / half_life)
+
+
+def frequency(accesses: int) -> float:
+    """Return how often something was asked for, 0 to 1."""
+    return min(accesses / _OFTEN, 1.0)
 
 
 def favoured(
@@ -32,8 +43,8 @@ def favoured(
     """
     days = max(age / timedelta(days=1), 0.0)
     more = {
-        "recency": (_RECENCY * policy.time_decay, 0.5 ** (days / policy.half_life)),
-        "frequency": (_FREQUENCY * policy.frequency_boost, min(accesses / _OFTEN, 1.0)),
+        "recency": (_RECENCY * policy.time_decay, recency(days, policy.half_life)),
+        "frequency": (_FREQUENCY * policy.frequency_boost, frequency(accesses)),
         "importance": (_IMPORTANCE * policy.importance_boost, importance),
     }
     whole = _RELEVANCE + sum(weight for weight, _ in more.values())

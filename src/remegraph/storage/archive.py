@@ -335,6 +335,13 @@ class SqlArchive:
         with self.database.read() as connection:
             return review_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
 
+    def accesses(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+        """Return when each of these memories was learned, then each review; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
+
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""
         with self.database.read() as connection:

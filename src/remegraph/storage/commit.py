@@ -253,7 +253,12 @@ class _Commit:
             shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
             self._tell_index(shelf, memory.memory_id, _indexed(memory) if memory.live else None)
             self._event(
-                shelf.partition_id, change.action, memory.memory_id, version=memory.version, body=memory.to_json()
+                shelf.partition_id,
+                change.action,
+                memory.memory_id,
+                version=memory.version,
+                body=memory.to_json(),
+                reason=change.reason,
             )
         if written:
             self._write_versions(written)
@@ -346,7 +351,9 @@ class _Commit:
             self._tell_index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
             self._event(shelf.partition_id, "summarize", summary.block_id, body=summary.to_json())
 
-    def _event(self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0) -> None:
+    def _event(
+        self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""
+    ) -> None:
         self.journal.append(
             Entry(
                 partition_id=partition_id,
@@ -357,5 +364,6 @@ class _Commit:
                 operation_id=self.changes.operation_id,
                 version=version,
                 digest=digest(body),
+                reason=reason,
             )
         )

@@ -25,6 +25,7 @@ class Entry:
     operation_id: str
     version: int = 0
     digest: str = ""
+    reason: str = ""
 
 
 def add_events(connection: Connection, entries: Sequence[Entry]) -> None:

@@ -174,6 +174,7 @@ def read_events(
             version=row.version,
             operation_id=row.operation_id,
             digest=row.digest,
+            reason=row.reason,
         )
         for row in connection.execute(query)
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
 
 from remegraph.models import Partition, Review, Reviews
 from remegraph.storage.rows import chunks, from_micros, micros
-from remegraph.storage.tables import reviews
+from remegraph.storage.tables import memories, reviews, versions
 
-__all__ = ["add", "counted"]
+__all__ = ["accesses", "add", "counted"]
 
 
 def add(connection: Connection, shelves: Mapping[Partition, int], found: Sequence[Review]) -> None:
@@ -44,3 +46,25 @@ def counted(
         for partition_id, memory_id, count, last in connection.execute(query):
             found[shelves[partition_id], memory_id] = Reviews(count=count, last=from_micros(last))
     return found
+
+
+def accesses(
+    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+) -> dict[tuple[Partition, str], tuple[datetime, ...]]:
+    """Return when each of these memories was learned, then each review, oldest first."""
+    found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
+    for chunk in chunks(memory_ids):
+        learned = (
+            select(memories.c.partition_id, memories.c.memory_id, versions.c.recorded_at)
+            .join(versions, versions.c.memory == memories.c.id)
+            .where(memories.c.partition_id.in_(list(shelves)), memories.c.memory_id.in_(chunk), versions.c.version == 1)
+        )
+        reviewed = (
+            select(reviews.c.partition_id, reviews.c.memory_id, reviews.c.at)
+            .where(reviews.c.partition_id.in_(list(shelves)), reviews.c.memory_id.in_(chunk))
+            .order_by(reviews.c.at)
+        )
+        for query in (learned, reviewed):
+            for partition_id, memory_id, at in connection.execute(query):
+                found[shelves[partition_id], memory_id].append(from_micros(at))
+    return {key: tuple(times) for key, times in found.items()}

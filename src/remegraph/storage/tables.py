@@ -228,6 +228,7 @@ events = Table(
     Column("version", Integer, nullable=False),
     Column("operation_id", Text, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("reason", Text, nullable=False, server_default=""),
     Index(None, "partition_id", "record_id"),
     Index(None, "operation_id"),
 )

@@ -1,0 +1,166 @@
+"""The verbs about forgetting: when and why, what comes next, and the run that does it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from remegraph.errors import InputError
+from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.models import LIVE, Explanation, Fading, Maintenance, Memory, Partition, Scope
+from remegraph.settings import LifecyclePolicy, Settings
+
+if TYPE_CHECKING:
+    from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.retaining import Retained
+    from remegraph.ports import Clock, NewId
+
+__all__ = ["Keeping"]
+
+
+class Keeping(ABC):
+    """The verbs of the kit about how memories fade. Only `maintain` and `restore` change anything, `maintain` alone archives."""
+
+    settings: Settings
+    _clock: Clock
+    _new_id: NewId
+    _reviews: ReviewBuffer
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    @abstractmethod
+    def _bring_up_to_date(self) -> tuple[str, ...]:
+        """Let the vectors follow; return why they do not, if so."""
+
+    def explain(self, memory_id: str, *, scope: Scope, at: datetime | None = None) -> Explanation:
+        """Let a memory answer: which layer it is in, when it will be forgotten and why, where it came from, what befell it.
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+            at: The time to weigh it at, with the reviews that it had by then; now unless given.
+
+        Raises:
+            NotFoundError: The scope sees no such memory.
+            InputError: The id is no text, or the time has no zone.
+        """
+        from remegraph.kit.tracing import trace
+
+        check_text(memory_id=memory_id)
+        check_times(at=at)
+        found = trace(self._open_parts().archive, memory_id, required(scope))
+        when = at or self._clock()
+        (retained,) = self._retained([found.memory])
+        then = retained.until(when)
+        return Explanation(
+            memory=found.memory,
+            layer=found.memory.layer,
+            status=found.memory.status,
+            weight=then.weight(when),
+            forget_at=then.forget_at(),
+            reviews=then.life.reviews,
+            trace=found,
+        )
+
+    aexplain = twin(explain)
+
+    def forecast(self, days: float = 30, *, scope: Scope) -> tuple[Fading, ...]:
+        """Return what will be forgotten in the next days unless it is reviewed before, the next first.
+
+        What is due already comes first. What `max_entries` pushes out depends on what is still to come, and is left out.
+
+        Args:
+            days: How many.
+            scope: Who asks.
+
+        Raises:
+            InputError: The days are none or too many.
+        """
+        from remegraph.lifecycle.retaining import forecast
+
+        now = self._clock()
+        try:
+            until = now + timedelta(days=days)
+        except (OverflowError, ValueError, TypeError) as error:
+            raise InputError(f"days is {days!r}.", "Give a number of days, as 30.") from error
+        if until < now:
+            raise InputError(f"days is {days!r}.", "Give a number of days that are to come, as 30.")
+        archive = self._open_parts().archive
+        memories = archive.memories(archive.visible(required(scope)), statuses=sorted(LIVE))
+        return forecast(self._retained(memories), now, until)
+
+    aforecast = twin(forecast)
+
+    def maintain(self, *, scope: Scope, dry_run: bool = False) -> Maintenance:
+        """Take what has faded out of the way: first its priority, then its place in the indexes. Nothing is deleted.
+
+        What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
+        journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
+        or beside writers, leaves to them what they change.
+
+        Args:
+            scope: Whose memories: the scope's own, not what is shared.
+            dry_run: Whether only to say what would be done.
+        """
+        from remegraph.engine.routing import own
+        from remegraph.lifecycle.maintenance import maintain
+
+        archive = self._open_parts().archive
+        done = maintain(
+            archive,
+            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            self._lifecycle_of,
+            at=self._clock(),
+            new_id=self._new_id,
+            dry_run=dry_run,
+            unwritten=self._reviews.times(),
+        )
+        return done.evolve(degraded=self._bring_up_to_date()) if done.moves and not dry_run else done
+
+    amaintain = twin(maintain)
+
+    def restore(self, memory_id: str, *, scope: Scope) -> Memory:
+        """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
+
+        Args:
+            memory_id: The memory.
+            scope: Whose memory.
+
+        Returns:
+            The memory, active.
+
+        Raises:
+            NotFoundError: There is no such memory, it is not this user's, or it was not archived.
+            ConflictError: It was learned anew meanwhile, or it changed just now.
+            InputError: The id is no text.
+        """
+        from remegraph.engine.routing import own
+        from remegraph.lifecycle.maintenance import restore
+
+        check_text(memory_id=memory_id)
+        archive = self._open_parts().archive
+        memory = restore(
+            archive,
+            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            memory_id,
+            actor=scope.agent or "operator",
+            at=self._clock(),
+            operation_id=self._new_id(),
+        )
+        self._bring_up_to_date()
+        return memory
+
+    arestore = twin(restore)
+
+    def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
+        from remegraph.lifecycle.retaining import retained
+
+        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.times()))
+
+    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
+        return self.settings.for_agent(partition.agent).lifecycle

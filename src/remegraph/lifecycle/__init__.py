@@ -1,0 +1,1 @@
+"""How memories live on: what fades, and when."""

@@ -1,0 +1,70 @@
+"""How memories fade: what their weight is made of, when they will be forgotten, and what maintenance did (B14, F5)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Record
+from remegraph.models.memories import Layer, Memory, Status
+from remegraph.models.recall import Trace
+
+__all__ = ["Explanation", "Fading", "Maintenance", "StatusMove", "Weight"]
+
+
+class Weight(Record):
+    """How much of a memory is left at one time, and why."""
+
+    policy: str = Field(description="curve, priority or health; kept: it does not fade.")
+    value: float = Field(ge=0, le=1, description="1: all of it.")
+    formula: str = Field(description="What it was computed with; where it is kept, why.")
+    numbers: dict[str, float] = Field(default_factory=dict, description="What the formula was given, by name.")
+
+    @property
+    def reason(self) -> str:
+        """Formula and numbers in one line."""
+        given = ", ".join(f"{name} {value:.6g}" for name, value in self.numbers.items())
+        return f"weight {self.value:.4f} = {self.formula}" + (f" with {given}" if given else "")
+
+
+class Explanation(Record):
+    """What a memory answers about itself: where am I, when will I be forgotten, what did I come from, what befell me?"""
+
+    memory: Memory = Field(description="The memory, in its head version.")
+    layer: Layer = Field(description="The layer that it is in.")
+    status: Status = Field(description="Where it stands in its life.")
+    weight: Weight = Field(description="How much of it is left, with formula and numbers.")
+    forget_at: AwareTime | None = Field(
+        description="When its weight falls under the threshold unless it is reviewed before: from then on maintenance "
+        "archives it. In the past where that is due. None: never."
+    )
+    reviews: tuple[AwareTime, ...] = Field(default=(), description="Each time that it came back, oldest first.")
+    trace: Trace = Field(description="The words that it came from, its versions, links and every event.")
+
+
+class Fading(Record):
+    """A memory that will be forgotten, and when."""
+
+    memory: Memory = Field(description="The memory.")
+    weight: float = Field(ge=0, le=1, description="What is left of it now.")
+    forget_at: AwareTime = Field(description="From then on maintenance archives it, unless it is reviewed before.")
+
+
+class StatusMove(Record):
+    """One memory that maintenance moves from one status to another."""
+
+    memory: Memory = Field(description="The memory, as it was before.")
+    to: Status = Field(description="Its new status: low_priority, archived, or active again.")
+    action: str = Field(description="As in the journal: fade, archive, archive_surplus, revive.")
+    reason: str = Field(description="As in the journal: weight, formula and numbers.")
+
+
+class Maintenance(Record):
+    """What a maintenance run did, or would do."""
+
+    dry_run: bool = Field(description="True: nothing was changed.")
+    examined: int = Field(ge=0, description="Live memories that were looked at.")
+    moves: tuple[StatusMove, ...] = Field(default=(), description="What was moved, or would be.")
+    skipped: tuple[str, ...] = Field(
+        default=(), description="Memories that others changed meanwhile; the next run looks at them again."
+    )
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")

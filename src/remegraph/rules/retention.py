@@ -1,0 +1,288 @@
+"""How memories fade: what is left of one at any time, and when it will be forgotten, by formula (B4, F5, G4).
+
+Three policies answer the same questions. Weights are 0 to 1, fall while nothing happens, and no review lowers one. What
+must not fade is *kept*: core rules, knowledge, what the agent knows of itself, and what is in dispute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from remegraph.models import Memory, Weight
+from remegraph.rules.favouring import frequency, recency
+from remegraph.rules.merging import CORE
+from remegraph.settings import LifecyclePolicy
+
+__all__ = ["ForgettingCurve", "HealthScore", "Kept", "Life", "PriorityDecay", "RetentionPolicy", "life_of", "retention"]
+
+_DAY = timedelta(days=1)
+
+_GAIN = 1.5
+"""How far the half-life grows by a review of what was all but forgotten: to 1 + so many times itself."""
+
+_REINFORCED = 2
+"""What a review adds to a priority: a fifth of what hearing it again adds."""
+
+_HIGHEST = 200
+"""Priorities end here, as the memory layer RFC has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What a weight is computed from."""
+
+    learned: datetime
+    said_again: datetime | None
+    """When its newest evidence was said, if that was after it was learned."""
+    reviews: tuple[datetime, ...]
+    """Oldest first."""
+    importance: float
+    priority: int
+
+    @property
+    def accesses(self) -> tuple[datetime, ...]:
+        """Each time that it was present, learning it first."""
+        again = () if self.said_again is None else (self.said_again,)
+        return (self.learned, *sorted((*again, *self.reviews)))
+
+    def until(self, at: datetime) -> Life:
+        """Return it as it was at a time."""
+        again = self.said_again if self.said_again is not None and self.said_again <= at else None
+        return replace(self, said_again=again, reviews=tuple(review for review in self.reviews if review <= at))
+
+
+def life_of(memory: Memory, accesses: Sequence[datetime]) -> Life:
+    """Return the life of a memory.
+
+    Args:
+        memory: Its head version.
+        accesses: When it was learned, then each review, oldest first.
+    """
+    learned, *reviews = accesses
+    return Life(
+        learned=learned,
+        said_again=memory.said_at if memory.said_at > learned else None,
+        reviews=tuple(max(review, learned) for review in reviews),  # clocks of two machines may differ
+        importance=memory.importance,
+        priority=memory.priority,
+    )
+
+
+class RetentionPolicy(Protocol):
+    """How memories fade."""
+
+    def weight(self, life: Life, at: datetime) -> float:
+        """Return what is left at a time, 0 to 1; only what had happened by then counts."""
+        ...
+
+    def forget_at(self, life: Life) -> datetime | None:
+        """Return when the weight falls under the threshold if nothing happens any more; None: never."""
+        ...
+
+    def explain(self, life: Life, at: datetime) -> Weight:
+        """Return the weight at a time, with the formula and its numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForgettingCurve:
+    """Ebbinghaus' curve with a stability that reviews build up, the more the longer they were apart.
+
+    Retrievability falls by half with each half-life since the last access. A review makes the half-life longer by
+    1.5 × (1 - retrievability): after a long pause much, at once again hardly. Two components, and why massed reviews help
+    little: Woźniak, Gorzelańczyk and Murakowski, "Two components of long-term memory", Acta Neurobiologiae
+    Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gain and how importance lengthens the
+    first half-life are our own choice.
+    """
+
+    half_life: float
+    """Days, of what is of middling importance (priority 50)."""
+    threshold: float
+
+    def weight(self, life: Life, at: datetime) -> float:
+        """Return the retrievability; see `RetentionPolicy`."""
+        return self.explain(life, at).value
+
+    def forget_at(self, life: Life) -> datetime | None:
+        """Return the last access and as many half-lives as it takes; see `RetentionPolicy`."""
+        half_life, last = self._stability(life)
+        return _after(last, half_life * math.log2(1 / self.threshold)) if self.threshold else None
+
+    def explain(self, life: Life, at: datetime) -> Weight:
+        """Return the retrievability with its numbers; see `RetentionPolicy`."""
+        life = life.until(at)
+        half_life, last = self._stability(life)
+        days = _days(last, at)
+        return Weight(
+            policy="curve",
+            value=recency(days, half_life),
+            formula="0.5 ^ (days / half_life)",
+            numbers={
+                "days": days,
+                "half_life": half_life,
+                "first_half_life": self._first(life),
+                "reviews": len(life.reviews),
+                "threshold": self.threshold,
+            },
+        )
+
+    def _first(self, life: Life) -> float:
+        return self.half_life * (0.5 + life.priority / 100)
+
+    def _stability(self, life: Life) -> tuple[float, datetime]:
+        """Return the half-life that all accesses have built up, in days, and the last of them."""
+        half_life = self._first(life)
+        last, *later = life.accesses
+        for access in later:
+            half_life *= 1 + _GAIN * (1 - recency(_days(last, access), half_life))
+            last = access
+        return half_life, last
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityDecay:
+    """The memory layer RFC, section 2.8: priority × decayFactor ^ daysSinceLastAccess; a hit raises the priority.
+
+    As a weight it is counted in hundreds, so that a threshold of .15 is a priority of 15.
+    """
+
+    factor: float
+    threshold: float
+
+    def weight(self, life: Life, at: datetime) -> float:
+        """Return the decayed priority as a weight; see `RetentionPolicy`."""
+        return self.explain(life, at).value
+
+    def forget_at(self, life: Life) -> datetime | None:
+        """Return the last access and the days until the threshold; see `RetentionPolicy`."""
+        priority, last = self._priority(life) / 100, life.accesses[-1]
+        if priority <= self.threshold:
+            return last
+        if self.threshold == 0 or self.factor == 1:
+            return None
+        return _after(last, math.log(self.threshold / priority) / math.log(self.factor))
+
+    def explain(self, life: Life, at: datetime) -> Weight:
+        """Return the decayed priority with its numbers; see `RetentionPolicy`."""
+        life = life.until(at)
+        priority, days = self._priority(life), _days(life.accesses[-1], at)
+        return Weight(
+            policy="priority",
+            value=min(priority * self.factor**days / 100, 1.0),
+            formula="priority × decay_factor ^ days / 100, at most 1",
+            numbers={
+                "priority": priority,
+                "decay_factor": self.factor,
+                "days": days,
+                "reviews": len(life.reviews),
+                "threshold": self.threshold,
+            },
+        )
+
+    @staticmethod
+    def _priority(life: Life) -> int:
+        return min(life.priority + _REINFORCED * len(life.reviews), _HIGHEST)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthScore:
+    """The governance protocol, section 4.1: .4 recency since creation + .35 access frequency + .25 user weight."""
+
+    half_life: float
+    threshold: float
+
+    def weight(self, life: Life, at: datetime) -> float:
+        """Return the health score; see `RetentionPolicy`."""
+        return self.explain(life, at).value
+
+    def forget_at(self, life: Life) -> datetime | None:
+        """Return when recency no longer makes up for what is missing; see `RetentionPolicy`."""
+        missing = self.threshold - self._lasting(life)
+        if missing <= 0:
+            return None
+        return _after(life.learned, max(self.half_life * math.log2(0.4 / missing), 0.0))
+
+    def explain(self, life: Life, at: datetime) -> Weight:
+        """Return the health score with its numbers; see `RetentionPolicy`."""
+        life = life.until(at)
+        days = _days(life.learned, at)
+        fresh = recency(days, self.half_life)
+        return Weight(
+            policy="health",
+            value=0.4 * fresh + self._lasting(life),
+            formula="0.4 × recency + 0.35 × access_frequency + 0.25 × user_weight, recency = 0.5 ^ (days / half_life)",
+            numbers={
+                "days": days,
+                "half_life": self.half_life,
+                "recency": fresh,
+                "access_frequency": frequency(len(life.reviews)),
+                "user_weight": life.importance,
+                "threshold": self.threshold,
+            },
+        )
+
+    @staticmethod
+    def _lasting(life: Life) -> float:
+        return 0.35 * frequency(len(life.reviews)) + 0.25 * life.importance
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Does not fade."""
+
+    why: str
+
+    def weight(self, life: Life, at: datetime) -> float:
+        """Return 1; see `RetentionPolicy`."""
+        return self.explain(life, at).value
+
+    def forget_at(self, life: Life) -> datetime | None:  # noqa: ARG002 - fills the protocol
+        """Return None; see `RetentionPolicy`."""
+        return None
+
+    def explain(self, life: Life, at: datetime) -> Weight:  # noqa: ARG002 - fills the protocol
+        """Return 1, and why; see `RetentionPolicy`."""
+        return Weight(policy="kept", value=1.0, formula=self.why)
+
+
+def retention(memory: Memory, settings: LifecyclePolicy) -> RetentionPolicy:
+    """Return how a memory fades.
+
+    Args:
+        memory: Its head version.
+        settings: Of the agent whose memory it is.
+    """
+    if why := _kept(memory):
+        return Kept(why)
+    if settings.policy == "priority":
+        return PriorityDecay(settings.decay_factor, settings.forget_threshold)
+    if settings.policy == "health":
+        return HealthScore(settings.half_life, settings.forget_threshold)
+    return ForgettingCurve(settings.half_life, settings.forget_threshold)
+
+
+def _kept(memory: Memory) -> str:
+    """Return why a memory does not fade, if so."""
+    if memory.importance >= CORE:
+        return "a core rule: its importance is .9 or more"
+    if memory.usage == "knowledge":
+        return "knowledge, which time does not wear"
+    if memory.topic.type == "self":
+        return "what the agent knows of itself"
+    return "in dispute: it waits for a decision" if memory.status == "disputed" else ""
+
+
+def _days(since: datetime, at: datetime) -> float:
+    return max((at - since) / _DAY, 0.0)
+
+
+def _after(time: datetime, days: float) -> datetime | None:
+    """Return a time so many days later; None where no calendar reaches that far."""
+    try:
+        return time + timedelta(days=days)
+    except OverflowError:
+        return None

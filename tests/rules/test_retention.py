@@ -1,0 +1,198 @@
+"""What is left of a memory at any time, and when it will be forgotten."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remegraph.models import Memory, Partition, Topic
+from remegraph.rules.retention import (
+    ForgettingCurve,
+    HealthScore,
+    Kept,
+    Life,
+    PriorityDecay,
+    RetentionPolicy,
+    life_of,
+    retention,
+)
+from remegraph.settings import LifecyclePolicy
+from tests.talk import NOON
+
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+
+POLICIES = st.one_of(
+    st.builds(ForgettingCurve, st.floats(0.5, 400), st.floats(0.01, 0.9)),
+    st.builds(PriorityDecay, st.floats(0.5, 0.999), st.floats(0.01, 0.9)),
+    st.builds(HealthScore, st.floats(0.5, 400), st.floats(0.01, 0.9)),
+)
+HOURS = st.lists(st.floats(0, 5000), max_size=12).map(sorted)
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Life:
+    """Any life that a memory may have."""
+    importance = draw(st.floats(0, 0.89))
+    return Life(
+        learned=NOON,
+        said_again=draw(st.none() | st.floats(1, 5000).map(lambda hours: NOON + timedelta(hours=hours))),
+        reviews=tuple(NOON + timedelta(hours=hours) for hours in draw(HOURS)),
+        importance=importance,
+        priority=min(round(importance * 100) + 10 * draw(st.integers(0, 15)), 200),
+    )
+
+
+@pytest.mark.requirement("B4", "F5", "G4")
+@given(POLICIES, lives(), st.lists(st.floats(0, 9000), min_size=2, max_size=8).map(sorted))
+def test_a_weight_is_a_share_that_falls_while_nothing_happens(
+    policy: RetentionPolicy, life: Life, hours: list[float]
+) -> None:
+    """Whoever reads a weight may compare it with any other, and time alone never makes a memory stronger."""
+    end = life.accesses[-1]
+    weights = [policy.weight(life, end + timedelta(hours=each)) for each in hours]
+    assert all(0 <= weight <= 1 for weight in weights)
+    assert all(one >= other for one, other in pairwise(weights))
+    assert 0 <= policy.weight(life, NOON - DAY) <= 1
+
+
+@pytest.mark.requirement("B4", "F5")
+@given(POLICIES, lives(), st.floats(0, 6000), st.floats(0, 6000))
+def test_a_review_never_lowers_a_weight(policy: RetentionPolicy, life: Life, hour: float, later: float) -> None:
+    """Remembering something must not make it forgotten sooner, at no later time."""
+    review = NOON + timedelta(hours=hour)
+    reviewed = Life(
+        life.learned, life.said_again, tuple(sorted((*life.reviews, review))), life.importance, life.priority
+    )
+    at = review + timedelta(hours=later)
+    assert policy.weight(reviewed, at) >= policy.weight(life, at) - 1e-9
+    one, other = policy.forget_at(life), policy.forget_at(reviewed)
+    assert other is None or (one is not None and other >= one - SECOND)
+
+
+@pytest.mark.requirement("B14")
+@given(POLICIES, lives())
+def test_the_time_of_forgetting_is_where_the_weight_crosses_the_threshold(policy: RetentionPolicy, life: Life) -> None:
+    """ "When will this be forgotten?" has one answer, to the second, and the formula bears it out."""
+    assert not isinstance(policy, Kept)
+    at = policy.forget_at(life)
+    threshold = policy.explain(life, NOON).numbers["threshold"]
+    if at is None:
+        assert policy.weight(life, NOON + 36_500 * DAY) >= threshold - 1e-9
+        return
+    assert policy.weight(life, at + SECOND) <= threshold
+    if at > life.accesses[-1]:
+        assert policy.weight(life, at - SECOND) >= threshold - 1e-12
+
+
+@pytest.mark.requirement("B4")
+def test_spaced_reviews_build_more_than_massed_ones() -> None:
+    """Ten questions in one hour are one occasion; ten in ten weeks are a habit."""
+    curve = ForgettingCurve(half_life=14, threshold=0.15)
+
+    def forgotten(*days: float) -> float:
+        life = Life(NOON, None, tuple(NOON + day * DAY for day in days), 0.5, 50)
+        at = curve.forget_at(life)
+        assert at is not None
+        return (at - NOON) / DAY
+
+    once, massed, spaced = forgotten(14), forgotten(14, 14.01, 14.02, 14.03), forgotten(3.5, 7, 10.5, 14)
+    assert forgotten() == pytest.approx(14 * 2.7369656)
+    assert once == pytest.approx(14 + 14 * 1.75 * 2.7369656)
+    assert massed == pytest.approx(once, rel=0.01)
+    assert spaced > 1.1 * once
+
+
+@pytest.mark.requirement("F5")
+def test_the_decay_of_priorities_is_that_of_the_document() -> None:
+    """Written priority × decayFactor ^ daysSinceLastAccess: who knows the document can check it by hand."""
+    life = Life(NOON, None, (NOON + 10 * DAY,), 0.5, 58)
+    policy = PriorityDecay(factor=0.9, threshold=0.15)
+    explained = policy.explain(life, NOON + 13 * DAY)
+    assert explained.value == pytest.approx(0.6 * 0.9**3)
+    assert explained.numbers["priority"] == 60
+    assert explained.reason.startswith(
+        "weight 0.4374 = priority × decay_factor ^ days / 100, at most 1 with priority 60,"
+    )
+    assert PriorityDecay(1.0, 0.15).forget_at(life) is None
+    assert PriorityDecay(0.9, 0.7).forget_at(life) == NOON + 10 * DAY
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize(
+    ("days", "accesses", "importance", "expected"),
+    [(0, 0, 0.0, 0.4), (14, 0, 0.4, 0.3), (28, 10, 0.0, 0.275), (14, 40, 0.8, 0.75)],
+)
+def test_the_health_score_is_that_of_the_document(days: int, accesses: int, importance: float, expected: float) -> None:
+    """.4 recency + .35 access frequency + .25 weight, as published, with the half-life as a setting."""
+    life = Life(NOON, None, (NOON,) * accesses, importance, round(importance * 100))
+    assert HealthScore(14, 0.15).weight(life, NOON + days * DAY) == pytest.approx(expected)
+    assert HealthScore(28, 0.15).weight(life, NOON + 2 * days * DAY) == pytest.approx(expected)
+
+
+def memory(**fields: object) -> Memory:
+    said = Memory(
+        memory_id="m",
+        partition=Partition(tenant="t", user="ann"),
+        topic=Topic(type="personal", target_name="Ann"),
+        content="Ann likes tea.",
+        said_at=NOON,
+        recorded_at=NOON,
+    )
+    return said.evolve(**fields)
+
+
+@pytest.mark.requirement("F9", "G4")
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"importance": 0.9}, "core rule"),
+        ({"usage": "knowledge"}, "knowledge"),
+        ({"topic": Topic(type="self", target_name="self")}, "of itself"),
+        ({"status": "disputed"}, "in dispute"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["curve", "priority", "health"])
+def test_what_must_not_fade_is_kept_and_says_why(fields: dict[str, object], why: str, policy: str) -> None:
+    """A rule that a person set, or knowledge, never slips away because nobody asked for it lately."""
+    kept = memory(**fields)
+    found = retention(kept, LifecyclePolicy.model_validate({"policy": policy}))
+    explained = found.explain(life_of(kept, [NOON]), NOON + 9999 * DAY)
+    assert found.forget_at(life_of(kept, [NOON])) is None
+    assert (explained.value, explained.policy) == (1, "kept")
+    assert why in explained.formula
+
+
+@pytest.mark.requirement("F5")
+def test_settings_choose_the_policy_and_its_numbers() -> None:
+    """What the settings say is what explains itself later."""
+    life = life_of(memory(), [NOON])
+    for settings, name, number, value in (
+        (LifecyclePolicy(), "curve", "half_life", 14),
+        (LifecyclePolicy(policy="priority", decay_factor=0.8), "priority", "decay_factor", 0.8),
+        (LifecyclePolicy(policy="health", half_life=30, forget_threshold=0.2), "health", "threshold", 0.2),
+    ):
+        explained = retention(memory(), settings).explain(life, NOON)
+        assert (explained.policy, explained.numbers[number]) == (name, value)
+
+
+def test_what_is_said_again_is_an_access_and_no_review() -> None:
+    """Hearing a fact again refreshes it; only recall counts as being used."""
+    again = memory(said_at=NOON + 5 * DAY, merges=1)
+    life = life_of(again, [NOON, NOON - DAY, NOON + 3 * DAY])
+    assert life.accesses == (NOON, NOON, NOON + 3 * DAY, NOON + 5 * DAY)
+    assert (len(life.reviews), life.priority) == (2, 60)
+    assert life.until(NOON + 4 * DAY).accesses == (NOON, NOON, NOON + 3 * DAY)
+    imported = memory(said_at=NOON - 500 * DAY)
+    assert life_of(imported, [NOON]).accesses == (NOON,), "old words learned today are fresh"
+
+
+def test_no_calendar_reaches_that_far() -> None:
+    """Settings of a patient archivist end in never, not in an error."""
+    life = Life(NOON, None, (), 0.8, 200)
+    assert ForgettingCurve(36_500, 1e-300).forget_at(life) is None
+    assert ForgettingCurve(14, 0.0).forget_at(life) is None
+    assert PriorityDecay(1 - 1e-12, 0.001).forget_at(life) is None
