@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remegraph.models import Memory, Partition, Topic
@@ -47,6 +47,7 @@ def lives(draw: st.DrawFn) -> Life:
 
 
 @pytest.mark.requirement("B4", "F5", "G4")
+@settings(max_examples=50)
 @given(POLICIES, lives(), st.lists(st.floats(0, 9000), min_size=2, max_size=8).map(sorted))
 def test_a_weight_is_a_share_that_falls_while_nothing_happens(
     policy: RetentionPolicy, life: Life, hours: list[float]
@@ -60,6 +61,7 @@ def test_a_weight_is_a_share_that_falls_while_nothing_happens(
 
 
 @pytest.mark.requirement("B4", "F5")
+@settings(max_examples=50)
 @given(POLICIES, lives(), st.floats(0, 6000), st.floats(0, 6000))
 def test_a_review_never_lowers_a_weight(policy: RetentionPolicy, life: Life, hour: float, later: float) -> None:
     """Remembering something must not make it forgotten sooner, at no later time."""
@@ -74,9 +76,10 @@ def test_a_review_never_lowers_a_weight(policy: RetentionPolicy, life: Life, hou
 
 
 @pytest.mark.requirement("B14")
+@settings(max_examples=50)
 @given(POLICIES, lives())
 def test_the_time_of_forgetting_is_where_the_weight_crosses_the_threshold(policy: RetentionPolicy, life: Life) -> None:
-    """ "When will this be forgotten?" has one answer, to the second, and the formula bears it out."""
+    """The question when it will be forgotten has one answer, to the second, and the formula bears it out."""
     assert not isinstance(policy, Kept)
     at = policy.forget_at(life)
     threshold = policy.explain(life, NOON).numbers["threshold"]
@@ -104,6 +107,17 @@ def test_spaced_reviews_build_more_than_massed_ones() -> None:
     assert once == pytest.approx(14 + 14 * 1.75 * 2.7369656)
     assert massed == pytest.approx(once, rel=0.01)
     assert spaced > 1.1 * once
+
+
+@pytest.mark.requirement("B4")
+def test_what_is_no_mere_episode_lasts_longer() -> None:
+    """What was saved on purpose, or heard twice, is not noise of the day."""
+    curve, episode = ForgettingCurve(half_life=14, threshold=0.15), Life(NOON, None, (), 0.5, 50)
+    lasting = Life(NOON, None, (), 0.5, 50, "long_term")
+    one, other = curve.forget_at(episode), curve.forget_at(lasting)
+    assert one is not None
+    assert other is not None
+    assert (other - NOON) / (one - NOON) == pytest.approx(4)
 
 
 @pytest.mark.requirement("F5")
@@ -170,12 +184,12 @@ def test_what_must_not_fade_is_kept_and_says_why(fields: dict[str, object], why:
 def test_settings_choose_the_policy_and_its_numbers() -> None:
     """What the settings say is what explains itself later."""
     life = life_of(memory(), [NOON])
-    for settings, name, number, value in (
+    for each, name, number, value in (
         (LifecyclePolicy(), "curve", "half_life", 14),
         (LifecyclePolicy(policy="priority", decay_factor=0.8), "priority", "decay_factor", 0.8),
         (LifecyclePolicy(policy="health", half_life=30, forget_threshold=0.2), "health", "threshold", 0.2),
     ):
-        explained = retention(memory(), settings).explain(life, NOON)
+        explained = retention(memory(), each).explain(life, NOON)
         assert (explained.policy, explained.numbers[number]) == (name, value)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from remegraph.models import Memory, Weight
+from remegraph.models import Layer, Memory, Weight
 from remegraph.rules.favouring import frequency, recency
 from remegraph.rules.merging import CORE
 from remegraph.settings import LifecyclePolicy
@@ -23,6 +23,9 @@ _DAY = timedelta(days=1)
 
 _GAIN = 1.5
 """How far the half-life grows by a review of what was all but forgotten: to 1 + so many times itself."""
+
+_LASTING = 4
+"""How many times longer the first half-life is of what is no mere episode: saved outright, heard twice, or a skill."""
 
 _REINFORCED = 2
 """What a review adds to a priority: a fifth of what hearing it again adds."""
@@ -42,6 +45,7 @@ class Life:
     """Oldest first."""
     importance: float
     priority: int
+    layer: Layer = "episodic"
 
     @property
     def accesses(self) -> tuple[datetime, ...]:
@@ -69,6 +73,7 @@ def life_of(memory: Memory, accesses: Sequence[datetime]) -> Life:
         reviews=tuple(max(review, learned) for review in reviews),  # clocks of two machines may differ
         importance=memory.importance,
         priority=memory.priority,
+        layer=memory.layer,
     )
 
 
@@ -95,12 +100,12 @@ class ForgettingCurve:
     Retrievability falls by half with each half-life since the last access. A review makes the half-life longer by
     1.5 × (1 - retrievability): after a long pause much, at once again hardly. Two components, and why massed reviews help
     little: Woźniak, Gorzelańczyk and Murakowski, "Two components of long-term memory", Acta Neurobiologiae
-    Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gain and how importance lengthens the
-    first half-life are our own choice.
+    Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gain, and how importance and layer
+    lengthen the first half-life, are our own choice.
     """
 
     half_life: float
-    """Days, of what is of middling importance (priority 50)."""
+    """Days, of an episode of middling importance (priority 50)."""
     threshold: float
 
     def weight(self, life: Life, at: datetime) -> float:
@@ -131,7 +136,7 @@ class ForgettingCurve:
         )
 
     def _first(self, life: Life) -> float:
-        return self.half_life * (0.5 + life.priority / 100)
+        return self.half_life * (0.5 + life.priority / 100) * (1 if life.layer == "episodic" else _LASTING)
 
     def _stability(self, life: Life) -> tuple[float, datetime]:
         """Return the half-life that all accesses have built up, in days, and the last of them."""
