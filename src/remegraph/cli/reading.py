@@ -27,7 +27,7 @@ from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
 
-__all__ = ["blocks", "memories", "messages", "recall", "tools", "topics", "trace"]
+__all__ = ["blocks", "full_id", "memories", "messages", "recall", "tools", "topics", "trace"]
 
 
 def recall(
@@ -227,7 +227,7 @@ def trace(
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
-            found = kit.trace(_full_id(kit, memory_id, scope), scope=scope)
+            found = kit.trace(full_id(kit, memory_id, scope), scope=scope)
         out.show(found, views.trace(found))
 
 
@@ -238,7 +238,7 @@ LIVE_ONES = tuple(status for status in ALL if status in LIVE)
 """The statuses that recall returns."""
 
 
-def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
+def full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
     """Return the one id of this scope that begins as given; what was given where none does.
 
     Raises:

@@ -1,0 +1,90 @@
+"""Commands about forgetting: when and why, what goes next, and the run that does it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from remegraph.cli import views
+from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User, scope_of
+from remegraph.cli.reading import full_id
+from remegraph.cli.session import guarded, open_kit
+
+__all__ = ["explain", "forecast", "maintain", "restore"]
+
+MemoryId = Annotated[
+    str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
+]
+
+
+def explain(
+    memory_id: MemoryId,
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say of a memory which layer it is in, when it will be forgotten and why, what it came from, what befell it."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.explain(full_id(kit, memory_id, scope), scope=scope)
+        out.show(found, *views.explanation(found))
+
+
+def forecast(
+    *,
+    days: Annotated[float, typer.Option("--days", min=0, help="How many days ahead.")] = 30,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what will be forgotten soon unless it is asked for before. Nothing is changed."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.forecast(days, scope=scope)
+        out.show(found, *views.forecast(found, days))
+
+
+def maintain(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Archive what has faded, with the reason in the journal. Nothing is deleted: `restore` brings it back."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.maintain(scope=scope, dry_run=dry_run)
+        out.show(found, *views.maintenance(found))
+
+
+def restore(
+    memory_id: MemoryId,
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring an archived memory back."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.restore(full_id(kit, memory_id, scope), scope=scope)
+        out.show(found, *views.memories([found]))

@@ -1,0 +1,60 @@
+"""How memories fade: what is left of one and why, what goes next, what maintenance did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, counted, minute, nothing, plain, table_of
+from remegraph.cli.views.trees import trace
+from remegraph.models import Explanation, Fading, Maintenance
+
+__all__ = ["explanation", "forecast", "maintenance"]
+
+
+def explanation(found: Explanation) -> Views:
+    """Show what a memory answers about itself: its way to the words, then its weight, then every event."""
+    ends = "never" if found.forget_at is None else f"from {minute(found.forget_at)} on, unless it is reviewed before"
+    last = f", last {minute(found.reviews[-1])}" if found.reviews else ""
+    events = table_of("!time", "event", "by", "reason")
+    for event in found.trace.events:
+        add_row(events, minute(event.time), event.action, event.actor, event.reason)
+    return (
+        trace(found.trace),
+        Text(f"{found.layer}, {found.status}. Forgotten: {ends}.", style="bold"),
+        Text(plain(found.weight.reason)),
+        Text(f"{counted(len(found.reviews), 'review')}{last}", style="dim"),
+        events,
+    )
+
+
+def forecast(found: Sequence[Fading], days: float) -> Views:
+    """Show what will be forgotten, the next first."""
+    if not found:
+        return nothing(f"Nothing will be forgotten in the next {days:g} days.")
+    table = table_of("!forgotten from", ">weight", "!id", "memory")
+    for each in found[:FIRST]:
+        memory = each.memory
+        add_row(table, minute(each.forget_at), f"{each.weight:.2f}", memory.memory_id[:SHORT_ID], memory.content)
+    return (table, *_more(len(found)))
+
+
+def maintenance(found: Maintenance) -> Views:
+    """Show what was moved, or would be, with reasons."""
+    verb = "would be moved" if found.dry_run else "moved"
+    looked = counted(found.examined, "live memory", "live memories")
+    head = Text(f"{len(found.moves):,} of {looked} {verb}.", style="bold")
+    table = table_of("from", "to", "!id", "memory", "reason")
+    for move in found.moves[:FIRST]:
+        memory = move.memory
+        add_row(table, memory.status, move.to, memory.memory_id[:SHORT_ID], memory.content, move.reason)
+    late = len(found.skipped)
+    notes = [f"{late} left alone: changed meanwhile."] if late else []
+    notes += [f"Without {plain(reason)}" for reason in found.degraded]
+    tables = (table,) if found.moves else ()
+    return (head, *tables, *_more(len(found.moves)), *(Text(note, style="yellow") for note in notes))
+
+
+def _more(total: int) -> Views:
+    return (Text(f"… and {total - FIRST} more"),) if total > FIRST else ()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from remegraph import MemoryKit, Scope
+from remegraph.testing import FrozenClock
+from tests.talk import NOON
+
+Run = Callable[..., Result]
+
+
+@pytest.mark.requirement("B14")
+def test_forgetting_is_foreseen_explained_done_and_undone_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    """Whoever keeps the memory in order needs no Python for it, and is told why each memory goes."""
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
+        memory = kit.save("tea", "Ann likes sencha tea.", scope=Scope(user="me")).memory
+    assert memory is not None
+    short = memory.memory_id[:8]
+
+    explained = run("explain", short).stdout
+    assert "long_term, active. Forgotten: from 2025-08-04" in explained
+    assert "0.5 ^ (days / half_life)" in explained
+    assert json.loads(run("explain", short, "--json").stdout)["weight"]["numbers"]["half_life"] == 56
+
+    assert short in run("forecast", "--days", "1").stdout
+    assert "1 of 1 live memory would be moved" in run("maintain", "--dry-run").stdout
+    assert short in run("memories").stdout
+    assert "1 of 1 live memory moved" in run("maintain").stdout
+    assert "0 of 0 live memories moved" in run("maintain").stdout
+    assert short not in run("memories").stdout
+    assert "Nothing will be forgotten in the next 30 days" in run("forecast").stdout
+    assert "archive" in run("explain", short).stdout
+    assert "active" in run("restore", short).stdout
+    assert short in run("memories").stdout
+
+
+def test_a_forecast_looks_ahead_not_back(run: Run) -> None:
+    """A slip of the keyboard is told as one."""
+    assert run("forecast", "--days", "-3").exit_code == 2
