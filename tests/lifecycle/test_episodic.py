@@ -126,10 +126,12 @@ def test_there_is_no_memory_without_a_review_log(tmp_path: Path) -> None:
         told(kit, "I like sencha tea.")
         for mode in ("hybrid", "exact", "semantic", "associative"):
             for asked in ("mushrooms", "sencha"):
-                kit.recall(asked, scope=ANN, mode=mode)  # type: ignore[arg-type]  # a literal in a loop is a str
-        counts = [len(kit.explain(each.memory_id, scope=ANN).reviews) for each in kit.memories(scope=ANN)]
-        assert all(count >= 4 for count in counts)
-        assert kit.metadata(kit.memories(scope=ANN)[0].memory_id, scope=ANN).last_accessed_at == clock()
+                kit.recall(asked, scope=ANN, mode=mode)
+        for memory in kit.memories(scope=ANN):
+            known = kit.metadata(memory.memory_id, scope=ANN)
+            assert known.access_count >= 4
+            assert known.last_accessed_at == clock()
+            assert kit.explain(memory.memory_id, scope=ANN).reviews
 
 
 def test_memories_are_no_plain_facts(tmp_path: Path) -> None:
@@ -160,3 +162,17 @@ def test_no_whole_texts_are_put_in_the_index_of_memories(tmp_path: Path) -> None
         kit.maintain(scope=ANN)
         assert not kit.recall("mushrooms", scope=ANN).memories
         assert kit.recall("mushrooms", scope=ANN, only=RecallFilter(statuses=("archived",))).memories
+
+
+def test_what_merely_comes_along_is_noted_and_fades_all_the_same(tmp_path: Path) -> None:
+    """Ten hits are returned for one question: if each were a review, noise that resembles questions would never go."""
+    kit, clock = clocked(tmp_path)
+    with kit:
+        tea, cat = told(kit, "I like sencha tea from Uji.", "I like cats.")
+        clock.move(10 * DAY)
+        found = kit.recall("Do I like sencha tea from Uji?", scope=ANN).memories
+        assert [hit.record_id for hit in found] == [tea.memory_id, cat.memory_id]
+        kit.drain()
+        assert kit.metadata(cat.memory_id, scope=ANN).access_count == 1
+        reviews = [len(kit.explain(each.memory_id, scope=ANN).reviews) for each in (tea, cat)]
+        assert reviews == [1, 0]

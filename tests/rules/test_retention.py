@@ -19,6 +19,7 @@ from remegraph.rules.retention import (
     RetentionPolicy,
     life_of,
     retention,
+    review_kinds,
 )
 from remegraph.settings import LifecyclePolicy
 from tests.talk import NOON
@@ -210,3 +211,12 @@ def test_no_calendar_reaches_that_far() -> None:
     assert ForgettingCurve(36_500, 1e-300).forget_at(life) is None
     assert ForgettingCurve(14, 0.0).forget_at(life) is None
     assert PriorityDecay(1 - 1e-12, 0.001).forget_at(life) is None
+
+
+@given(st.lists(st.floats(-1, 1), max_size=10))
+def test_the_best_hit_is_always_what_was_asked_for(scores: list[float]) -> None:
+    """Whatever the scores are made of, a recall that found something reviewed something."""
+    kinds = review_kinds(scores)
+    assert len(kinds) == len(scores)
+    assert not scores or kinds[scores.index(max(scores))] == "hit"
+    assert review_kinds([0.9, 0.73, 0.71]) == ["hit", "hit", "seen"]

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from remegraph.models import Hit, Partition, Review
+from remegraph.models import REVIEWING, Hit, Partition, Review
 from remegraph.ports import Archive
+from remegraph.rules.retention import review_kinds
 
 __all__ = ["ReviewBuffer"]
 
@@ -36,7 +37,12 @@ class ReviewBuffer:
             hits: What recall returned.
             at: When.
         """
-        found = [Review(partition=hit.partition, memory_id=hit.record_id, at=at) for hit in hits]
+        hits = list(hits)
+        kinds = review_kinds([hit.score for hit in hits])
+        found = [
+            Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
+            for hit, kind in zip(hits, kinds, strict=True)
+        ]
         with self._lock:
             before = len(self._waiting)
             self._waiting.extend(found)
@@ -48,11 +54,12 @@ class ReviewBuffer:
             return [review for review in self._waiting if review.memory_id == memory_id]
 
     def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
-        """Return when each memory that is noted was reviewed, oldest first, by place and id."""
+        """Return when each memory that is noted was reviewed, what merely came along left out, by place and id."""
         found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
         with self._lock:
             for review in self._waiting:
-                found[review.partition, review.memory_id].append(review.at)
+                if review.kind in REVIEWING:
+                    found[review.partition, review.memory_id].append(review.at)
         return found
 
     def flush(self) -> None:

@@ -32,7 +32,7 @@ from remegraph.models.memories import (
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import MemoryMetadata, Review, Reviews
+from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -64,6 +64,7 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 __all__ = [
     "LIVE",
     "MOVES",
+    "REVIEWING",
     "AddReceipt",
     "Block",
     "BlockSummary",
@@ -104,6 +105,7 @@ __all__ = [
     "Receipt",
     "Record",
     "Review",
+    "ReviewKind",
     "Reviews",
     "Role",
     "SaveResult",

@@ -11,10 +11,13 @@ from remegraph.models.memories import Category, Source
 from remegraph.models.scope import Partition
 from remegraph.settings import Perspective
 
-__all__ = ["MemoryMetadata", "Review", "ReviewKind", "Reviews"]
+__all__ = ["REVIEWING", "MemoryMetadata", "Review", "ReviewKind", "Reviews"]
 
-ReviewKind = Literal["hit", "used"]
-"""hit: recall returned it; used: an answer drew on it."""
+ReviewKind = Literal["seen", "hit", "used"]
+"""seen: recall returned it beside what was asked for; hit: as what was asked for; used: an answer drew on it."""
+
+REVIEWING: frozenset[ReviewKind] = frozenset({"hit", "used"})
+"""What postpones forgetting: what merely came along does not, or no noise that resembles questions would ever go."""
 
 
 class Review(Record):

@@ -235,7 +235,7 @@ class Archive(Protocol):
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
     ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
-        """Return when each of these memories was learned, then each of its reviews, oldest first, by place and id."""
+        """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
         ...
 
     def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
 
-from remegraph.models import Partition, Review, Reviews
+from remegraph.models import REVIEWING, Partition, Review, Reviews
 from remegraph.storage.rows import chunks, from_micros, micros
 from remegraph.storage.tables import memories, reviews, versions
 
@@ -51,7 +51,7 @@ def counted(
 def accesses(
     connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
 ) -> dict[tuple[Partition, str], tuple[datetime, ...]]:
-    """Return when each of these memories was learned, then each review, oldest first."""
+    """Return when each of these memories was learned, then each time that postponed forgetting, oldest first."""
     found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
     for chunk in chunks(memory_ids):
         learned = (
@@ -62,6 +62,7 @@ def accesses(
         reviewed = (
             select(reviews.c.partition_id, reviews.c.memory_id, reviews.c.at)
             .where(reviews.c.partition_id.in_(list(shelves)), reviews.c.memory_id.in_(chunk))
+            .where(reviews.c.kind.in_(sorted(REVIEWING)))
             .order_by(reviews.c.at)
         )
         for query in (learned, reviewed):

@@ -1,0 +1,251 @@
+"""A year of memories that fade: whether what was asked for stays, what nobody asked for goes, and each says why.
+
+    python -m evals retention [--messages 10000] [--days 365] [--seed 7] [--figure docs/figures/retention]
+
+Ann talks to her agent every day; one in five things that she says tells something, which does not matter later. In the first two months she also tells forty
+facts; half of them are asked for again and again, after pauses of two weeks on average (exponentially distributed), the
+others never. Every day two questions are asked about what she said in the week before. One kit runs maintenance every
+week, another never; both hear and are asked the same, by a clock that the eval moves. At the end each fact that was
+asked for is asked once more.
+
+*Stale* is a memory that was said more than sixty days ago and answers none of the questions about facts. *Bounded*
+compares the most live memories in the second half of the year with those in the first half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from evals._fading import draw
+from evals._figures import Figure, finish
+from remegraph import MemoryKit, Message, Scope, Settings
+from remegraph.models import Explanation, Hit
+from remegraph.testing import FrozenClock, InMemoryVectorIndex
+
+__all__ = ["Ran", "Year", "lived", "main", "year"]
+
+KEPT, STALE, BOUNDED = 0.95, 0.5, 1.1
+"""The bars: recall of what was asked for, and stale hits, as shares of the run that never forgets; growth."""
+
+_START = datetime(2025, 1, 1, 9, tzinfo=UTC)
+_DAY = timedelta(days=1)
+_ANN = Scope(user="ann", agent="remy")
+_K = 10
+_OLD = 60 * _DAY
+_PAUSE = 14
+_THINGS = "lamp kettle scarf carpet printer jacket blender mirror bicycle tent drill pillow radio vase backpack".split()
+_COLOURS = "green grey white yellow purple orange brown silver black pink".split()
+_PLACES = "the market,the harbour,the station,a small shop,the mall,the fair,a garage sale,the old town".split(",")
+_TALK = (
+    "Thanks, that helps.", "Good morning!", "Can you say that again?", "What else could I try?", "Okay.",
+    "How long does rice have to boil?", "Is it going to rain?", "Please make it shorter.", "Haha, good one.",
+)  # fmt: skip
+_TELLING = 0.2
+"""Share of the chat that tells something."""
+_WHO = (
+    "Tom Mia Oskar Lena Paul Ida Hugo Nora Emil Clara Felix Greta Anton Julia Karl Marta Otto Paula Rita Sven".split()
+)
+_WHAT = (
+    (
+        "{who} is allergic to {value}.",
+        "What is {who} allergic to?",
+        "walnuts shellfish pollen penicillin celery".split(),
+    ),
+    ("{who}'s birthday is on {value}.", "When is {who}'s birthday?", "May 3,June 14,July 22,March 9".split(",")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """What is said, and what is asked afterwards."""
+
+    messages: Sequence[Message]
+    questions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """All days, and the facts that were asked for: question and message."""
+
+    days: Sequence[Day]
+    facts: dict[str, str]
+    """The message that answers, by question."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """What became of a year."""
+
+    live: list[int] = field(default_factory=list)
+    """Live memories, week by week."""
+    found: list[bool] = field(default_factory=list)
+    stale: list[int] = field(default_factory=list)
+    """Stale hits in the top ten, question by question."""
+    archived: int = 0
+    explained: int = 0
+    curve: Explanation | None = None
+    """Of the memory that was reviewed most."""
+
+
+def year(messages: int, days: int, seed: int) -> Year:
+    """Return what is said and asked, the same for the same seed.
+
+    Args:
+        messages: In all, about.
+        days: How many.
+        seed: Of the random choices.
+    """
+    rng = random.Random(seed)
+    facts = [(line, who) for line in _WHAT for who in _WHO]
+    rng.shuffle(facts)
+    told: dict[int, list[tuple[str, str]]] = {}
+    asked: dict[int, list[str]] = {}
+    gold: dict[str, str] = {}
+    for number, ((statement, question, values), who) in enumerate(facts):
+        at = rng.randrange(min(60, days))
+        said = statement.format(who=who, value=rng.choice(values))
+        told.setdefault(at, []).append((f"fact {number}", said))
+        if number % 2 == 0:
+            gold[question.format(who=who)] = f"fact {number}"
+            time = at + rng.expovariate(1 / _PAUSE)
+            while time < days:
+                asked.setdefault(int(time), []).append(question.format(who=who))
+                time += rng.expovariate(1 / _PAUSE)
+    chat = [_chatter(rng, day, messages // days // 2) for day in range(days)]
+    return Year([_day(rng, day, chat, told.get(day, []), asked.get(day, [])) for day in range(days)], gold)
+
+
+def _chatter(rng: random.Random, day: int, count: int) -> list[tuple[str, str]]:
+    frames = (
+        "I bought a {colour} {thing} at {place} for {price} euros.",
+        "I saw {who} with a {colour} {thing} at {place}.",
+        "I lent {who} my {colour} {thing} for {price} days.",
+        "I went to {place} with {who} to look at a {thing}.",
+    )
+    return [
+        (
+            f"chat {day} {number}",
+            rng.choice(frames if rng.random() < _TELLING else _TALK).format(
+                colour=rng.choice(_COLOURS),
+                thing=rng.choice(_THINGS),
+                place=rng.choice(_PLACES),
+                who=rng.choice(_WHO),
+                price=rng.randint(3, 99),
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+def _day(
+    rng: random.Random,
+    day: int,
+    chat: Sequence[Sequence[tuple[str, str]]],
+    facts: Sequence[tuple[str, str]],
+    asked: Sequence[str],
+) -> Day:
+    lines = [*chat[day], *facts]
+    rng.shuffle(lines)
+    time, messages = _START + day * _DAY, []
+    for at, (message_id, said) in enumerate(lines):
+        now = time + timedelta(minutes=2 * at)
+        messages.append(Message(message_id=message_id, role="user", name="Ann", content=said, time=now))
+        messages.append(Message(message_id=f"{message_id} answered", role="assistant", content="I see.", time=now))
+    recent = [said for earlier in chat[max(0, day - 6) : day + 1] for _, said in earlier if said not in _TALK]
+    return Day(messages, [*asked, *(f"What was that: {said}" for said in rng.sample(recent, 2))])
+
+
+def lived(told: Year, *, forgets: bool) -> Ran:
+    """Live through a year, and ask for the facts at its end.
+
+    Args:
+        told: What is said and asked.
+        forgets: Whether maintenance runs every week.
+    """
+    ran, clock = Ran(), FrozenClock(_START)
+    with (
+        tempfile.TemporaryDirectory() as home,
+        MemoryKit.open(
+            settings=Settings(home=Path(home)), model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+        ) as kit,
+    ):
+        for number, day in enumerate(told.days):
+            kit.add_messages(day.messages, scope=_ANN)
+            clock.move(_DAY / 2)
+            kit.summarize(scope=_ANN, close=True)
+            for question in day.questions:
+                kit.recall(question, scope=_ANN, k=_K)
+            clock.move(_DAY / 2)
+            if number % 7 == 6:
+                if forgets:
+                    kit.maintain(scope=_ANN)
+                ran.live.append(len(kit.memories(scope=_ANN, statuses=("active", "low_priority", "disputed"))))
+        _examine(kit, told, clock(), ran)
+    return ran
+
+
+def _examine(kit: MemoryKit, told: Year, now: datetime, ran: Ran) -> None:
+    facts = set(told.facts.values())
+    for question, gold in told.facts.items():
+        hits = kit.recall(question, scope=_ANN, k=_K).memories
+        ran.found.append(any(gold in _sources(hit) for hit in hits))
+        ran.stale.append(sum(now - hit.time > _OLD and facts.isdisjoint(_sources(hit)) for hit in hits))
+    for memory in kit.memories(scope=_ANN, statuses=("archived",)):
+        told_why = kit.explain(memory.memory_id, scope=_ANN)
+        last = told_why.trace.events[-1]
+        due = told_why.forget_at is not None and told_why.forget_at <= last.time
+        ran.archived += 1
+        ran.explained += last.action == "archive" and last.reason.startswith("weight 0.") and due
+    for memory in kit.memories(scope=_ANN, statuses=("active",)):
+        if facts & {item.message_id for item in memory.evidence}:
+            explained = kit.explain(memory.memory_id, scope=_ANN)
+            if ran.curve is None or len(explained.reviews) > len(ran.curve.reviews):
+                ran.curve = explained
+
+
+def _sources(hit: Hit) -> set[str]:
+    return {item.message_id for item in hit.evidence}
+
+
+def _figures(fading: Ran, whole: Ran) -> Iterator[Figure]:
+    half = len(fading.live) // 2
+    growth = max(fading.live[half:]) / max(fading.live[:half])
+    yield Figure("live memories, second half over first", growth, BOUNDED)
+    yield Figure("live memories, never forgetting: the same", max(whole.live[half:]) / max(whole.live[:half]))
+    yield Figure("live memories at the end", fading.live[-1])
+    yield Figure("live memories at the end, never forgetting", whole.live[-1])
+    yield Figure("archived", fading.archived)
+    yield Figure("archived and explained", fading.explained, fading.archived, "exactly")
+    one, other = (sum(ran.found) / len(ran.found) for ran in (fading, whole))
+    yield Figure("recall of what was asked for", one, note=f"R@{_K} of {len(fading.found)}")
+    yield Figure("recall, never forgetting", other)
+    yield Figure("recall as a share of it", one / other, KEPT, "at least")
+    few, many = (sum(ran.stale) / len(ran.stale) for ran in (fading, whole))
+    yield Figure("stale in the top ten", few)
+    yield Figure("stale in the top ten, never forgetting", many)
+    yield Figure("stale as a share of it", few / many if many else 0.0, STALE)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m evals retention", description="A year of memories that fade.")
+    parser.add_argument("--messages", type=int, default=10_000, help="In all, about.")
+    parser.add_argument("--days", type=int, default=365, help="How long.")
+    parser.add_argument("--seed", type=int, default=7, help="Of the random choices.")
+    parser.add_argument("--figure", type=Path, help="Draw curve and counts into FIGURE.svg.")
+    options = parser.parse_args(argv)
+    told = year(options.messages, options.days, options.seed)
+    fading, whole = lived(told, forgets=True), lived(told, forgets=False)
+    if options.figure and fading.curve:
+        draw(options.figure, fading.curve, fading.live, whole.live)
+    finish(list(_figures(fading, whole)))
+
+
+if __name__ == "__main__":
+    main()
