@@ -158,7 +158,7 @@ def _day(
         messages.append(Message(message_id=message_id, role="user", name="Ann", content=said, time=now))
         messages.append(Message(message_id=f"{message_id} answered", role="assistant", content="I see.", time=now))
     recent = [said for earlier in chat[max(0, day - 6) : day + 1] for _, said in earlier if said not in _TALK]
-    return Day(messages, [*asked, *(f"What was that: {said}" for said in rng.sample(recent, 2))])
+    return Day(messages, [*asked, *(f"What was that: {said}" for said in rng.sample(recent, min(2, len(recent))))])
 
 
 def lived(told: Year, *, forgets: bool) -> Ran:

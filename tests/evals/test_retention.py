@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evals import retention
 from evals.retention import Ran
 
 
 def test_a_year_is_lived_by_the_clock_that_the_eval_moves() -> None:
     """A figure that nobody can measure again is no figure."""
-    told = retention.year(240, 12, seed=3)
-    assert told == retention.year(240, 12, seed=3)
+    told = retention.year(120, 60, seed=3)
+    assert told == retention.year(120, 60, seed=3)
     said = {message.message_id: message.content for day in told.days for message in day.messages}
-    assert len(said) == 2 * (120 + 40)
+    assert len(said) == 2 * (60 + 40)
     assert len(told.facts) == 20
-    assert told.facts.items() <= {(question, gold) for question, gold in told.facts.items() if gold in said}
-    ran = retention.lived(told, forgets=True)
+    assert set(told.facts.values()) <= said.keys()
+    ran = retention.lived(replace(told, days=told.days[:7]), forgets=True)
     assert (len(ran.live), ran.archived) == (1, 0)
-    assert sum(ran.found) > 10
+    assert any(ran.found)
 
 
 def test_the_bars_of_the_year_are_missed_where_nothing_is_forgotten() -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from remegraph import (
     ConflictError,
     InputError,
-    LifecyclePolicy,
     MemoryKit,
     NaiveTimeError,
     NotFoundError,
@@ -22,268 +19,249 @@ from remegraph import (
 from remegraph.lifecycle import maintenance
 from remegraph.models import ChangeSet, Memory, MemoryChange, Receipt
 from remegraph.storage.archive import SqlArchive
-from tests.lifecycle.clocked import DAY, clocked, saved
-from tests.talk import ANN, NOON
+from remegraph.testing import InMemoryVectorIndex
+from tests.lifecycle.conftest import DAY, POLICIES, House
+from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("F5", "G5")
 
 ARCHIVED = RecallFilter(statuses=("archived",))
 
 
-def statuses(kit: MemoryKit) -> dict[str, str]:
-    return {memory.content: memory.status for memory in kit.memories(scope=ANN)}
-
-
-def rows(kit: MemoryKit) -> dict[str, object]:
-    return {name: count for name, count in kit.admin.stats().items() if name in {"memories", "versions", "events"}}
-
-
 @pytest.mark.requirement("B14")
-def test_what_fades_is_lowered_then_archived_and_says_why(tmp_path: Path) -> None:
+def test_what_fades_is_lowered_then_archived_and_says_why(house: House) -> None:
     """Noise leaves in two steps, each with its formula and numbers in the journal, and nothing is lost."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        tea = saved(kit, "Ann likes sencha tea.")
-        vow = saved(kit, "Ann must never be called before nine.", importance=0.9)
-        clock.move(112 * DAY)
-        assert [(move.to, move.action) for move in kit.maintain(scope=ANN).moves] == [("low_priority", "fade")]
-        assert kit.recall("sencha", scope=ANN, k=1).memories[0].status == "low_priority"
-        clock.move(400 * DAY)
-        assert [(move.to, move.action) for move in kit.maintain(scope=ANN).moves] == [("archived", "archive")]
-        assert statuses(kit) == {tea.content: "archived", vow.content: "active"}
-        assert tea.memory_id not in {hit.record_id for hit in kit.recall("sencha", scope=ANN).memories}
-        assert [hit.record_id for hit in kit.recall("sencha", scope=ANN, only=ARCHIVED).memories] == [tea.memory_id]
-        explained = kit.explain(tea.memory_id, scope=ANN)
-        create, fade, archive = explained.trace.events
-        assert (create.action, fade.action, archive.action) == ("create", "fade", "archive")
-        assert (archive.actor, archive.version, archive.time) == ("maintenance", 3, clock())
-        assert fade.reason.startswith("weight 0.2500 = 0.5 ^ (days / half_life) with days 112, half_life 56,")
-        assert [version.content for version in explained.trace.versions] == [tea.content] * 3
-        assert kit.admin.verify().healthy
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea = house.saved("Ann likes sencha tea.")
+    vow = house.saved("Ann must never be called before nine.", importance=0.9)
+    clock.move(112 * DAY)
+    assert [(move.to, move.action) for move in kit.maintain(scope=ann).moves] == [("low_priority", "fade")]
+    assert kit.recall("sencha", scope=ann, k=1).memories[0].status == "low_priority"
+    clock.move(400 * DAY)
+    assert [(move.to, move.action) for move in kit.maintain(scope=ann).moves] == [("archived", "archive")]
+    assert house.statuses() == {tea.content: "archived", vow.content: "active"}
+    assert tea.memory_id not in {hit.record_id for hit in kit.recall("sencha", scope=ann).memories}
+    assert [hit.record_id for hit in kit.recall("sencha", scope=ann, only=ARCHIVED).memories] == [tea.memory_id]
+    explained = kit.explain(tea.memory_id, scope=ann)
+    create, fade, archive = explained.trace.events
+    assert (create.action, fade.action, archive.action) == ("create", "fade", "archive")
+    assert (archive.actor, archive.version, archive.time) == ("maintenance", 3, clock())
+    assert fade.reason.startswith("weight 0.2500 = 0.5 ^ (days / half_life) with days 112, half_life 56,")
+    assert [version.content for version in explained.trace.versions] == [tea.content] * 3
+    assert kit.admin.verify().healthy
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(house: House) -> None:
     """Who fears for their memories looks first."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        saved(kit, "Ann likes sencha tea.")
-        clock.move(240 * DAY)
-        before = rows(kit)
-        would = kit.maintain(scope=ANN, dry_run=True)
-        assert rows(kit) == before
-        done = kit.maintain(scope=ANN)
-        assert (would.dry_run, would.examined, done.dry_run) == (True, 1, False)
-        assert done.moves == would.moves
-        assert done.moves
+    kit, clock, ann = house.kit, house.clock, house.ann
+    house.saved("Ann likes sencha tea.")
+    clock.move(240 * DAY)
+    before = house.rows()
+    would = kit.maintain(scope=ann, dry_run=True)
+    assert house.rows() == before
+    done = kit.maintain(scope=ann)
+    assert (would.dry_run, would.examined, done.dry_run) == (True, 1, False)
+    assert done.moves == would.moves
+    assert done.moves
 
 
-def test_nothing_moves_unless_maintenance_is_called(tmp_path: Path) -> None:
+def test_nothing_moves_unless_maintenance_is_called(house: House) -> None:
     """The default forgets nothing behind anybody's back: it only says what would be forgotten."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        saved(kit, "Ann likes sencha tea.")
-        clock.move(999 * DAY)
-        kit.drain()
-        kit.summarize(scope=ANN)
-        assert len(kit.forecast(scope=ANN)) == 1
-        assert statuses(kit) == {"Ann likes sencha tea.": "active"}
-        assert kit.recall("sencha", scope=ANN).memories
+    kit, clock, ann = house.kit, house.clock, house.ann
+    house.saved("Ann likes sencha tea.")
+    clock.move(999 * DAY)
+    kit.drain()
+    kit.summarize(scope=ann)
+    assert len(kit.forecast(scope=ann)) == 1
+    assert house.statuses() == {"Ann likes sencha tea.": "active"}
+    assert kit.recall("sencha", scope=ann).memories
 
 
-def test_a_second_run_and_a_run_at_the_same_time_change_nothing_more(tmp_path: Path) -> None:
+def test_a_second_run_and_a_run_at_the_same_time_change_nothing_more(house: House) -> None:
     """A cron job that fires twice, or on two machines, is no accident."""
-    kit, clock = clocked(tmp_path)
-    other, _ = clocked(tmp_path, clock, ids="other-")
-    with kit, other:
-        memories = [saved(kit, f"Note {number} of Ann's.") for number in range(6)]
-        clock.move(240 * DAY)
-        before = int(kit.admin.stats()["versions"])
+    kit, clock, ann = house.kit, house.clock, house.ann
+    memories = [house.saved(f"Note {number} of Ann's.") for number in range(6)]
+    clock.move(240 * DAY)
+    before = int(kit.admin.stats()["versions"])
+    with MemoryKit.open(
+        settings=kit.settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as other:
         with ThreadPoolExecutor(2) as pool:
-            runs = list(pool.map(lambda each: each.maintain(scope=ANN), (kit, other)))
+            runs = list(pool.map(lambda each: each.maintain(scope=ann), (kit, other)))
         assert sorted(move.memory.memory_id for run in runs for move in run.moves) == sorted(
             memory.memory_id for memory in memories
         )
-        assert set(statuses(kit).values()) == {"archived"}
-        after = rows(kit)
+        assert set(house.statuses().values()) == {"archived"}
+        after = house.rows()
         assert after["versions"] == before + len(memories)
-        assert kit.maintain(scope=ANN).moves == ()
-        assert rows(kit) == after
+        assert kit.maintain(scope=ann).moves == ()
+        assert house.rows() == after
 
 
-def test_what_somebody_changes_meanwhile_is_left_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_somebody_changes_meanwhile_is_left_to_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A memory that is said again while maintenance runs must not be archived by what was true a moment ago."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        tea, cat = saved(kit, "Ann likes sencha tea."), saved(kit, "Bob has a grey cat.")
-        clock.move(240 * DAY)
-        commit = SqlArchive.commit
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea, cat = house.saved("Ann likes sencha tea."), house.saved("Bob has a grey cat.")
+    clock.move(240 * DAY)
+    commit = SqlArchive.commit
 
-        def late(archive: SqlArchive, changes: ChangeSet) -> Receipt:
-            if changes.actor == maintenance.ACTOR:
-                monkeypatch.setattr(SqlArchive, "commit", commit)
-                kit.save("note", tea.content, scope=ANN)
-            return commit(archive, changes)
+    def late(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+        if changes.actor == maintenance.ACTOR:
+            monkeypatch.setattr(SqlArchive, "commit", commit)
+            kit.save("note", tea.content, scope=ann)
+        return commit(archive, changes)
 
-        monkeypatch.setattr(SqlArchive, "commit", late)
-        done = kit.maintain(scope=ANN)
-        assert [move.memory.memory_id for move in done.moves] == [cat.memory_id]
-        assert done.skipped == (tea.memory_id,)
-        assert statuses(kit) == {tea.content: "active", cat.content: "archived"}
-        assert kit.maintain(scope=ANN).moves == ()
+    monkeypatch.setattr(SqlArchive, "commit", late)
+    done = kit.maintain(scope=ann)
+    assert [move.memory.memory_id for move in done.moves] == [cat.memory_id]
+    assert done.skipped == (tea.memory_id,)
+    assert house.statuses() == {tea.content: "active", cat.content: "archived"}
+    assert kit.maintain(scope=ann).moves == ()
 
 
-def test_a_run_that_was_stopped_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_stopped_is_finished_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment in the middle of the night costs nothing: each batch is whole, and the rest is found again."""
     monkeypatch.setattr(maintenance, "_BATCH", 2)
-    kit, clock = clocked(tmp_path)
-    with kit:
-        for number in range(5):
-            saved(kit, f"Note {number} of Ann's.")
-        clock.move(240 * DAY)
-        commit, batches = SqlArchive.commit, 0
+    kit, clock, ann = house.kit, house.clock, house.ann
+    for number in range(5):
+        house.saved(f"Note {number} of Ann's.")
+    clock.move(240 * DAY)
+    commit, batches = SqlArchive.commit, 0
 
-        def once(archive: SqlArchive, changes: ChangeSet) -> Receipt:
-            nonlocal batches
-            batches += 1
-            if batches == 2:
-                raise KeyboardInterrupt
-            return commit(archive, changes)
+    def once(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+        nonlocal batches
+        batches += 1
+        if batches == 2:
+            raise KeyboardInterrupt
+        return commit(archive, changes)
 
-        with monkeypatch.context() as patched:
-            patched.setattr(SqlArchive, "commit", once)
-            with pytest.raises(KeyboardInterrupt):
-                kit.maintain(scope=ANN)
-        assert list(statuses(kit).values()).count("archived") == 2
-        assert len(kit.maintain(scope=ANN).moves) == 3
-        assert set(statuses(kit).values()) == {"archived"}
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlArchive, "commit", once)
+        with pytest.raises(KeyboardInterrupt):
+            kit.maintain(scope=ann)
+    assert list(house.statuses().values()).count("archived") == 2
+    assert len(kit.maintain(scope=ann).moves) == 3
+    assert set(house.statuses().values()) == {"archived"}
 
 
-def test_a_library_is_kept_to_its_size_the_faintest_go_first(tmp_path: Path) -> None:
+def test_a_library_is_kept_to_its_size_the_faintest_go_first(house: House) -> None:
     """A bound on the number of memories holds whatever their weight; what is kept stays, whatever the bound."""
-    kit, clock = clocked(tmp_path, lifecycle=LifecyclePolicy(max_entries=3))
-    with kit:
-        saved(kit, "Ann must never be called before nine.", importance=0.9)
-        for number in range(4):
-            clock.move(DAY)
-            saved(kit, f"Note {number} of Ann's.")
-        kit.recall("Note 0", scope=ANN, k=1)
-        done = kit.maintain(scope=ANN)
-        assert [(move.memory.content, move.action) for move in done.moves] == [
-            ("Note 1 of Ann's.", "archive_surplus"),
-            ("Note 2 of Ann's.", "archive_surplus"),
-        ]
-        assert done.moves[0].reason.startswith("one of the faintest of 5, max_entries 3; weight 0.")
-        assert kit.maintain(scope=ANN).moves == ()
+    kit, ann = house.kit, house.agent("small")
+    house.saved("Ann must never be called before nine.", importance=0.9, scope=ann)
+    for number in range(4):
+        house.clock.move(DAY)
+        house.saved(f"Note {number} of Ann's.", scope=ann)
+    kit.recall("Note 0", scope=ann, k=1)
+    done = kit.maintain(scope=ann)
+    assert [(move.memory.content, move.action) for move in done.moves] == [
+        ("Note 1 of Ann's.", "archive_surplus"),
+        ("Note 2 of Ann's.", "archive_surplus"),
+    ]
+    assert done.moves[0].reason.startswith("one of the faintest of 5, max_entries 3; weight 0.")
+    assert kit.maintain(scope=ann).moves == ()
 
 
-def test_what_comes_back_into_use_gets_its_priority_back(tmp_path: Path) -> None:
+def test_what_comes_back_into_use_gets_its_priority_back(house: House) -> None:
     """An old matter that is current again is no longer set back."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        saved(kit, "Ann likes sencha tea.")
-        clock.move(112 * DAY)
-        kit.maintain(scope=ANN)
-        kit.recall("sencha", scope=ANN)
-        assert [move.action for move in kit.maintain(scope=ANN).moves] == ["revive"]
+    kit, clock, ann = house.kit, house.clock, house.ann
+    house.saved("Ann likes sencha tea.")
+    clock.move(112 * DAY)
+    kit.maintain(scope=ann)
+    kit.recall("sencha", scope=ann)
+    assert [move.action for move in kit.maintain(scope=ann).moves] == ["revive"]
 
 
-def test_an_archived_memory_can_be_restored_and_stays(tmp_path: Path) -> None:
+def test_an_archived_memory_can_be_restored_and_stays(house: House) -> None:
     """Forgetting is not deleting: one call brings it back to recall, and counts as a review."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        tea, cat = saved(kit, "Ann likes sencha tea."), saved(kit, "Bob has a grey cat.")
-        clock.move(240 * DAY)
-        kit.maintain(scope=ANN)
-        saved(kit, cat.content)
-        restored = kit.restore(tea.memory_id, scope=ANN)
-        assert (restored.status, restored.version) == ("active", 3)
-        assert kit.restore(tea.memory_id, scope=ANN) == restored
-        assert tea.memory_id in {hit.record_id for hit in kit.recall("sencha", scope=ANN).memories}
-        assert kit.maintain(scope=ANN).moves == ()
-        with pytest.raises(ConflictError, match="same words"):
-            kit.restore(cat.memory_id, scope=ANN)
-        kit.forget(tea.memory_id, scope=ANN)
-        for wrong in (tea.memory_id, "nowhere"):
-            with pytest.raises(NotFoundError):
-                kit.restore(wrong, scope=ANN)
-        assert kit.admin.verify().healthy
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea, cat = house.saved("Ann likes sencha tea."), house.saved("Bob has a grey cat.")
+    clock.move(240 * DAY)
+    kit.maintain(scope=ann)
+    house.saved(cat.content)
+    restored = kit.restore(tea.memory_id, scope=ann)
+    assert (restored.status, restored.version) == ("active", 3)
+    assert kit.restore(tea.memory_id, scope=ann) == restored
+    assert tea.memory_id in {hit.record_id for hit in kit.recall("sencha", scope=ann).memories}
+    assert kit.maintain(scope=ann).moves == ()
+    with pytest.raises(ConflictError, match="same words"):
+        kit.restore(cat.memory_id, scope=ann)
+    kit.forget(tea.memory_id, scope=ann)
+    for wrong in (tea.memory_id, "nowhere"):
+        with pytest.raises(NotFoundError):
+            kit.restore(wrong, scope=ann)
+    assert kit.admin.verify().healthy
 
 
-def test_a_forecast_tells_what_goes_next_and_when(tmp_path: Path) -> None:
+def test_a_forecast_tells_what_goes_next_and_when(house: House) -> None:
     """Who wants to keep something sees in time that it is about to go."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        saved(kit, "Ann must never be called before nine.", importance=0.9)
-        big, small = saved(kit, "Ann moved to Porto.", importance=0.8), saved(kit, "Bob has a cat.", importance=0.1)
-        assert kit.forecast(10, scope=ANN) == ()
-        assert [each.memory.memory_id for each in kit.forecast(120, scope=ANN)] == [small.memory_id]
-        found = kit.forecast(240, scope=ANN)
-        assert [each.memory.memory_id for each in found] == [small.memory_id, big.memory_id]
-        assert found[0].forget_at == kit.explain(small.memory_id, scope=ANN).forget_at
-        clock.move(found[0].forget_at - clock())
-        kit.maintain(scope=ANN)
-        assert statuses(kit)[small.content] != "archived"
-        clock.move(DAY)
-        kit.maintain(scope=ANN)
-        assert statuses(kit)[small.content] == "archived"
-        for days in (-1, float("nan"), 1e300):
-            with pytest.raises(InputError, match="days is"):
-                kit.forecast(days, scope=ANN)
+    kit, clock, ann = house.kit, house.clock, house.ann
+    house.saved("Ann must never be called before nine.", importance=0.9)
+    big, small = house.saved("Ann moved to Porto.", importance=0.8), house.saved("Bob has a cat.", importance=0.1)
+    assert kit.forecast(10, scope=ann) == ()
+    assert [each.memory.memory_id for each in kit.forecast(120, scope=ann)] == [small.memory_id]
+    found = kit.forecast(240, scope=ann)
+    assert [each.memory.memory_id for each in found] == [small.memory_id, big.memory_id]
+    assert found[0].forget_at == kit.explain(small.memory_id, scope=ann).forget_at
+    clock.move(found[0].forget_at - clock())
+    kit.maintain(scope=ann)
+    assert house.statuses()[small.content] != "archived"
+    clock.move(DAY)
+    kit.maintain(scope=ann)
+    assert house.statuses()[small.content] == "archived"
+    for days in (-1, float("nan"), 1e300):
+        with pytest.raises(InputError, match="days is"):
+            kit.forecast(days, scope=ann)
 
 
-def test_one_user_never_maintains_what_is_anothers_or_shared(tmp_path: Path) -> None:
+def test_one_user_never_maintains_what_is_anothers_or_shared(house: House) -> None:
     """A maintenance run is for whom it is called; others' memories it neither moves nor tells of."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        tea = saved(kit, "Ann likes sencha tea.")
-        kit.remember_self("I am Remy.", scope=ANN, importance=0.2)
-        clock.move(240 * DAY)
-        bob = Scope(user="bob", agent="remy")
-        assert (kit.maintain(scope=bob).examined, kit.forecast(scope=bob)) == (0, ())
-        for look in (kit.explain, kit.restore):
-            with pytest.raises(NotFoundError):
-                look(tea.memory_id, scope=bob)
-        assert kit.maintain(scope=ANN).examined == 1
-        with pytest.raises(NaiveTimeError):
-            kit.explain(tea.memory_id, scope=ANN, at=NOON.replace(tzinfo=None))
+    kit, clock, ann = house.kit, house.clock, house.agent("another")
+    tea = house.saved("Ann likes sencha tea.", scope=ann)
+    kit.remember_self("I am Remy.", scope=ann, importance=0.2)
+    clock.move(240 * DAY)
+    bob = Scope(user="bob", agent="another")
+    assert (kit.maintain(scope=bob).examined, kit.forecast(scope=bob)) == (0, ())
+    for look in (kit.explain, kit.restore):
+        with pytest.raises(NotFoundError):
+            look(tea.memory_id, scope=bob)
+    assert kit.maintain(scope=ann).examined == 1
+    with pytest.raises(NaiveTimeError):
+        kit.explain(tea.memory_id, scope=ann, at=NOON.replace(tzinfo=None))
 
 
-@pytest.mark.parametrize("policy", get_args(LifecyclePolicy.model_fields["policy"].annotation))
-def test_every_policy_forgets_when_it_said_it_would(tmp_path: Path, policy: str) -> None:
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_forgets_when_it_said_it_would(house: House, policy: str) -> None:
     """A forecast that maintenance does not keep would be no answer."""
-    kit, clock = clocked(tmp_path, lifecycle=LifecyclePolicy.model_validate({"policy": policy}))
-    with kit:
-        tea = saved(kit, "Ann likes sencha tea.", importance=0.3)
-        explained = kit.explain(tea.memory_id, scope=ANN)
-        assert explained.forget_at is not None
-        assert explained.weight.policy == policy
-        clock.move(explained.forget_at - clock() - DAY / 24)
-        kit.maintain(scope=ANN)
-        assert statuses(kit) == {tea.content: "low_priority"}
-        clock.move(DAY / 12)
-        kit.maintain(scope=ANN)
-        assert statuses(kit) == {tea.content: "archived"}
+    kit, clock, ann = house.kit, house.clock, house.agent(policy)
+    tea = house.saved("Ann likes sencha tea.", importance=0.3, scope=ann)
+    explained = kit.explain(tea.memory_id, scope=ann)
+    assert explained.forget_at is not None
+    assert explained.weight.policy == policy
+    clock.move(explained.forget_at - clock() - DAY / 24)
+    kit.maintain(scope=ann)
+    assert house.statuses(ann) == {tea.content: "low_priority"}
+    clock.move(DAY / 12)
+    kit.maintain(scope=ann)
+    assert house.statuses(ann) == {tea.content: "archived"}
 
 
-async def test_async_verbs_answer_the_same(tmp_path: Path) -> None:
+async def test_async_verbs_answer_the_same(house: House) -> None:
     """Who moves to async code gets the same answers."""
-    kit, clock = clocked(tmp_path)
-    async with kit:
-        tea = saved(kit, "Ann likes sencha tea.")
-        clock.move(240 * DAY)
-        assert await kit.aexplain(tea.memory_id, scope=ANN) == kit.explain(tea.memory_id, scope=ANN)
-        assert await kit.aforecast(scope=ANN) == kit.forecast(scope=ANN)
-        assert (await kit.amaintain(scope=ANN)).moves
-        assert (await kit.arestore(tea.memory_id, scope=ANN)).status == "active"
-        assert json.loads(kit.explain(tea.memory_id, scope=ANN).to_json())["layer"] == "long_term"
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea = house.saved("Ann likes sencha tea.")
+    clock.move(240 * DAY)
+    assert await kit.aexplain(tea.memory_id, scope=ann) == kit.explain(tea.memory_id, scope=ann)
+    assert await kit.aforecast(scope=ann) == kit.forecast(scope=ann)
+    assert (await kit.amaintain(scope=ann)).moves
+    assert (await kit.arestore(tea.memory_id, scope=ann)).status == "active"
+    assert json.loads(kit.explain(tea.memory_id, scope=ann).to_json())["layer"] == "long_term"
 
 
-def test_the_journal_keeps_the_reason_of_any_change(tmp_path: Path) -> None:
+def test_the_journal_keeps_the_reason_of_any_change(house: House) -> None:
     """Whatever says why it changes a memory is asked for it later."""
-    kit, clock = clocked(tmp_path)
-    with kit:
-        tea: Memory = saved(kit, "Ann likes sencha tea.")
-        change = MemoryChange(memory=tea, expected_version=1, action="refine", reason="a person said so")
-        changes = ChangeSet(operation_id="o", actor="person", recorded_at=clock(), changes=(change,))
-        kit._open_parts().archive.commit(changes)
-        assert [event.reason for event in kit.trace(tea.memory_id, scope=ANN).events] == ["", "a person said so"]
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea: Memory = house.saved("Ann likes sencha tea.")
+    change = MemoryChange(memory=tea, expected_version=1, action="refine", reason="a person said so")
+    changes = ChangeSet(operation_id="o", actor="person", recorded_at=clock(), changes=(change,))
+    kit._open_parts().archive.commit(changes)
+    assert [event.reason for event in kit.trace(tea.memory_id, scope=ann).events] == ["", "a person said so"]
