@@ -14,6 +14,7 @@ import pytest
 
 from evals import calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
+from evals._timing import Timing
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
 from remegraph.testing import InMemoryVectorIndex
@@ -172,9 +173,16 @@ def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:
     assert verdicts["20 messages, 2 users: indexing / raw upserts"] == "FAIL"
     assert verdicts["20 messages, 2 users: recall of messages / raw full text + bucket"] in {"PASS", "FAIL"}
 
-    twice = scale.Timing(p50=2, p95=2, cpu=2 * small["single"]["cpu"])
+    twice = Timing(p50=2, p95=2, cpu=2 * small["single"]["cpu"])
     large = small | {"messages": 40, "single": twice}
     assert [figure.value for figure in scale.growth([large, small])] == [2, 1]
     scale.draw([small, large], tmp_path)
-    assert {chart.name for chart in tmp_path.iterdir()} == {"ingest.svg", "memory.svg", "recall.svg"}
-    assert all(ET.parse(chart).getroot().tag.endswith("svg") for chart in tmp_path.iterdir())
+    assert {chart.name for chart in tmp_path.glob("*.svg")} == {
+        "growth-ingest.svg",
+        "growth-memory.svg",
+        "growth-recall.svg",
+    }
+    assert all(ET.parse(chart).getroot().tag.endswith("svg") for chart in tmp_path.glob("*.svg"))
+
+    grown = [small | {"messages": 100_000}, small | {"messages": 1_000_000}]
+    assert [figure.verdict for figure in scale.growth(grown) if "p50" in figure.name] == ["PASS"]
