@@ -7,15 +7,17 @@ READY := .venv/.ready
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
-# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl, as
-# far as it has them. Its Chinese conversations say no zone.
+# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl,
+# tau_tool_calls_dev.jsonl, as far as it has them. Its Chinese conversations say no zone.
 DATA ?=
 ZONE := --timezone Asia/Shanghai
-FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly)))
-STORES := $(filter-out %memora_weekly_dev.jsonl,$(FILES))
+FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly tau_tool_calls)))
+STORES := $(filter-out %memora_weekly_dev.jsonl %tau_tool_calls_dev.jsonl,$(FILES))
 ENGLISH := $(filter-out %memdaily_dev.jsonl,$(FILES))
+PAGE := --page docs/evals.md
 EVAL := $(BIN)/python -m evals
-COMPARE := $(PEERS)/bin/python -m evals compare --charts docs/figures
+PEER_EVAL := $(PEERS)/bin/python -m evals
+COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 .DEFAULT_GOAL := help
 .PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
@@ -58,10 +60,11 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format --quiet .
 
 # A missed bar is told, and the next figure is measured all the same.
-eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too (DATA=folder)
+eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too, into docs/evals.md (DATA=folder)
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
-	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE)
+	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE) $(PAGE)
+	-@$(if $(STORES),$(PEER_EVAL) recall $(addprefix --data ,$(STORES)) $(ZONE) --embedder minilm $(PAGE))
 	-@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
 	-@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
 
@@ -79,7 +82,7 @@ $(PEERS)/.ready: $(READY) evals/peers.txt
 	@touch $@
 
 bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
-	@$(PEERS)/bin/python -m evals turns
+	@$(PEER_EVAL) turns
 
 docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py

@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from remegraph import MemoryKit
 from remegraph.testing import InMemoryVectorIndex
 
-__all__ = ["drawings", "filled", "pages"]
+__all__ = ["drawings", "filled", "pages", "prompts"]
 
 _DOCS = Path(__file__).parent
 
@@ -32,6 +32,12 @@ def drawings() -> dict[str, str]:
         assert isinstance(sub_agent, CompiledStateGraph)
         graphs = {"summarizer": parts.summarizer, "sub_agent": sub_agent, "retriever": parts.retriever}
         return {name: graph.get_graph().draw_mermaid() for name, graph in graphs.items()}
+
+
+def prompts() -> dict[str, str]:
+    """Return the English prompts by which evals have answers made and judged, by name."""
+    files = sorted((_DOCS.parent / "evals/prompts").glob("*.en.md"))
+    return {path.name.split(".")[0]: f"\n```text\n{path.read_text(encoding='utf-8').strip()}\n```\n" for path in files}
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
@@ -56,7 +62,7 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
 def pages() -> dict[Path, str]:
     """Return each generated page as it should be."""
     graphs = {name: f"\n```mermaid\n{drawing.strip()}\n```\n" for name, drawing in drawings().items()}
-    parts = {_DOCS / "graphs.md": graphs}
+    parts = {_DOCS / "graphs.md": graphs, _DOCS / "evals.md": prompts()}
     return {page: filled(page.read_text(encoding="utf-8"), each) for page, each in parts.items()}
 
 

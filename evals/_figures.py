@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Figure", "explain_data", "finish"]
+__all__ = ["Figure", "explain_data", "finish", "lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,27 @@ def _number(value: float) -> str:
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3f}"
 
 
-def finish(figures: Sequence[Figure]) -> None:
-    """Print the table; exit with 1 where a bar is missed.
+def lines(figures: Sequence[Figure]) -> Iterator[str]:
+    """Yield the lines of a table.
 
     Args:
-        figures: What was measured.
+        figures: Its rows.
     """
     rows = [("", "figure", "", "bar", "", ""), *(figure.cells for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for name, value, *rest in rows:
         cells = [name.ljust(widths[0]), value.rjust(widths[1])]
         cells += [cell.ljust(width) for cell, width in zip(rest, widths[2:], strict=True)]
-        print("  ".join(cells).rstrip())
+        yield "  ".join(cells).rstrip()
+
+
+def finish(figures: Sequence[Figure]) -> None:
+    """Print the table; exit with 1 where a bar is missed.
+
+    Args:
+        figures: What was measured.
+    """
+    print("\n".join(lines(figures)))
     missed = sum(figure.verdict == "FAIL" for figure in figures)
     if missed:
         print(f"{missed} of {sum(bool(figure.verdict) for figure in figures)} bars are missed.")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from evals._peers import PeerKind
 from evals._records import Question, Store, said
-from evals._results import Result, row
+from evals._results import Result, row_of
 from evals._stores import stores
 from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Embedder
@@ -50,7 +50,7 @@ def measure(store: Store, kind: PeerKind, embedder: Embedder, questions: Sequenc
                 found = peer.ask(question, _DEPTH[unit])
                 seconds = time.perf_counter() - began
                 units = found if unit == "message" else list(dict.fromkeys(thread_of[each] for each in found))
-                result.rows.append(row(store["store"], question, units, tokens, seconds))
+                result.rows.append(row_of(store["store"], question, units, tokens, seconds))
         finally:
             peer.close()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from evals import _metrics
 from evals._figures import Figure
+from evals._rankers import asked_at
 from evals._records import Store
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.models import Hit, Trace
@@ -26,10 +27,11 @@ _SCOPE = Scope(user="ann", agent="remy")
 _K = 10
 
 
-def remembered(store: Store, embedder: Embedder, timezone: str | None = None) -> Iterator[Figure]:
+def remembered(name: str, store: Store, embedder: Embedder, timezone: str | None = None) -> Iterator[Figure]:
     """Summarise a store without a model, and yield what its memories are worth.
 
     Args:
+        name: What the figures are called.
         store: What is told.
         embedder: The embedder.
         timezone: Zone of times that name none.
@@ -41,14 +43,14 @@ def remembered(store: Store, embedder: Embedder, timezone: str | None = None) ->
         kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
         kit.summarize(scope=_SCOPE, close=True)
         traces = [kit.trace(memory.memory_id, scope=_SCOPE) for memory in kit.memories(scope=_SCOPE)]
-        yield from _counts(store, traces)
-        yield from _recall(store, kit)
+        yield from _counts(name, traces)
+        yield from _recall(name, store, kit, timezone)
 
 
-def _counts(store: Store, traces: list[Trace]) -> Iterator[Figure]:
+def _counts(name: str, traces: list[Trace]) -> Iterator[Figure]:
     note = f"of {len(traces):,} memories"
-    yield Figure(f"{store['store']}: isolated memories", sum(map(isolated, traces)), note=note)
-    yield Figure(f"{store['store']}: untraceable memories", sum(map(untraceable, traces)), note=note)
+    yield Figure(f"{name}: isolated memories", sum(map(isolated, traces)), note=note)
+    yield Figure(f"{name}: untraceable memories", sum(map(untraceable, traces)), note=note)
 
 
 def isolated(trace: Trace) -> bool:
@@ -61,7 +63,7 @@ def untraceable(trace: Trace) -> bool:
     return bool(trace.missing) or not trace.quotes
 
 
-def _recall(store: Store, kit: MemoryKit) -> Iterator[Figure]:
+def _recall(name: str, store: Store, kit: MemoryKit, timezone: str | None) -> Iterator[Figure]:
     """Yield the share of gold that the first memories lead to, by what they quote and by their blocks."""
     unit_of = {message["id"]: message["id"] for message in store["messages"]}
     if store.get("gold_unit") == "thread":
@@ -73,14 +75,15 @@ def _recall(store: Store, kit: MemoryKit) -> Iterator[Figure]:
     quoted: list[float] = []
     within: list[float] = []
     for question in store["questions"]:
-        hits = kit.recall(question["text"], scope=_SCOPE, k=_K).memories[:_K]
+        at = asked_at(store["messages"], timezone, question.get("time"))
+        hits = kit.recall(question["text"], scope=_SCOPE, k=_K, asked_at=at).memories[:_K]
         words = {unit_of[each.message_id] for hit in hits for each in hit.evidence}
-        around = {unit_of[name] for hit in hits for name in _of_blocks(hit, blocks)}
+        around = {unit_of[each] for hit in hits for each in _of_blocks(hit, blocks)}
         quoted.append(_metrics.recall(sorted(words), question["gold"], len(words)))
         within.append(_metrics.recall(sorted(words | around), question["gold"], len(words | around)))
     note = f"of {len(quoted)} questions"
-    yield Figure(f"{store['store']}: R@{_K} of memories, by their quotes", float(np.mean(quoted)), note=note)
-    yield Figure(f"{store['store']}: R@{_K} of memories, by their blocks", float(np.mean(within)), note=note)
+    yield Figure(f"{name}: R@{_K} of memories, by their quotes", float(np.mean(quoted)), note=note)
+    yield Figure(f"{name}: R@{_K} of memories, by their blocks", float(np.mean(within)), note=note)
 
 
 def _of_blocks(hit: Hit, blocks: dict[str, list[str]]) -> Iterator[str]:

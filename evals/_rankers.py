@@ -56,6 +56,7 @@ class MemoryIndex:
             threads=np.array([threads.setdefault(message["thread"], len(threads)) for message in messages]),
             lengths=np.array(lengths),
             asks=np.array([asks(each.text) for each in read]),
+            users=np.array([each.role == "user" for each in read]),
             message_ids=[message["id"] for message in messages],
         )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evals import _metrics
 from evals._records import Question
 
-__all__ = ["METRICS", "STALE_FIRST", "Result", "Row", "row"]
+__all__ = ["METRICS", "STALE_FIRST", "Result", "Row", "row_of"]
 
 METRICS = ("R@1", "R@5", "R@10", "R@20", "nDCG@10", "MRR", "all@10")
 STALE_FIRST = "stale first"
@@ -69,7 +69,7 @@ class Result:
         return {name: Result(self.version, [row for row in self.rows if of(row) == name]) for name in names}
 
 
-def row(store: str, question: Question, found: Sequence[str], tokens: Mapping[str, int], seconds: float) -> Row:
+def row_of(store: str, question: Question, found: Sequence[str], tokens: Mapping[str, int], seconds: float) -> Row:
     """Return what was found for a question, with all metrics.
 
     Args:

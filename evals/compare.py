@@ -18,6 +18,7 @@ from evals._embedders import EMBEDDERS, embedder_of
 from evals._figures import Figure, explain_data, finish
 from evals._measuring import compare
 from evals._ours import kit, parts
+from evals._pages import place
 from evals._peers import PEERS, installed
 from evals._results import Result
 from evals._tables import OURS, by_category, by_memory
@@ -25,12 +26,12 @@ from evals._tables import OURS, by_category, by_memory
 __all__ = ["main"]
 
 
-def _print(title: str, results: Mapping[str, Result]) -> None:
-    """Print the table of all metrics, and those by category."""
-    print(f"\n{title}, {len(results[OURS].rows):,} questions\n")
-    print("\n".join(by_memory(results)))
+def _tables(name: str, results: Mapping[str, Result]) -> dict[str, str]:
+    """Return the table of all metrics, and that of R@10 by category."""
+    tables = {f"compare {name}": "\n".join(by_memory(results))}
     if len(results[OURS].parts(lambda row: row.category)) > 1:
-        print("", *by_category(results, "R@10"), sep="\n")
+        tables[f"compare {name} by category"] = "\n".join(by_category(results, "R@10"))
+    return tables
 
 
 def _bars(title: str, results: Mapping[str, Result]) -> list[Figure]:
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--peer", action="append", choices=list(PEERS), help="Only this one; repeatable.")
     parser.add_argument("--timezone", help="Zone of times that name none.")
     parser.add_argument("--charts", type=Path, help="Folder for bar charts, as PNG and SVG.")
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/evals.md.")
     options = parser.parse_args(argv)
     if not options.data:
         explain_data("compare", "locomo_dev.jsonl [--embedder minilm]")
@@ -63,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     for path in options.data:
         results = compare(path, kinds, embedder, options.questions)
         title = f"{path.stem}, {embedder.name}"
-        _print(title, results)
+        tables = _tables(f"{path.stem} {options.embedder}", results)
+        print(f"\n{title}, {len(results[OURS].rows):,} questions", *tables.values(), sep="\n\n")
+        place(options.page, tables)
         figures += _bars(title, results)
         if options.charts:
             draw(options.charts / f"{path.stem}-{options.embedder}", title, results)

@@ -25,16 +25,17 @@ from itertools import islice
 from pathlib import Path
 
 from evals._embedders import EMBEDDERS, embedder_of
-from evals._figures import Figure, explain_data, finish
+from evals._figures import Figure, explain_data, finish, lines
 from evals._measuring import compare
 from evals._memories import remembered
 from evals._ours import Part, kit
+from evals._pages import place
 from evals._peers import PEERS, PeerKind
 from evals._results import Result
 from evals._stores import stores
 from evals._tables import OURS, by_category, by_memory
 
-__all__ = ["BARS", "main"]
+__all__ = ["BARS", "figures", "main"]
 
 BARS: Mapping[tuple[str, str], Mapping[str, float]] = {
     ("locomo_dev", "hashed"): {"R@5": 0.71, "R@10": 0.80},
@@ -48,13 +49,20 @@ _FLOOR = "BM25"
 _MEMORY = "in memory"
 
 
-def _figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float]) -> Iterator[Figure]:
-    """Yield what must hold."""
+def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float]) -> Iterator[Figure]:
+    """Yield what must hold of a file.
+
+    Args:
+        name: Of the file.
+        results: Of the kit, of its ranking in memory, and of BM25.
+        bars: What the kit must reach, by metric.
+    """
     ours, floor = results[OURS], results[_FLOOR]
     for metric in ("R@5", "R@10"):
-        note = f"at most {ours.best:.3f} is possible" if metric == "R@10" and ours.best < 1 else ""
-        yield Figure(f"{name}: {metric}", ours.mean(metric), bars.get(metric), "at least", note=note)
-        yield Figure(f"{name}: {metric} beside BM25", ours.mean(metric), floor.mean(metric), "at least")
+        share = ours.mean(metric)
+        limit = f", at most {ours.best:.3f} is possible" if metric == "R@10" and ours.best < 1 else ""
+        yield Figure(f"{name}: {metric}", share, bars.get(metric), "at least", note=f"{share:.4f}{limit}")
+        yield Figure(f"{name}: {metric} beside BM25", share, floor.mean(metric), "at least")
     pairs = zip(ours.rows, results[_MEMORY].rows, strict=True)
     unlike = sum(row.found != other.found for row, other in pairs)
     yield Figure(f"{name}: answers unlike those in memory", unlike, 0, "exactly")
@@ -62,16 +70,20 @@ def _figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float]
     yield Figure(f"{name}: recall p95", ours.milliseconds(95), unit="ms")
 
 
-def _print(title: str, results: Mapping[str, Result], *, per_store: bool) -> None:
+def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dict[str, str]:
+    """Return the tables of a file: beside BM25, by category, of each category, of each store."""
     shown = {name: results[name] for name in (OURS, _FLOOR)}
-    print(f"\n{title}, {len(results[OURS].rows):,} questions\n")
-    print("\n".join(by_memory(shown)))
-    categories = {name: result.parts(lambda row: row.category) for name, result in shown.items()}
-    if len(categories[OURS]) > 1:
-        print("", *by_category(shown, "R@5"), "", *by_category(shown, "R@10"), sep="\n")
-        print("", *by_memory(categories[OURS]), sep="\n")
+    parts = results[OURS].parts(lambda row: row.category)
+    tables = {"": by_memory(shown)}
+    if len(parts) > 1:
+        tables |= {" R@5": by_category(shown, "R@5"), " R@10": by_category(shown, "R@10"), " parts": by_memory(parts)}
     if per_store:
-        print("", *by_memory(results[OURS].parts(lambda row: row.store)), sep="\n")
+        tables[" stores"] = by_memory(results[OURS].parts(lambda row: row.store))
+    return {f"recall {name}{end}": "\n".join(table) for end, table in tables.items()}
+
+
+def _block(figures: Sequence[Figure]) -> str:
+    return "\n".join(("```text", *lines(figures), "```"))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -82,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--timezone", help="Zone of times that name none.")
     parser.add_argument("--per-store", action="store_true", help="A table of the stores, too.")
     parser.add_argument("--stores", type=int, default=1, help="So many of each file are summarised; 0: none.")
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/evals.md.")
     options = parser.parse_args(argv)
     if not options.data:
         explain_data("recall", "locomo_dev.jsonl [--timezone ZONE]")
@@ -89,15 +102,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     embedder = embedder_of(options.embedder)
     in_memory = PeerKind(partial(Part, timezone=options.timezone), "remegraph", "remegraph")
     kinds = kit(options.timezone) | {_MEMORY: in_memory, _FLOOR: PEERS[_FLOOR]}
-    figures: list[Figure] = []
+    found: list[Figure] = []
+    made: list[Figure] = []
     for path in options.data:
         results = compare(path, kinds, embedder)
-        _print(f"{path.stem}, {embedder.name}", results, per_store=options.per_store)
-        figures += _figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
+        tables = _tables(f"{path.stem} {options.embedder}", results, per_store=options.per_store)
+        print(f"\n{path.stem}, {embedder.name}, {len(results[OURS].rows):,} questions", *tables.values(), sep="\n\n")
+        place(options.page, tables)
+        found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
-            figures += remembered(store, embedder, options.timezone)
+            made += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
+    blocks = {f"bars {options.embedder}": _block(found), f"memories {options.embedder}": _block(made)}
+    place(options.page, blocks)
     print()
-    finish(figures)
+    finish([*found, *made])
 
 
 if __name__ == "__main__":

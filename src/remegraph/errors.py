@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
+    "WITHOUT_VECTORS",
     "BudgetExceededError",
     "CancelledError",
     "ClosedError",
@@ -188,6 +189,10 @@ class VectorIndexError(RemegraphError):
     """The vector index failed. What it did before that is unknown."""
 
     cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() makes the index anew."
+
+
+WITHOUT_VECTORS = (EmbedderMismatchError, ModelError, VectorIndexError)
+"""Errors that cost vectors, and no words: what they stop is searched by words, or follows at the next sync."""
 
 
 class CancelledError(RemegraphError):

@@ -90,6 +90,8 @@ class RecallPolicy(_Policy):
     max_topics: int = Field(default=8, ge=1, description="Topics searched at most (bounded fan-out).")
     context_tokens: int = Field(default=2000, ge=1, description="Token budget of the assembled context.")
     exact_limit: int = Field(default=5000, ge=0, description="Vectors up to which exact search over SQL is used.")
+    rerank: int = Field(default=20, ge=1, description="Memories and messages that a reranker sees, of each at most.")
+    rerank_timeout: float = Field(default=2.0, gt=0, description="Seconds that it may take; then recall goes without.")
 
 
 class CapturePolicy(_Policy):
@@ -148,8 +150,8 @@ class RetrievalPolicy(_Policy):
     """What an agent is given before it answers."""
 
     k: int | None = Field(default=None, ge=1, description="Hits of each kind; the recall policy's unless given.")
-    depth: Literal["memories", "blocks", "messages"] = Field(
-        default="messages", description="How far to expand: memories, index entries, raw messages."
+    depth: Literal["summaries", "memories", "blocks", "messages"] = Field(
+        default="messages", description="How far to expand: memories, index entries, raw messages; or summaries alone."
     )
 
 

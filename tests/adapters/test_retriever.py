@@ -35,6 +35,7 @@ def told(kit: MemoryKit) -> MemoryKit:
     [
         ("memories", "memory", "Ann: I hate mushrooms."),
         ("blocks", "block", "mushrooms"),
+        ("summaries", "block", "mushrooms"),
         ("messages", "message", "Ann: I live in Lisbon. I hate mushrooms."),
     ],
 )
@@ -51,6 +52,7 @@ def test_a_document_says_what_it_is_where_it_comes_from_and_how_good(
     assert first.metadata["why"]
     assert first.metadata["time"].startswith("2025-03-04T12:00")
     assert first.metadata["degraded"] == []
+    assert (first.metadata["standing"], first.metadata["age"]) == ("current", 0.0)
     if kind == "memory":
         evidence = first.metadata["evidence"][0]
         assert evidence["quote"] == "I hate mushrooms."
@@ -58,6 +60,7 @@ def test_a_document_says_what_it_is_where_it_comes_from_and_how_good(
         assert [first.metadata[key] for key in ("topic", "layer", "status", "trust")] == [
             "personal:Ann", "episodic", "active", 1.0,
         ]  # fmt: skip
+        assert 0 < first.metadata["confidence"] < 1
         assert told.trace(str(first.id), scope=ANN).quotes[0].message.message_id == evidence["message_id"]
 
 

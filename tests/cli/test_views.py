@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.console import Console, RenderableType
@@ -111,6 +111,16 @@ def test_a_recall_shows_scores_and_reasons() -> None:
     assert "0.80" in text
     assert "words 0.50 + recency 0.30" in text
     assert "Without Chroma" in text
+
+
+@pytest.mark.requirement("K5")
+def test_a_recall_shows_how_old_and_how_sure_each_memory_is_and_what_is_over() -> None:
+    """A person who reads an old address must see that it is one."""
+    over = HIT.evolve(standing="expired", confidence=0.5, age=timedelta(days=12, hours=5))
+    text = shown(*views.recall(Recall(query="?", memories=(over, HIT))))
+    assert "(expired)" in text
+    assert "12 days ago" in text
+    assert "sure 0.50" in text
 
 
 def test_tools_show_their_failures() -> None:

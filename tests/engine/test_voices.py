@@ -10,8 +10,10 @@ import pytest
 
 from remegraph import AgentMemorySettings, ExtractionPolicy, Scope, Settings, SetupError
 from remegraph.kit.thinkers import Thinkers
+from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Hit, Partition
-from remegraph.rules.context import RECALLED, assemble, framed
+from remegraph.rules.assembling import assemble
+from remegraph.rules.context import RECALLED, framed
 from remegraph.settings import LifecyclePolicy, Mode, Perspective
 from remegraph.testing import ScriptedChatModel, refusal
 from tests.talk import (
@@ -343,5 +345,5 @@ def test_the_context_says_which_memories_are_the_agents_own() -> None:
         )
         for voice in ("first-person", "third-person")
     ]
-    lines = [json.loads(line) for line in assemble((), hits, 500).text.splitlines()[1:-1]]
+    lines = [json.loads(line) for line in assemble(hits, 500, estimate_tokens).text.splitlines()[1:-1]]
     assert [line.get("by") for line in lines] == ["you", None]

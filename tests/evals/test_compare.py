@@ -12,10 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from evals import _metrics, compare
+from evals._measuring import sample
 from evals._minilm import _gelu
+from evals._ours import Kit
 from evals._peers import PEERS, Cached, PeerKind, installed
-from evals._stores import Question, stores
-from evals.recall import blend_ranker
+from evals._rankers import blend_ranker
+from evals._records import Question
+from evals._stores import stores
 from remegraph.language.embedding import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")
@@ -56,17 +59,32 @@ def test_tokens_are_counted_up_to_the_last_gold_message() -> None:
     assert _metrics.tokens_to_all(RANKED, ("x",), tokens) == math.inf
 
 
+def test_stale_is_first_where_it_comes_before_all_gold() -> None:
+    """An answer that held once does harm only where what holds now comes later, or not at all."""
+    assert _metrics.stale_first(RANKED, ("b",), ("c", "a")) == 1.0
+    assert _metrics.stale_first(RANKED, ("a", "d"), ("b",)) == 0.0
+    assert _metrics.stale_first(RANKED, ("x",), ("d",)) == 1.0
+    assert _metrics.stale_first(RANKED, ("x",), ("y",)) == 0.0
+
+
 @pytest.mark.parametrize("unit", ["message", "thread"])
 def test_all_memories_are_asked_the_same_and_counted_alike(
     unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The kit, its parts and a peer in one table; a peer that is as good as the kit is not behind it."""
+    """The kit, its parts and a peer in one table, on the page, too; a peer as good as the kit is not behind it."""
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- begin: compare small hashed -->\nold\n<!-- end: compare small hashed -->\n", "utf-8")
     with pytest.raises(SystemExit, match="1"):
-        compare.main(["--data", str(store(tmp_path / "small.jsonl", unit)), "--peer", "BM25"])
+        compare.main(["--data", str(store(tmp_path / "small.jsonl", unit)), "--peer", "BM25", "--page", str(page)])
     table = capsys.readouterr().out
-    rows = {line[:27].strip(): line[27:].split() for line in table.splitlines()}
-    for name in ("remegraph", "words only", "windows only", "without thread", "without speaker and tells", "BM25"):
-        assert rows[name][:7] == ["1.000"] * 7
+    written = page.read_text(encoding="utf-8")
+    assert written.startswith("Before.\n")
+    assert "old" not in written
+    assert next(line for line in written.splitlines() if line.startswith("| **")) in table.splitlines()
+    rows = {cells[1]: cells[2:] for line in table.splitlines() if len(cells := line.split("|")) > 1}
+    parts = [f"– {name}" for name in ("words only", "windows only", "without thread", "without speaker and tells")]
+    for name in ("**remegraph**", *parts, "BM25"):
+        assert rows[f" {name} "][:7] == [" 1.000 "] * 7
     assert "1 of 1 bars are missed." in table
 
 
@@ -80,10 +98,10 @@ def test_a_peer_that_is_not_installed_is_named_and_left_out(capsys: pytest.Captu
 def test_the_same_questions_are_drawn_in_every_run() -> None:
     """Peers that see other questions are not compared."""
     questions: list[Question] = [{"text": str(number), "gold": ["m"]} for number in range(50)]
-    drawn = compare.sample(questions, 5)
-    assert drawn == compare.sample(questions, 5)
+    drawn = sample(questions, 5)
+    assert drawn == sample(questions, 5)
     assert len(drawn) == 5
-    assert compare.sample(questions, None) == questions
+    assert sample(questions, None) == questions
 
 
 def test_a_shared_embedder_embeds_no_text_twice() -> None:
@@ -118,11 +136,11 @@ class Knowing(HashedEmbedder):
 def test_with_meaning_the_kit_ranks_as_it_does_in_memory(tmp_path: Path) -> None:
     """The weights are fitted in memory: they hold for the kit only where both rank alike."""
     (read,) = stores(store(tmp_path / "small.jsonl"))
-    kit = compare.Kit(Knowing(64), tmp_path / "kit")
+    kit = Kit(Knowing(64), tmp_path / "kit")
     kit.add(read["messages"])
     question = "Where does Ann talk of Berta, and of hiking?"
     found = kit.search(question, 3)
     kit.close()
     assert len(found) == 3
-    assert found == blend_ranker(read["messages"], embedder=Knowing(64))(question)
-    assert found != blend_ranker(read["messages"])(question)
+    assert found == blend_ranker(read["messages"], embedder=Knowing(64))(question, 3)
+    assert found != blend_ranker(read["messages"])(question, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import calls, fit_blend, ingest, recall, scale, startup, updates
+from evals import _memories, calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
+from evals._records import Question
+from evals._results import Result, row_of
 from evals._timing import Timing
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
+from remegraph.models import Link
 from remegraph.testing import InMemoryVectorIndex
 
 TALK = (
@@ -106,12 +110,47 @@ def test_what_is_not_stored_is_counted_as_lost(data: Path, tmp_path: Path) -> No
         assert ingest.unresolved(kit, conversations) == (0, len(TALK))
 
 
-def test_recall_through_the_kit_equals_the_ranking_in_memory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two ways to one ranking: the figures of one hold for the other."""
-    recall.main(["--data", str(data)])
-    found = figures(capsys.readouterr().out)
-    assert found["small, ours: R@5"][0] == 1
+def test_recall_is_measured_beside_bm25_and_in_memory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever quotes a figure must see what plain words find, and that the weights were fitted to the same ranking."""
+    recall.main(["--data", str(data), "--embedder", "hashed"])
+    printed = capsys.readouterr().out
+    found = figures(printed)
+    shares = [found[f"small: {name}"] for name in ("R@5", "R@5 beside BM25", "R@10 beside BM25")]
+    assert shares == [(1, ""), (1, "PASS"), (1, "PASS")]
+    assert {"small ann: isolated memories", "small ann: untraceable memories"} <= found.keys()
+    assert found["small ann: R@10 of memories, by their quotes"][0] > 0
+    assert "| **remegraph** | 1.000 |" in printed
     assert found["small: answers unlike those in memory"] == (0, "PASS")
+
+
+def test_recall_under_plain_words_fails_the_run() -> None:
+    """A ranking that loses to BM25 on any data is worth less than it costs."""
+    question: Question = {"text": "Which?", "gold": ["a", "b"], "stale": ["c"]}
+    better, worse = (
+        Result("1", [row_of("s", question, found, defaultdict(int), 0.0)]) for found in (["a", "b"], ["c", "a"])
+    )
+    assert (better.mean("R@1"), worse.mean("R@1"), worse.mean("stale first")) == (0.5, 0.0, 1.0)
+    results = {"remegraph": worse, "in memory": better, "BM25": better}
+    verdicts = {figure.name: figure.verdict for figure in recall.figures("set", results, {"R@10": 0.5})}
+    assert verdicts["set: R@10"] == "PASS"
+    assert verdicts["set: R@10 beside BM25"] == "FAIL"
+    assert verdicts["set: answers unlike those in memory"] == "FAIL"
+
+
+def test_a_memory_that_leads_nowhere_is_counted(tmp_path: Path) -> None:
+    """A count that is always 0 would hide the loss of a source."""
+    scope = Scope(user="ann", agent="remy")
+    with open_small(tmp_path) as kit:
+        kit.add_messages([{"role": "user", "name": "Ann", "content": TALK[0]}], scope=scope)
+        kit.summarize(scope=scope, close=True)
+        (memory,) = kit.memories(scope=scope)
+        trace = kit.trace(memory.memory_id, scope=scope)
+    assert not _memories.untraceable(trace)
+    assert _memories.untraceable(trace.evolve(missing=("message m1: no longer kept",)))
+    assert _memories.untraceable(trace.evolve(quotes=()))
+    ties = {name: Link(source_id="a", target_id="b", type=name) for name in ("derived_from", "related")}
+    assert _memories.isolated(trace.evolve(links=(ties["derived_from"],)))
+    assert not _memories.isolated(trace.evolve(links=tuple(ties.values())))
 
 
 def test_fitting_gives_weight_to_the_sign_that_marks_the_answers() -> None:

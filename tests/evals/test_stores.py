@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evals import recall
+from evals._measuring import compare
+from evals._ours import kit
+from evals._peers import PEERS, Cached
 from evals._stores import stores
+from remegraph.exchange.chat import to_messages
+from remegraph.language.embedding import HashedEmbedder
 
 LOCOMO = {
     "sample_id": "conv-1",
@@ -25,9 +31,15 @@ LOCOMO = {
         "session_2": [{"speaker": "Bob", "dia_id": "D2:1", "text": "Hello again."}],
     },
     "qa": [
-        {"question": "What happened to the kite?", "evidence": ["D1:1; D10:1"], "category": 1},
-        {"question": "When did Bob move?", "evidence": ["D1:2", "D9:9"], "category": 2},
-        {"question": "Who is Zoe?", "evidence": ["D"], "category": 5},
+        {"question": "What happened to the kite?", "evidence": ["D1:1; D10:1"], "category": 1, "answer": "sold"},
+        {"question": "When did Bob move?", "evidence": ["D1:2", "D9:9"], "category": 2, "answer": 2023},
+        {
+            "question": "Why was the kite sold by Bob?",
+            "evidence": ["D10:1"],
+            "category": 5,
+            "adversarial_answer": "money",
+        },
+        {"question": "Who is Zoe?", "evidence": ["D"], "category": 3, "answer": "a friend"},
     ],
 }
 
@@ -35,6 +47,8 @@ LONGMEMEVAL = {
     "question_id": "q1",
     "question_type": "multi-session",
     "question": "Which kite?",
+    "question_date": "2023/06/01 (Thu) 08:00",
+    "answer": "the red one",
     "answer_session_ids": ["s2"],
     "haystack_session_ids": ["s1", "s2"],
     "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 23:40"],
@@ -60,6 +74,13 @@ def test_locomo_is_read_from_its_own_file(tmp_path: Path) -> None:
     assert [(each["gold"], each["category"]) for each in store["questions"]] == [
         (["D1:1", "D10:1"], "multi-hop"),
         (["D1:2"], "temporal"),
+        (["D10:1"], "adversarial"),
+    ]
+    (whole,) = stores(tmp_path / "locomo10.json", unanswered=True)
+    answers = [each.get("answer") for each in whole["questions"]]
+    assert answers == ["sold", "2023", None, "a friend"]
+    assert [each["text"] for each in whole["questions"] if each.get("unanswerable")] == [
+        "Why was the kite sold by Bob?"
     ]
 
 
@@ -70,10 +91,61 @@ def test_longmemeval_is_read_from_its_own_file(tmp_path: Path) -> None:
     assert store["gold_unit"] == "thread"
     assert [(each["id"], each["thread"]) for each in store["messages"]] == [("0:0", "s1"), ("1:0", "s2"), ("1:1", "s2")]
     assert store["messages"][1]["time"] == "2023-05-21T23:40:00+00:00"
-    assert store["questions"] == [{"text": "Which kite?", "gold": ["s2"], "category": "multi-session"}]
+    time = "2023-06-01T08:00:00+00:00"
+    asked = {"text": "Which kite?", "gold": ["s2"], "category": "multi-session", "answer": "the red one", "time": time}
+    assert store["questions"] == [asked]
+    _, abstains = stores(tmp_path / "longmemeval_s.json", unanswered=True)
+    assert abstains["questions"] == [{**asked, "gold": [], "category": "abstention", "unanswerable": True}]
 
 
 def test_both_are_asked_as_our_own_form_is(tmp_path: Path) -> None:
     """Whoever has the public files needs no converter to check our figures."""
     for name, sample in (("locomo10.json", LOCOMO), ("longmemeval_s.json", LONGMEMEVAL)):
-        assert recall.evaluate(written(tmp_path / name, sample), recall.blend_ranker, ks=[5]).all()
+        results = compare(written(tmp_path / name, sample), {"BM25": PEERS["BM25"]}, Cached(HashedEmbedder(64)))
+        assert results["BM25"].mean("R@5") == 1
+
+
+def called(trial: int, tool: str, args: Mapping[str, Any], result: str, *, ok: bool = True) -> dict[str, Any]:
+    return {
+        "tool": tool,
+        "args": json.dumps(args),
+        "result": result,
+        "ok": ok,
+        "task": 3,
+        "trial": trial,
+        "reward": 1.0,
+    }
+
+
+def test_tool_calls_are_told_as_calls_and_results_and_asked_about_by_rule(tmp_path: Path) -> None:
+    """An agent's own work is recalled as it really is recorded; a rule, not we, says what answers."""
+    user = {"name": {"first_name": "Mia"}, "email": "mia@example.com", "reservations": ["R1"]}
+    calls = [
+        called(0, "get_user_details", {"user_id": "mia_1"}, json.dumps(user)),
+        called(0, "get_user_details", {"user_id": "mia_1"}, json.dumps(user)),
+        called(
+            0, "update_reservation_flights", {"reservation_id": "R1", "cabin": "economy"}, "Error: no seats", ok=False
+        ),
+        called(1, "cancel_reservation", {"reservation_id": "R2"}, json.dumps({"user_id": "mia_1"})),
+    ]
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(map(json.dumps, calls)), encoding="utf-8")
+    results = compare(path, kit(None), Cached(HashedEmbedder(64)))
+    assert results["remegraph"].mean("R@10") == 1
+    first, second = stores(path)
+    asked, answered, *_ = to_messages(first["messages"], thread="main", default_time=datetime.now(UTC), timezone=None)
+    assert (asked.role, asked.tool_calls[0].name, asked.tool_calls[0].args) == (
+        "assistant", "get_user_details", {"user_id": "mia_1"},
+    )  # fmt: skip
+    assert (answered.role, answered.tool_call_id, answered.ok) == ("tool", asked.tool_calls[0].call_id, True)
+    assert answered.text == json.dumps(user)
+    gold = {each["text"]: (each["gold"], each.get("category")) for each in first["questions"]}
+    assert gold == {
+        "Where does the user mia_1 live?": (["0 answered", "1 answered"], "argument"),
+        "How can mia_1 pay?": (["0 answered", "1 answered"], "argument"),
+        "Which account has the email address mia@example.com?": (["0 answered", "1 answered"], "result"),
+        "Why could the flights of R1 not be changed?": (["2 answered"], "failure"),
+    }
+    assert {each["text"] for each in second["questions"]} == {
+        "Did we cancel R2?", "Which reservations of mia_1 were cancelled?",
+    }  # fmt: skip

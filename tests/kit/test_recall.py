@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
 from remegraph.engine.hits import memory_hit
-from remegraph.engine.retriever import Search
+from remegraph.engine.retrieval import Search
+from remegraph.kit.providers import token_counter
 from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Archive
-from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
+from remegraph.rules.context import shown_ids
+from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, NOON, by_topic, create, digest, model_of, open_kit, proposal, replied, said
 
 TALK = [
@@ -110,6 +112,20 @@ def test_recall_expands_only_as_far_as_asked(tmp_path: Path) -> None:
         assert deep.blocks[0].record_id == "20250304_02"
         assert deep.messages[0].text == "Ann: I live in Lisbon by the river."
         assert found["memories"].memories == found["blocks"].memories == deep.memories
+
+
+@pytest.mark.requirement("K5")
+async def test_summaries_alone_tell_no_words_of_memories_or_messages(tmp_path: Path) -> None:
+    """An overview for a few tokens: what was talked about when, and where to read on."""
+    with talked(tmp_path) as kit:
+        kit.remember_self("I am Remy.", scope=ANN)
+        deep = kit.recall("Lisbon river", scope=ANN, depth="blocks")
+        recall = kit.recall("Lisbon river", scope=ANN, depth="summaries")
+        assert (recall.self_memories, recall.topics, recall.memories, recall.messages) == ((), (), (), ())
+        assert recall.blocks == deep.blocks
+        assert (recall.index, recall.degraded) == (deep.index, ())
+        assert shown_ids(recall.context) == [hit.record_id for hit in recall.blocks]
+        assert (await kit.arecall("Lisbon river", scope=ANN, depth="summaries")).blocks == recall.blocks
 
 
 @pytest.mark.requirement("R9", "R10")
@@ -265,11 +281,29 @@ def test_the_context_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Pa
         recall = kit.recall("Which place?", scope=ANN, depth="messages")
 
         assert estimate_tokens(recall.context) <= budget
-        shown = {json.loads(line)["id"] for line in recall.context.split("\n")[1:-1]}
+        shown = set(shown_ids(recall.context))
         found = {hit.record_id for hit in (*recall.memories, *recall.blocks, *recall.messages)}
         assert shown | set(recall.left_out) == found
         assert shown.isdisjoint(recall.left_out)
-        assert bool(recall.left_out) == (budget < 100_000)
+        assert ("budget" in recall.left_out.values()) == (budget < 100_000)
+
+
+def test_the_context_is_counted_as_its_reader_counts(tmp_path: Path) -> None:
+    """An estimate may be off by a third; whoever has the tokenizer of the model uses the whole window, and no more."""
+    settings = Settings(home=tmp_path, recall=RecallPolicy(context_tokens=260))
+    with MemoryKit.open(settings=settings, model=None, index=InMemoryVectorIndex(), count_tokens=len) as kit:
+        kit.add_messages(TALK, scope=ANN)
+        context = kit.recall("hills, Lisbon, chess", scope=ANN, depth="messages").context
+        assert 130 < len(context) <= 260
+
+
+def test_a_chat_model_counts_only_with_a_tokenizer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its usual way fetches a vocabulary or asks its provider: recall does neither."""
+    monkeypatch.setattr(ScriptedChatModel, "get_num_tokens", lambda *_: pytest.fail("asked"))
+    plain = ScriptedChatModel(script={})
+    knowing = ScriptedChatModel(script={}, custom_get_token_ids=lambda text: [0] * len(text.split()))
+    counts = [token_counter(model)("one two three") for model in (None, plain, knowing)]
+    assert counts == [estimate_tokens("one two three")] * 2 + [3]
 
 
 # ------------------------------------------------------------------------------------------ down to the words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -69,12 +70,60 @@ def test_temporal_returns_what_was_said_in_the_time_that_the_question_names_in_i
     assert [hit.text for hit in recall.messages] == week
 
 
-def test_temporal_needs_a_time(kit: MemoryKit) -> None:
-    """A question that names none would return everything, as if it were an answer."""
-    with pytest.raises(InputError, match="names no time"):
-        kit.recall("Where does Ann live?", scope=ANN, mode="temporal")
+def test_temporal_takes_the_time_that_is_given(kit: MemoryKit) -> None:
+    """Who knows the dates need not put them into words."""
     given = kit.recall("Ann", scope=ANN, mode="temporal", time_start=NOON, time_end=NOON + timedelta(days=2))
     assert [hit.text for hit in given.memories] == [f"Ann: {DAYS[1]}"]  # Oslo was replaced
+
+
+def test_temporal_without_a_time_returns_what_the_words_find_in_its_order(kit: MemoryKit) -> None:
+    """The story of something has an order, and only what belongs to it."""
+    recall = kit.recall("chess, a baker, hiking", scope=ANN, depth="messages", mode="temporal", k=3)
+    story = [f"Ann: {DAYS[day]}" for day in (1, 9, 11)]
+    assert [hit.text for hit in recall.memories] == story
+    assert [hit.text for hit in recall.messages] == story
+    assert kit.recall("zebra", scope=ANN, mode="temporal").memories == ()
+
+
+def test_every_result_says_its_age_its_confidence_and_whether_it_holds(kit: MemoryKit) -> None:
+    """An agent that acts on a memory must know what it stands on."""
+    superseded = RecallFilter(statuses=("active", "superseded"))
+    recall = kit.recall("Ann lives in Oslo, in Rome", scope=ANN, depth="messages", only=superseded)
+    found = {hit.text: hit for hit in (*recall.memories, *recall.messages) if hit.text.startswith("Ann: I live")}
+    assert {hit.text: hit.standing for hit in recall.memories if "I live" in hit.text} == {
+        f"Ann: {DAYS[0]}": "superseded",
+        f"Ann: {DAYS[10]}": "current",
+    }
+    assert found[f"Ann: {DAYS[10]}"].age == timedelta(days=4)
+    assert all(0 < hit.confidence <= hit.trust for hit in found.values())
+    assert recall.blocks[0].age > timedelta(0)
+
+
+def test_temporal_follows_causes_both_ways_and_in_a_circle(tmp_path: Path) -> None:
+    """'How did that come about, and what came of it?' is one question; a circle of causes must not hang it."""
+    clock = FrozenClock(NOON)
+    texts = ["Snow closed the pass.", "The train came late.", "The flight was missed.", "The job was gone."]
+    with MemoryKit.open(tmp_path, model=None, index=InMemoryVectorIndex(), clock=clock) as kit:
+        ids: list[str] = []
+        for text in texts:
+            saved = kit.save("story", text, scope=ANN).memory
+            assert saved is not None
+            ids.append(saved.memory_id)
+            clock.move(timedelta(days=1))
+        for at in range(4):
+            kit.link(ids[at], "causes", ids[(at + 1) % 4], scope=ANN, reason="so it went")
+
+        def asked(k: int) -> list[str]:
+            start, end = NOON + timedelta(days=2), NOON + timedelta(days=2, hours=1)
+            recall = kit.recall("?", scope=ANN, k=k, mode="temporal", time_start=start, time_end=end)
+            signs = {hit.record_id: list(hit.contributions) for hit in recall.memories}
+            assert (signs[ids[2]], signs.get(ids[1], ["cause"]), signs.get(ids[3], ["effect"])) == (
+                [], ["cause"], ["effect"],
+            )  # fmt: skip
+            return [hit.text for hit in recall.memories]
+
+        assert asked(k=4) == texts
+        assert len(asked(k=1)) == 2
 
 
 def test_associative_follows_links_and_keeps_to_the_filter(kit: MemoryKit) -> None:

@@ -34,6 +34,7 @@ _TIMES = st.datetimes(
     datetime(2200, 1, 1),  # noqa: DTZ001
     timezones=st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes))),
 )
+_SPAN = timedelta(days=100_000)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
@@ -80,6 +81,7 @@ def _plain(kind: Any, limits: list[Any]) -> st.SearchStrategy[Any]:
         int: st.integers(low, high),  # type: ignore[arg-type]
         float: st.floats(low, high, allow_nan=False, allow_infinity=False),  # type: ignore[arg-type]
         datetime: _TIMES,
+        timedelta: st.timedeltas(-_SPAN, _SPAN),
         str: _text(limits),
     }
     return known[kind]

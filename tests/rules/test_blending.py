@@ -8,7 +8,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from remegraph.models import Message, Partition
+from remegraph.models import Message, Partition, Role
 from remegraph.rules.blending import Ranked, Weights, default_weights, judge, rank
 from remegraph.rules.questions import read_question
 from remegraph.rules.ranking import MessageSigns
@@ -91,6 +91,46 @@ def test_of_equals_the_earlier_comes_first() -> None:
 def test_what_the_named_person_said_comes_first() -> None:
     """Asked what Bob likes, people want Bob's words rather than talk about him."""
     assert judged("What does Bob like?", ("Ann", "He likes tea."), ("Bob", "I like coffee."))[0] == "I like coffee."
+
+
+@pytest.mark.requirement("F6")
+def test_asked_about_oneself_ones_own_words_come_first() -> None:
+    """ "What do I like?" is answered by what I said, not by what the agent says."""
+    roles: tuple[Role, ...] = ("assistant", "user")
+    read = [
+        (Ranked(HERE, role, {"words": 0.5}), Message(message_id=role, role=role, content="I like tea.", time=NOON))
+        for role in roles
+    ]
+    assert ids(judge(read_question("What do I like?", NOON), read, default_weights())) == ["user", "assistant"]
+    assert ids(judge(read_question("What does Bob like?", NOON), read, default_weights())) == ["assistant", "user"]
+
+
+@pytest.mark.requirement("F6", "K5")
+@pytest.mark.parametrize(
+    ("question", "then"),
+    [
+        ("What did we cook last week?", "We cooked soup."),
+        ("上周我们做了什么菜？", "我们做了汤。"),
+        ("What did we cook in April 2025?", "In April 2025 we cooked soup."),
+    ],
+)
+def test_a_question_that_names_a_time_prefers_what_was_said_then_or_tells_of_it(question: str, then: str) -> None:
+    """Everything else being alike, last week's soup is last week's."""
+    asked = NOON + timedelta(days=7)
+    read = [
+        (Ranked(HERE, text, {"words": 0.5}), Message(message_id=text, role="user", content=text, time=time))
+        for text, time in (("We cooked rice.", NOON - timedelta(days=30)), (then, NOON))
+    ]
+    assert ids(judge(read_question(question, asked), read, default_weights())) == [then, "We cooked rice."]
+
+
+def test_a_sign_that_all_messages_have_counts_nothing() -> None:
+    """It tells none apart; it would only bring all scores nearer to each other."""
+    read = [
+        (Ranked(HERE, name, {"words": 0.5}), Message(message_id=name, role="user", content="I do.", time=NOON))
+        for name in ("a", "b")
+    ]
+    assert {each.score for each in judge(read_question("Do I?", NOON), read, default_weights())} == {0.5}
 
 
 @pytest.mark.requirement("F6")

@@ -57,6 +57,14 @@ def test_a_question_about_the_past_brings_the_earlier_word_first(question: str, 
         ("Where does Ann live?", "I live in Oslo.", "I live in Rome now.", ("Ann", "Bob")),
         ("What did Ann buy?", "I bought a red bicycle.", "I bought a blue bicycle, the new one.", ("Ann",)),
         ("What does Ann drink?", "I drink tea in the morning.", "My sister lives in Rome now.", ("Ann",)),
+        (
+            "Where is the Elm Road Jazz Fair held?",
+            "The Elm Road Jazz Fair is held in Bern.",
+            "The Elm Road Jazz Fair lasts five days.",
+            ("Ann",),
+        ),
+        ("书法艺术展的规模有多大？", "书法艺术展的规模是八百人。", "书法艺术展的主题是山水。", ("Ann",)),
+        ("书法艺术展的规模有多大？", "书法艺术展的规模是八百人。", "书法艺术展的内容是提升技艺。", ("Ann",)),
     ],
 )
 def test_what_no_rival_concerns_stays_in_its_place(

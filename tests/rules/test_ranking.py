@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ def _store(
         threads=np.array(threads if threads is not None else [0] * len(texts)),
         lengths=np.array(lengths),
         asks=np.array([text.endswith("?") for text in texts]),
+        users=np.array([row % 2 == 0 for row in range(len(texts))]),
         message_ids=[f"m{row}" for row in range(len(texts))],
     )
     return TextMatches(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
@@ -71,6 +73,31 @@ def test_coverage_counts_rare_words_more() -> None:
     covered = _of(_signs(["the kayak", "the lake", "the hill"], ["the", "kayak"]), "coverage")
     assert covered["m0"] == pytest.approx(1)
     assert covered["m1"] < 0.5
+
+
+def test_what_follows_a_question_counts_as_its_answer() -> None:
+    """ "Every other day" answers how often she runs, without one word of that."""
+    texts = ["do you run often?", "every other day", "nice"]
+    assert list(_of(_signs(texts, ["run", "often"]), "answers")) == ["m1"]
+    assert _of(_signs(["you run often", "every other day"], ["run"]), "answers") == {}
+    assert _of(_signs(texts, ["run"], threads=[0, 1, 1]), "answers") == {}
+
+
+def test_who_goes_on_speaking_does_not_answer_their_own_question() -> None:
+    """ "Guess what? I moved." is one message after another of one person."""
+    matches, layout = _store(["do you run ?", "me too"], ["run"])
+    alone = replace(layout, users=np.array([True, True]))
+    assert _of(message_signs(matches, layout, ["run"]), "answers") == {"m1": 1.0}
+    assert _of(message_signs(matches, alone, ["run"]), "answers") == {}
+
+
+def test_words_count_as_much_as_they_are_told_to() -> None:
+    """What only leads up to a question finds less than the question."""
+    texts = ["kayak", "lake", "kayak lake"]
+    words = _of(message_signs(*_store(texts, ["kayak", "lake"]), {"kayak": 1.0, "lake": 0.5}), "words")
+    assert words["m2"] > words["m0"] > words["m1"] > 0
+    matches, _ = _store(texts, ["kayak", "lake"])
+    assert bm25(matches, {"kayak": 1.0, "lake": 0.5}) == pytest.approx(words)
 
 
 def test_nothing_found_is_an_empty_list() -> None:

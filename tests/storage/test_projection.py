@@ -329,6 +329,20 @@ def test_reindexing_changes_the_embedder_and_goes_on_where_it_stopped(
         before.nearest([ANN], "memory", asked(embedder, "tea"), 1)
 
 
+def test_a_text_is_embedded_once_whoever_says_it(ledger: Ledger, embedder: CountingEmbedder) -> None:
+    """'Thank you' of a thousand users costs one call, also after a restart; each user still finds only theirs."""
+    projection = VectorProjection.open(ledger.database, None, embedder)
+    ledger.remember(ANN, {"a": "I like tea.", "b": "I like milk."})
+    projection.sync()
+    ledger.remember(BEN, {"c": "I like tea.", "d": "I like snow."})
+    again = CountingEmbedder()
+    projection = VectorProjection.open(ledger.database, None, again)
+    projection.sync()
+    assert (embedder.texts, again.texts) == (["I like tea.", "I like milk."], ["I like snow."])
+    found, _ = projection.nearest([BEN], "memory", again.embed(["I like tea."])[0], 1)
+    assert [(one.record_id, round(one.similarity, 5)) for one in found] == [("c", 1.0)]
+
+
 def test_one_name_with_two_lengths_is_refused(small: Ledger, embedder: CountingEmbedder) -> None:
     """The name stands for the vectors; two kinds under one name could not be told apart."""
     projection = VectorProjection.open(small.database, InMemoryVectorIndex(), embedder)

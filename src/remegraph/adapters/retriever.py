@@ -22,15 +22,16 @@ __all__ = ["MemoryRetriever"]
 class MemoryRetriever(BaseRetriever):
     """Finds memories as documents, best first. No model is called.
 
-    A document's metadata holds `id`, `kind`, `score`, `why`, `time`, `trust`, `topic`, `layer`, `status`, `block_ids`,
-    `evidence` (message ids and quotes), and `degraded`: what could not be used. When embedder or index fail, what SQL
+    A document's metadata holds `id`, `kind`, `score`, `why`, `time`, `age` (seconds), `trust`, `confidence`, `standing`
+    (current, expired or superseded), `topic`, `layer`, `status`, `block_ids`, `evidence` (message ids and quotes), and
+    `degraded`: what could not be used. When embedder or index fail, what SQL
     finds is returned.
 
     Args:
         kit: The memory.
         scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
         k: How many documents; `invoke(query, k=...)` overrides it.
-        mode: What documents are: memories, index entries of blocks, or raw messages.
+        mode: What documents are: memories, index entries of blocks (`summaries` searches nothing else), or raw messages.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -107,7 +108,7 @@ class MemoryRetriever(BaseRetriever):
         )
 
     def _documents(self, recall: Recall) -> list[Document]:
-        hits = {"memories": recall.memories, "blocks": recall.blocks, "messages": recall.messages}[self.mode]
+        hits = {"memories": recall.memories, "messages": recall.messages}.get(self.mode, recall.blocks)
         return [_document(hit, recall.degraded) for hit in hits]
 
 
@@ -121,7 +122,10 @@ def _document(hit: Hit, degraded: tuple[str, ...]) -> Document:
             "score": hit.score,
             "why": hit.why,
             "time": hit.time.isoformat(),
+            "age": hit.age.total_seconds(),
             "trust": hit.trust,
+            "confidence": hit.confidence,
+            "standing": hit.standing,
             "topic": hit.topic,
             "layer": hit.layer,
             "status": hit.status,

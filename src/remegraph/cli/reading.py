@@ -39,7 +39,8 @@ def recall(
     tenant: Tenant = "default",
     k: Annotated[int | None, typer.Option("-k", min=1, help="Hits of each kind.", show_default="10")] = None,
     depth: Annotated[
-        Depth, typer.Option("--depth", help="How far down: topic memories; blocks too; raw messages too.")
+        Depth,
+        typer.Option("--depth", help="How far down: topic memories; blocks too; raw messages too; or summaries alone."),
     ] = "memories",
     mode: Annotated[
         RecallMode, typer.Option("--mode", help="What counts: words and vectors (hybrid), or one of the other ways.")

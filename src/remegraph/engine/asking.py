@@ -1,23 +1,17 @@
 """One question to a chat model: sent, metered, read tolerantly, repaired a bounded number of times.
 
-Every call has a deadline, whatever the model's client does about time. An async call is cancelled at its deadline. A
-sync one cannot be ended from outside: it runs in a thread of its own, which is left behind. That thread lives until
-the client gives up, and does not keep the process from ending; so give models a timeout of their own, too.
+Every call has a deadline, whatever the model's client does about time (`engine.deadlines`).
 
 What to say is a generator (`_dialogue`) that knows no I/O; `ask` and `aask` are its two short drivers.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, TypeVar
@@ -37,6 +31,7 @@ from tenacity import (
     wait_random,
 )
 
+from remegraph.engine.deadlines import awithin, within
 from remegraph.engine.failures import asked_to_wait, provider_failure
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
@@ -48,7 +43,6 @@ __all__ = ["Asker", "Question"]
 
 A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
-R = TypeVar("R")
 
 _PROBLEM_LIMIT = 600
 """Characters of an error that are fed back to the model."""
@@ -188,7 +182,7 @@ class Asker:
         meter: Meter,
     ) -> AIMessage:
         with self._booked(question, messages, meter) as replies:
-            replies.append(_within(self._timeout, lambda: bound.invoke(messages)))
+            replies.append(within(self._timeout, lambda: bound.invoke(messages)))
         return replies[0]
 
     async def _acall(
@@ -199,7 +193,7 @@ class Asker:
         meter: Meter,
     ) -> AIMessage:
         with self._booked(question, messages, meter) as replies:
-            replies.append(await _awithin(self._timeout, bound.ainvoke(messages)))
+            replies.append(await awithin(self._timeout, bound.ainvoke(messages)))
         return replies[0]
 
     @contextmanager
@@ -229,45 +223,6 @@ class Asker:
                 error=trouble,
             )
             meter.record(record, estimate)
-
-
-def _within(seconds: float, call: Callable[[], R]) -> R:
-    """Return what a call returns, if it does so in time; it runs in a thread with the caller's context variables.
-
-    Raises:
-        TimeoutError: It did not.
-    """
-    outcome: Future[R] = Future()
-    context = copy_context()  # LangChain's callbacks and LangGraph's writers are context variables
-
-    def run() -> None:
-        try:
-            outcome.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
-            outcome.set_exception(error)
-
-    thread = threading.Thread(target=run, name="remegraph-model-call", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome.done():
-        raise TimeoutError(f"no answer in {seconds:g} seconds")
-    return outcome.result()
-
-
-async def _awithin(seconds: float, call: Awaitable[R]) -> R:
-    """Return what a call returns, if it does so in time; else it is cancelled.
-
-    Raises:
-        TimeoutError: It did not.
-    """
-    deadline = asyncio.timeout(seconds)
-    try:
-        async with deadline:
-            return await call
-    except TimeoutError as error:
-        if deadline.expired():
-            raise TimeoutError(f"no answer in {seconds:g} seconds") from error
-        raise
 
 
 @cache

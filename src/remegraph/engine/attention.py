@@ -13,7 +13,7 @@ from remegraph.models import Message
 from remegraph.rules.claims import read_claims
 from remegraph.rules.coverage import uncovered
 
-__all__ = ["attention"]
+__all__ = ["attention", "small_talk"]
 
 _FULL = 20
 """Different telling words with which a block has full attention."""
@@ -30,7 +30,7 @@ def attention(messages: Sequence[Message]) -> float:
     if any(message.tool_calls or _claims(message) for message in messages) or uncovered(messages, ()):
         return 1.0
     words = {token for message in messages for token in query_tokens(message.text)}
-    return min(1.0, len(words - _small_talk()) / _FULL)
+    return min(1.0, len(words - small_talk()) / _FULL)
 
 
 def _claims(message: Message) -> bool:
@@ -39,6 +39,7 @@ def _claims(message: Message) -> bool:
 
 
 @cache
-def _small_talk() -> frozenset[str]:
+def small_talk() -> frozenset[str]:
+    """Return the words of greetings, thanks and the like."""
     text = files("remegraph.engine").joinpath("data", "small_talk.txt").read_text(encoding="utf-8")
     return frozenset(query_tokens(text))

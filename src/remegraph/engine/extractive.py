@@ -19,6 +19,7 @@ from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
 from remegraph.engine.routing import called_tools, person
 from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
@@ -148,15 +149,16 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         speaker = person(message, scope)
         if speaker is None:
             continue
-        missed = [omission.statement.strip() for omission in uncovered([message.evolve(role="user")], ())]
-        for span in sentences(message.text):
-            words = span.text.strip()
+        said = [words for span in sentences(message.text) if (words := stated(span.text.strip()))]
+        spoken = message.evolve(role="user", content="\n".join(said))
+        missed = [omission.statement.strip() for omission in uncovered([spoken], ())]
+        for words in said:
             part = (
                 words
                 if read_claims(words, speaker, language_of(words)) or tells_change(words)
                 else next(filter(words.__contains__, missed), "")
             )
-            if part:
+            if part and tells(part, message.time):
                 yield _Statement(message, speaker, part, message.task)
 
 

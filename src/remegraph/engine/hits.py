@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from remegraph.models import BlockSummary, Hit, Memory, StoredMessage
 from remegraph.rules.blending import Ranked
+from remegraph.rules.standing import confidence
 
-__all__ = ["block_hit", "memory_hit", "message_hit"]
+__all__ = ["block_hit", "memory_hit", "message_hit", "reasons"]
 
 
 def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
@@ -24,7 +25,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         text=memory.content,
         score=sum(contributions.values()),
         contributions=dict(contributions),
-        why=_why(contributions),
+        why=reasons(contributions),
         topic=memory.topic.key,
         time=memory.said_at,
         block_ids=memory.block_ids,
@@ -32,6 +33,8 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
+        confidence=confidence(memory),
+        valid_to=memory.valid_to,
         perspective=memory.perspective,
     )
 
@@ -45,7 +48,7 @@ def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
         text=entry.summary,
         score=sum(contributions.values()),
         contributions=dict(contributions),
-        why=_why(contributions),
+        why=reasons(contributions),
         time=entry.start_time,
         block_ids=(entry.block_id,),
     )
@@ -60,12 +63,16 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
         text=f"{message.speaker}: {message.text}",
         score=ranked.score,
         contributions=ranked.contributions,
-        why=_why(ranked.contributions),
+        why=reasons(ranked.contributions),
         time=message.time,
         trust=message.trust,
+        confidence=message.trust,
+        thread=message.thread,
+        seq=message.seq,
     )
 
 
-def _why(contributions: Mapping[str, float]) -> str:
+def reasons(contributions: Mapping[str, float]) -> str:
+    """Return in words what a score is made of, the most first."""
     parts = sorted(contributions.items(), key=lambda pair: -pair[1])
     return ", ".join(f"{name} {value:.2f}" for name, value in parts if value > 0)

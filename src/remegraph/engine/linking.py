@@ -1,20 +1,26 @@
-"""What hits bring along: the fact that each replaced, where the past is asked for, open contradictions, links (F7, K5)."""
+"""What hits bring along: the fact that each replaced, open contradictions, links, causes and effects (F7, K5)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from remegraph.engine.hits import memory_hit
-from remegraph.models import LIVE, Hit, Link, LinkType, Memory, Partition, RecallFilter
+from remegraph.engine.hits import memory_hit, reasons
+from remegraph.models import Hit, Link, LinkType, Memory, Partition, RecallFilter
 from remegraph.ports import Archive
+from remegraph.rules.chains import in_order
 from remegraph.rules.freshness import Said, asks_past, freshened
+from remegraph.rules.standing import confidence
 
-__all__ = ["freshen", "with_counterparts", "with_linked", "with_replaced"]
+__all__ = ["freshen", "weighed", "with_causes", "with_counterparts", "with_linked", "with_replaced"]
 
-_CONTRARY: frozenset[LinkType] = frozenset({"contradicts", "may_contradict"})
+_CONTRARY: tuple[LinkType, ...] = ("contradicts", "may_contradict")
 
 _LINKS = 2
 """Links followed one after the other."""
+
+_CAUSES = 256
+"""Causes and effects read at once, of all that were found so far."""
 
 
 def freshen(question: str, hits: Sequence[Hit], first: int) -> list[Hit]:
@@ -67,11 +73,9 @@ def with_counterparts(archive: Archive, partitions: Sequence[Partition], hits: S
         hits: Memories, best first.
     """
     ids = [hit.record_id for hit in hits]
-    links = [link for link in archive.links(partitions, ids) if link.type in _CONTRARY] if ids else []
+    links, known = _contrary(archive, partitions, ids)
     if not links:
         return list(hits)
-    ends = {end for link in links for end in (link.source_id, link.target_id)}
-    known = {key: memory for key, memory in _read(archive, partitions, ends).items() if memory.status in LIVE}
     result: list[Hit] = []
     labelled: dict[str, str] = {}
     for hit in hits:
@@ -83,6 +87,54 @@ def with_counterparts(archive: Archive, partitions: Sequence[Partition], hits: S
                     come_along = memory_hit(known[other], {"counterpart": hit.score})
                     result.append(come_along.evolve(counterpart_of=hit.record_id))
     return result
+
+
+def weighed(archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits, less sure of those that a live memory contradicts.
+
+    Args:
+        archive: The ledger.
+        partitions: Where to look.
+        hits: Memories.
+    """
+    links, known = _contrary(archive, partitions, [hit.record_id for hit in hits])
+    pairs = {frozenset({link.source_id, link.target_id}) for link in links}
+    against = Counter(end for pair in pairs if pair <= known.keys() for end in pair)
+    return [
+        hit.evolve(confidence=confidence(known[hit.record_id], against[hit.record_id]))
+        if against[hit.record_id]
+        else hit
+        for hit in hits
+    ]
+
+
+def with_causes(
+    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], only: RecallFilter, more: int
+) -> list[Hit]:
+    """Return hits with what led to them and what came of them, over any number of links, in the order of events.
+
+    Args:
+        archive: The ledger.
+        partitions: Where to look.
+        hits: Memories.
+        only: Which memories may be returned.
+        more: How many may come along; the nearest do.
+    """
+    found = {hit.record_id: hit for hit in hits}
+    pairs: set[tuple[str, str]] = set()
+    edge = list(found)
+    while edge:
+        links = archive.links(partitions, edge, types=["causes"], limit=_CAUSES)
+        pairs |= {(link.source_id, link.target_id) for link in links}
+        reached = {other: found[end] for end in edge for other in _others(end, links) if other not in found}
+        known = _read(archive, partitions, reached)
+        room = len(hits) + more - len(found)
+        edge = [key for key, memory in known.items() if only.admits(memory)][:room]
+        for key in edge:
+            near = reached[key]
+            sign = "cause" if (key, near.record_id) in pairs else "effect"
+            found[key] = memory_hit(known[key], {sign: near.score / 2})
+    return [found[key] for key in in_order({key: hit.time for key, hit in found.items()}, pairs)]
 
 
 def with_linked(
@@ -114,7 +166,8 @@ def with_linked(
 def _raised(hit: Hit, sign: str, gain: float) -> Hit:
     if not gain:
         return hit
-    return hit.evolve(score=hit.score + gain, contributions=hit.contributions | {sign: gain})
+    contributions = hit.contributions | {sign: gain}
+    return hit.evolve(score=hit.score + gain, contributions=contributions, why=reasons(contributions))
 
 
 def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
@@ -127,6 +180,15 @@ def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
             found.append(old)
             ahead += replaced.get(old, ())
     return found[::-1]
+
+
+def _contrary(
+    archive: Archive, partitions: Sequence[Partition], memory_ids: Sequence[str]
+) -> tuple[tuple[Link, ...], dict[str, Memory]]:
+    """Return the contradictions of memories, and the live ones of those that contradict each other."""
+    links = archive.links(partitions, memory_ids, types=_CONTRARY) if memory_ids else ()
+    ends = {end for link in links for end in (link.source_id, link.target_id)}
+    return links, {key: memory for key, memory in _read(archive, partitions, ends).items() if memory.live}
 
 
 def _others(memory_id: str, links: Iterable[Link]) -> list[str]:

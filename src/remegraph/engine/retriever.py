@@ -1,7 +1,8 @@
 """The Meta Agent's read path, as a graph (design document, "Retriever"):
 
     START -> route -> (Send) sub_agent, one per topic, in parallel -> fuse -> trace_back -> assemble -> END
-    route -> fuse      where no topic is touched
+    route -> fuse                            where no topic is touched
+    trace_back -> rerank -> assemble         where there is a reranker
 
 No model is called and nothing is written. What was learned a moment ago is found: dirty rows are searched too.
 """  # noqa: D415 - the first line introduces the picture
@@ -10,10 +11,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Literal, Protocol, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -23,89 +23,34 @@ from remegraph.engine import linking
 from remegraph.engine.hits import block_hit, memory_hit, message_hit
 from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
+from remegraph.engine.reranking import Rerankable, Reranker
+from remegraph.engine.retrieval import Found, RecallInput, RetrievalAgent, Search
 from remegraph.engine.search import Candidates, Searcher
 from remegraph.language.tokens import query_tokens
 from remegraph.models import (
     LIVE,
-    Depth,
     Hit,
     HitKind,
-    IndexState,
-    Memory,
     Partition,
     RecallFilter,
     RecallMode,
-    Scope,
     Shelf,
     StoredMessage,
 )
-from remegraph.ports import Archive
+from remegraph.ports import Archive, TokenCounter
+from remegraph.rules.assembling import assemble
 from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
-from remegraph.rules.context import assemble
 from remegraph.rules.freshness import asks_past
-from remegraph.rules.questions import Question
 from remegraph.rules.ranking import message_signs
+from remegraph.rules.standing import dated
 from remegraph.settings import RecallPolicy
 
-__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search", "build_retriever"]
+__all__ = ["Retriever", "build_retriever"]
 
 _OVERFETCH = 5
 """Vectors looked at for each hit wanted."""
 
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a Sub Agent is asked to retrieve."""
-
-    query: str
-    shelf: Shelf
-    candidates: tuple[Ranked, ...]
-    """What the Meta Agent's own search found on this shelf, best first."""
-    k: int
-    time_start: datetime | None
-    time_end: datetime | None
-    only: RecallFilter
-    """Which memories may be returned."""
-    mode: RecallMode
-
-
-class RetrievalAgent(Protocol):
-    """A custom Sub Agent (R9): retrieves from one topic in its own way, over the archive's reads."""
-
-    def __call__(self, search: Search, archive: Archive) -> Sequence[Hit]:
-        """Return hits, best first; scores 0 to 1."""
-        ...
-
-
-class RecallInput(TypedDict):
-    """A query and how far to expand."""
-
-    scope: Scope
-    query: str
-    question: Question
-    k: int
-    depth: Depth
-    topics: tuple[str, ...] | None
-    time_start: datetime | None
-    time_end: datetime | None
-    only: RecallFilter
-    mode: RecallMode
-    without: frozenset[str]
-    """Ids of messages that the caller has at hand."""
-
-
-class Found(TypedDict):
-    """Everything that a recall returns, before it becomes a record."""
-
-    self_memories: tuple[Memory, ...]
-    routed: tuple[str, ...]
-    memories: tuple[Hit, ...]
-    blocks: tuple[Hit, ...]
-    messages: tuple[Hit, ...]
-    index: IndexState
-    degraded: tuple[str, ...]
-    context: str
-    left_out: tuple[str, ...]
+_UNSEARCHED: Update = {"index": "none", "degraded": ()}
 
 
 class _AgentInput(TypedDict):
@@ -122,7 +67,13 @@ Retriever = CompiledStateGraph[_State, None, RecallInput, Found]
 
 
 def build_retriever(
-    archive: Archive, searcher: Searcher, policy: RecallPolicy, agents: Mapping[str, RetrievalAgent]
+    archive: Archive,
+    searcher: Searcher,
+    policy: RecallPolicy,
+    agents: Mapping[str, RetrievalAgent],
+    *,
+    count: TokenCounter,
+    reranker: Reranker | None = None,
 ) -> Retriever:
     """Return the retriever's graph.
 
@@ -131,8 +82,10 @@ def build_retriever(
         searcher: Searches memories and index entries.
         policy: How wide the search is.
         agents: Custom Sub Agents by topic key or topic type; the mapping may grow later.
+        count: Counts the tokens of the context.
+        reranker: Has the last word on what comes first.
     """
-    steps = _Steps(archive, searcher, policy, agents)
+    steps = _Steps(archive, searcher, policy, agents, count=count, reranker=reranker)
     graph = StateGraph(_State, input_schema=RecallInput, output_schema=Found)
     graph.add_node("route", steps.route)
     graph.add_node("sub_agent", steps.sub_agent, input_schema=_AgentInput)
@@ -143,7 +96,12 @@ def build_retriever(
     graph.add_conditional_edges("route", steps.after_route, ["sub_agent", "fuse"])
     graph.add_edge("sub_agent", "fuse")
     graph.add_edge("fuse", "trace_back")
-    graph.add_edge("trace_back", "assemble")
+    if reranker is None:
+        graph.add_edge("trace_back", "assemble")
+    else:
+        graph.add_node("rerank", reranker.node(), input_schema=Rerankable)
+        graph.add_edge("trace_back", "rerank")
+        graph.add_edge("rerank", "assemble")
     graph.add_edge("assemble", END)
     return graph.compile(checkpointer=False, name="retriever")
 
@@ -152,17 +110,28 @@ class _Steps:
     """The nodes and the router of the retriever."""
 
     def __init__(
-        self, archive: Archive, searcher: Searcher, policy: RecallPolicy, agents: Mapping[str, RetrievalAgent]
+        self,
+        archive: Archive,
+        searcher: Searcher,
+        policy: RecallPolicy,
+        agents: Mapping[str, RetrievalAgent],
+        *,
+        count: TokenCounter,
+        reranker: Reranker | None,
     ) -> None:
         self._archive = archive
         self._searcher = searcher
         self._policy = policy
         self._agents = agents
+        self._count = count
+        self._reranker = reranker
         self._weights = default_weights(semantic=searcher.semantic)
 
     def route(self, state: _State) -> Update:
         """Load self memory and the topic index, and choose topics: those asked for, named, or found by the search."""
         partitions = self._archive.visible(state["scope"])
+        if state["depth"] == "summaries":  # what memories say is not asked for
+            return {"partitions": partitions, "self_memories": (), "routed": (), "searches": (), **_UNSEARCHED}
         shelves = self._archive.topics(partitions)
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
@@ -176,7 +145,7 @@ class _Steps:
                 query=state["query"],
                 shelf=shelf,
                 candidates=tuple(by_shelf.get(shelf, ())),
-                k=state["k"],
+                k=self._wanted(state),
                 time_start=state["time_start"],
                 time_end=state["time_end"],
                 only=state["only"],
@@ -206,26 +175,38 @@ class _Steps:
         return {"hits": tuple(agent(search, self._archive) if agent else self._retrieve(search))}
 
     def fuse(self, state: _State) -> Update:
-        """Merge what the topics found: best first, over the threshold, k of them, with what they are linked to."""
+        """Merge what the topics found: best first, over the threshold."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
-        hits = linking.freshen(state["query"], hits, state["k"])[: state["k"]]
-        return {"memories": tuple(self._with_linked(state, hits))}
+        return {"memories": tuple(hits)}
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""
         update: Update = {"blocks": (), "messages": ()}
-        if state["depth"] in {"blocks", "messages"}:
-            update["blocks"] = self._blocks(state)
+        if state["depth"] != "memories":
+            update |= self._blocks(state)
         if state["depth"] == "messages":
             update["messages"] = self._messages(state)
         return update
 
     def assemble(self, state: _State) -> Update:
-        """Write the context, within the token budget."""
-        hits = (*state["memories"], *state["blocks"], *state["messages"])
-        context = assemble(state["self_memories"], hits, self._policy.context_tokens)
-        return {"context": context.text, "left_out": context.left_out}
+        """Settle which k come first and what comes along with them; write the context, within the token budget."""
+        k, now = state["k"], state["asked_at"]
+        best = linking.freshen(state["query"], state["memories"], k)[:k]
+        memories = linking.weighed(self._archive, state["partitions"], self._with_linked(state, best))
+        shown = {
+            "memories": dated(memories, now),
+            "blocks": dated(state["blocks"], now),
+            "messages": dated(_in_order(state["messages"][:k], state), now),
+        }
+        own = [memory_hit(memory, {}) for memory in state["self_memories"]]
+        hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
+        context = assemble(hits, self._policy.context_tokens, self._count)
+        return {**shown, "context": context.text, "left_out": context.left_out}
+
+    def _wanted(self, state: _State) -> int:
+        """Return how many hits of a kind are to be found: a reranker looks at more than are asked for."""
+        return state["k"] if self._reranker is None else max(state["k"], self._policy.rerank)
 
     def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
         words = state["mode"] != "semantic"
@@ -235,7 +216,7 @@ class _Steps:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
         partitions, k, only = state["partitions"], state["k"], state["only"]
         if state["mode"] == "temporal":
-            return _in_order(hits, state)
+            return linking.with_causes(self._archive, partitions, hits, only, k)
         if state["mode"] == "associative":
             return linking.with_linked(self._archive, partitions, hits, only)[:k]
         if _picks(state):
@@ -253,7 +234,7 @@ class _Steps:
 
     def _retrieve(self, search: Search) -> list[Hit]:
         """Read the best candidates; where a time or a filter is asked for, read on."""
-        timed = search.mode == "temporal"
+        timed = _timed(search.mode, search.time_start, search.time_end)
         if search.only.looks_back or timed:
             back = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
             return [hit for hit in back if _within(hit.time, search.time_start, search.time_end)]
@@ -273,7 +254,7 @@ class _Steps:
                 break
         return hits
 
-    def _blocks(self, state: _State) -> tuple[Hit, ...]:
+    def _blocks(self, state: _State) -> Update:
         found = self._search(state, state["partitions"], "block")
         ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * _OVERFETCH]))
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
@@ -286,7 +267,10 @@ class _Steps:
             and _within(entry.start_time, None, state["time_end"])
             and _holds(entry.summary, state)
         ]
-        return tuple(_in_order(hits[: state["k"]], state))
+        blocks: Update = {"blocks": tuple(_in_order(hits[: state["k"]], state))}
+        if state["depth"] == "summaries":  # nothing else was searched
+            blocks |= {"index": found.index, "degraded": found.degraded}
+        return blocks
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
         """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""
@@ -300,11 +284,11 @@ class _Steps:
         hits: list[Hit] = []
         while page := list(islice(ranked, max(self._weights.read, state["k"]))):
             hits.extend(self._read(page, state))
-            if len(hits) >= state["k"] or not picks:
+            if len(hits) >= self._wanted(state) or not picks:
                 break
-        if state["mode"] == "temporal":
+        if _timed(state["mode"], state["time_start"], state["time_end"]):
             hits += self._rest(hits, state)
-        return tuple(_in_order(hits[: state["k"]], state))
+        return tuple(hits)
 
     def _rest(self, hits: Sequence[Hit], state: _State) -> list[Hit]:
         """Return the first messages of the time asked for, whatever they say."""
@@ -326,7 +310,7 @@ class _Steps:
         meant = self._searcher.meant(state["query"], [row for _, row in known])
         judged = judge(state["question"], known, self._weights, meant)
         fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
-        return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: state["k"]]]
+        return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: self._wanted(state)]]
 
 
 def _choose(
@@ -340,7 +324,7 @@ def _choose(
         keys = {key.casefold() for key in state["topics"]}
         return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
     words = set(query_tokens(state["query"]))
-    all_of_them = state["only"].looks_back or state["mode"] == "temporal"
+    all_of_them = state["only"].looks_back or _timed(state["mode"], state["time_start"], state["time_end"])
 
     def rank(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
@@ -378,7 +362,12 @@ def _holds(text: str, asked: Search | RecallInput) -> bool:
     return mode != "exact" or query.strip().casefold() in text.casefold()
 
 
-def _in_order(hits: list[Hit], state: RecallInput) -> list[Hit]:
+def _timed(mode: RecallMode, start: datetime | None, end: datetime | None) -> bool:
+    """Return whether a time alone is asked for, whatever was said then."""
+    return mode == "temporal" and (start, end) != (None, None)
+
+
+def _in_order(hits: Sequence[Hit], state: RecallInput) -> Sequence[Hit]:
     return sorted(hits, key=lambda hit: (hit.time, hit.record_id)) if state["mode"] == "temporal" else hits
 
 

@@ -9,7 +9,7 @@ from remegraph.language.plain import plain
 from remegraph.models import Message, Partition, Scope, Shelf, Topic
 from remegraph.settings import SummaryPolicy
 
-__all__ = ["called_tools", "home", "person", "resolve", "self_topic", "shelves_for"]
+__all__ = ["called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for"]
 
 _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 """Names of an assistant that are no person's."""
@@ -19,6 +19,12 @@ def home(scope: Scope, boundary: Literal["user", "agent"]) -> Partition:
     """Return where what is learned lives: with the user, or with the agent where its users are one team."""
     own = scope.partition()
     return own if boundary == "user" else own.evolve(user=None)
+
+
+def own(visible: Iterable[Partition], scope: Scope, boundary: Literal["user", "agent"]) -> list[Partition]:
+    """Return those of the visible partitions whose memories are this user's to change, or their team's."""
+    shared = home(scope, boundary)
+    return [each for each in visible if each == shared or each.user == scope.user]
 
 
 def self_topic() -> Topic:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from remegraph.engine.explicit import Stated, check_statement, state
 from remegraph.engine.proposals import operation_id
-from remegraph.engine.routing import home
+from remegraph.engine.routing import home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.scripts import language_of
@@ -155,10 +155,9 @@ class MemoryWriter:
             NotFoundError: There is no such memory, or it is not this user's.
             ConflictError: Other changes came first, again and again.
         """
-        shared = home(scope, self._settings.trust_boundary)
-        own = [each for each in self._archive.visible(scope) if each == shared or each.user == scope.user]
+        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         for _ in range(_ATTEMPTS):
-            found = self._archive.memories(own, ids=[memory_id]) if own else ()
+            found = self._archive.memories(mine, ids=[memory_id]) if mine else ()
             if not found or found[0].status in {"purged", "erased"}:
                 raise NotFoundError(f"There is no memory {memory_id!r} here.")
             (old,) = found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from remegraph.errors import ModelError, VectorIndexError
+from remegraph.errors import WITHOUT_VECTORS
 from remegraph.language.tokens import query_tokens
 from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf, StoredMessage
 from remegraph.ports import Archive, Embedder, Projection
@@ -80,7 +80,7 @@ class Searcher:
                 cosines = partial(self._projection.cosines, partition, vector)
                 signs = meaning_signs(self._archive.layout(partition), some, cosines)
                 found |= {(partition, record_id): values for record_id, values in signs.of_each().items()}
-        except ModelError as error:
+        except WITHOUT_VECTORS as error:
             _log.warning("Messages are ranked by words alone: %s", error)
             return {}
         return found
@@ -111,7 +111,7 @@ class Searcher:
         try:
             vector = self._vector(question.text)
             nearest, index = self._projection.nearest(partitions, kind, vector, k)
-        except (ModelError, VectorIndexError) as error:
+        except WITHOUT_VECTORS as error:
             degraded = (f"vectors: {error.what}",)
         else:
             for near in nearest:
@@ -134,7 +134,7 @@ class Searcher:
         try:
             nearest, _ = self._projection.nearest([partition], "memory", self._embedder.embed([text])[0], limit)
             similarities = {near.record_id: max(0.0, near.similarity) for near in nearest}
-        except (ModelError, VectorIndexError) as error:
+        except WITHOUT_VECTORS as error:
             degraded = (f"vectors: {error.what}",)
         scores: dict[str, float] = {}
         tokens = query_tokens(text)

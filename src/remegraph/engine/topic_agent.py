@@ -11,6 +11,7 @@ from remegraph.language.times import parse_range
 from remegraph.models import LIVE, Hit, Shelf
 from remegraph.ports import Archive, Clock
 from remegraph.rules.questions import read_question
+from remegraph.rules.standing import dated
 
 __all__ = ["TopicAgent"]
 
@@ -53,7 +54,7 @@ class TopicAgent:
         hits += [block_hit(block, entries[block.block_id]) for block in blocks if block.block_id in entries]
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
         least = max(hits[0].score * threshold, _LEAST) if hits else 0.0
-        return tuple(hit for hit in hits if hit.score >= least)[:limit_size]
+        return dated([hit for hit in hits if hit.score >= least][:limit_size], self._clock())
 
     def time_aware_retrieve(self, time: str | tuple[datetime, datetime]) -> tuple[Hit, ...]:
         """Return what was said in a time, oldest first: memories, and the index entries of blocks that it touches.
@@ -70,7 +71,7 @@ class TopicAgent:
         blocks = self._archive.summaries(here, ids=sorted({each for memory in memories for each in memory.block_ids}))
         hits = [memory_hit(memory, {}) for memory in memories if start <= memory.said_at <= end]
         hits += [block_hit(block, {}) for block in blocks if block.start_time <= end and block.end_time >= start]
-        return tuple(sorted(hits, key=lambda hit: (hit.time, hit.record_id)))
+        return dated(sorted(hits, key=lambda hit: (hit.time, hit.record_id)), self._clock())
 
     def _range(self, words: str) -> tuple[datetime, datetime]:
         mention = parse_range(words, self._clock())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import EmbedderMismatchError, ModelError, VectorIndexError
+from remegraph.errors import WITHOUT_VECTORS, EmbedderMismatchError, ModelError
 from remegraph.kit.calling import required
 from remegraph.models import Partition, Scope
 from remegraph.models.items import ItemChange, StoredItem
@@ -195,9 +195,5 @@ class Items:
     def _sync(self) -> None:
         try:
             self._parts().projection.sync()
-        except (
-            EmbedderMismatchError,
-            ModelError,
-            VectorIndexError,
-        ) as error:  # SQL has the items; a later sync goes on
+        except WITHOUT_VECTORS as error:  # SQL has the items; a later sync goes on
             _log.warning("Items were written, but not all have vectors yet: %s", error)

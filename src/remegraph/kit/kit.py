@@ -12,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 from uuid import uuid4
 
 from remegraph.errors import ClosedError, MessageError
@@ -27,18 +27,20 @@ from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.engine.retriever import RetrievalAgent
+    from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.admin import Admin
     from remegraph.kit.draining import Cancel
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
+    from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
     from remegraph.kit.summarizing import Loop, OnProgress
-    from remegraph.ports import Clock, Embedder, NewId, VectorIndex
+    from remegraph.ports import Clock, Embedder, NewId, TokenCounter, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
 
@@ -70,6 +72,7 @@ class MemoryKit(Reading, Stating, Capturing):
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self._parts: Parts | None = parts
+        self._reindexing: Reindexing | None = None
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
@@ -91,7 +94,9 @@ class MemoryKit(Reading, Stating, Capturing):
         clock: Clock | None = None,
         new_id: NewId | None = None,
         require_index: bool = False,
-        reindex: bool = False,
+        reindex: bool | Literal["background"] = False,
+        reranker: BaseDocumentCompressor | None = None,
+        count_tokens: TokenCounter | None = None,
     ) -> Self:
         """Open a home, which is made where it is missing.
 
@@ -108,13 +113,19 @@ class MemoryKit(Reading, Stating, Capturing):
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
             require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
-            reindex: Accept another embedder than the recorded one; then call `admin.reindex()`.
+            reindex: Accept another embedder than the recorded one; then call `admin.reindex()`. background: that is
+                done while the kit serves, until `close`; the next open goes on. Until it is done, words alone serve.
+            reranker: A LangChain document compressor, such as a cross-encoder, that has the last word on which memories
+                and messages come first.
+            count_tokens: Counts the tokens of a recall's context, as the model that reads it does; unless given, the
+                chat model's `custom_get_token_ids` does where it has one, else they are estimated.
 
         Raises:
             SetupError: Some part cannot be used. Nothing stays open.
         """
         from remegraph.kit.parts import open_parts
-        from remegraph.kit.providers import as_chat_model, as_embedder
+        from remegraph.kit.providers import as_chat_model, as_embedder, token_counter
+        from remegraph.kit.reindexing import Reindexing
         from remegraph.kit.thinkers import Thinkers
 
         given: dict[str, Any] = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
@@ -124,17 +135,23 @@ class MemoryKit(Reading, Stating, Capturing):
         new_id = new_id or _uuid
         chosen_model = settings.model if isinstance(model, _FromSettings) else model
         chosen_embedder = settings.embedder if isinstance(embedder, _FromSettings) else embedder
+        chat_model = as_chat_model(chosen_model, settings.summary.timeout)
         parts = open_parts(
             settings,
-            thinkers=Thinkers(settings, as_chat_model(chosen_model, settings.summary.timeout), extractors or {}),
+            thinkers=Thinkers(settings, chat_model, extractors or {}),
             embedder=as_embedder(chosen_embedder),
             index=index,
             clock=clock,
             new_id=new_id,
             require_index=require_index,
-            reindex=reindex,
+            reindex=bool(reindex),
+            count_tokens=count_tokens or token_counter(chat_model),
+            reranker=reranker,
         )
-        return cls(parts, settings, clock, new_id)
+        kit = cls(parts, settings, clock, new_id)
+        if reindex == "background" and not parts.projection.is_current():
+            kit._reindexing = Reindexing(parts.projection, parts.embedder, kit.health)
+        return kit
 
     @classmethod
     async def aopen(cls, home: str | Path | None = None, **options: Any) -> Self:
@@ -144,6 +161,8 @@ class MemoryKit(Reading, Stating, Capturing):
     def close(self) -> None:
         """Stop the background work after the block at hand, and give everything back. Closing twice is fine."""
         self._runner.close()
+        if self._reindexing is not None:
+            self._reindexing.close()
         parts, self._parts = self._parts, None
         if parts is not None:
             with parts.closing:

@@ -8,12 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remegraph.engine.retriever import RetrievalAgent, Retriever, build_retriever
+from langchain_core.documents import BaseDocumentCompressor
+
+from remegraph.engine.reranking import Reranker
+from remegraph.engine.retrieval import RetrievalAgent
+from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.kit.thinkers import Thinkers
-from remegraph.ports import Clock, Embedder, JobQueue, NewId, VectorIndex
-from remegraph.settings import Settings
+from remegraph.ports import Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
+from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
@@ -68,6 +72,8 @@ def open_parts(
     new_id: NewId,
     require_index: bool,
     reindex: bool,
+    count_tokens: TokenCounter,
+    reranker: BaseDocumentCompressor | None,
 ) -> Parts:
     """Open the ledger, take the index if it is free, and build the graphs.
 
@@ -80,12 +86,14 @@ def open_parts(
         new_id: Makes ids.
         require_index: Refuse where another process owns the embedded index.
         reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
+        count_tokens: Counts the tokens of a recall's context.
+        reranker: Has the last word on what a recall returns first.
 
     Raises:
         SetupError: Some part cannot be used; nothing stays open.
     """
     with ExitStack() as opened:
-        home = settings.home.expanduser()
+        home, policy = settings.home.expanduser(), settings.recall
         url = settings.ledger_url or _sqlite_url(home)
         archive = SqlArchive.open(url, clock=clock, new_id=new_id)
         opened.callback(archive.close)
@@ -93,7 +101,7 @@ def open_parts(
         if index is not None:
             opened.callback(index.close)
         projection = VectorProjection.open(
-            archive.database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex
+            archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex
         )
         searcher = Searcher(archive, projection, embedder)
         agents: dict[str, RetrievalAgent] = {}
@@ -105,7 +113,14 @@ def open_parts(
             jobs=SqlJobQueue(archive.database, clock),
             items=SqlItems(archive.database, clock),
             searcher=searcher,
-            retriever=build_retriever(archive, searcher, settings.recall, agents),
+            retriever=build_retriever(
+                archive,
+                searcher,
+                policy,
+                agents,
+                count=count_tokens,
+                reranker=_reranker(reranker, policy),
+            ),
             agents=agents,
             thinkers=thinkers,
             embedder=embedder,
@@ -122,6 +137,16 @@ def _sqlite_url(home: Path) -> str:
             f"The home {home} cannot be made ({error}).", "Name a folder that you may write to."
         ) from error
     return f"sqlite:///{home / 'ledger.sqlite'}"
+
+
+def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:
+    if compressor is None:
+        return None
+    if not isinstance(compressor, BaseDocumentCompressor):
+        raise SetupError(
+            f"The reranker is of type {type(compressor).__name__}.", "Give a LangChain document compressor."
+        )
+    return Reranker(compressor, first=policy.rerank, seconds=policy.rerank_timeout)
 
 
 def _index(settings: Settings, home: Path, database: Database, *, require_index: bool) -> VectorIndex | None:

@@ -13,13 +13,14 @@ from langchain_core.embeddings import Embeddings
 from remegraph.engine.failures import provider_failure
 from remegraph.errors import DimensionError, MissingExtraError, SetupError
 from remegraph.language.embedding import HashedEmbedder
+from remegraph.language.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.ports import Embedder, Vectors
+    from remegraph.ports import Embedder, TokenCounter, Vectors
 
-__all__ = ["LangChainEmbedder", "as_chat_model", "as_embedder"]
+__all__ = ["LangChainEmbedder", "as_chat_model", "as_embedder", "token_counter"]
 
 _OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
@@ -109,6 +110,18 @@ def as_chat_model(model: BaseChatModel | str | None, timeout: float) -> BaseChat
         raise SetupError(
             f"There is no chat model {model!r}.", "Write provider:model, as in openai:gpt-5-mini."
         ) from error
+
+
+def token_counter(model: BaseChatModel | None) -> TokenCounter:
+    """Return what counts tokens for a chat model: the tokenizer that it was given, else our estimate.
+
+    Its `get_num_tokens` is never asked: it may fetch a vocabulary or call its provider, and recall does neither.
+
+    Args:
+        model: The model, if there is one.
+    """
+    encode = getattr(model, "custom_get_token_ids", None)
+    return estimate_tokens if encode is None else lambda text: len(encode(text))
 
 
 def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:

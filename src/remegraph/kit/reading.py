@@ -38,7 +38,7 @@ from remegraph.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from remegraph.engine.retriever import Found
+    from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
     from remegraph.ports import Clock
@@ -88,17 +88,18 @@ class Reading(ABC):
             query: A question, or any text.
             scope: Who asks.
             k: Hits of each kind; the policy's unless given.
-            depth: How far to expand: memories, then index entries (blocks), then raw messages.
+            depth: How far to expand: memories, then index entries (blocks), then raw messages; or index entries alone
+                (summaries), for an overview that costs few tokens and no memory's or message's words.
             mode: What counts: words and vectors (hybrid), or one of the other ways of `RecallMode`.
             time_start: Only what was said at this time or later.
             time_end: Only what was said at this time or earlier.
             topics: Only these topics, by key.
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
-            asked_at: When it is asked, for the times that it names ("last week"); now unless given.
+            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
 
         Raises:
-            InputError: The query is empty, k is not positive, a time has no zone, or none is named in temporal mode.
+            InputError: The query is empty, k is not positive, or a time has no zone.
         """
         began = time.perf_counter()
         parts = self._open_parts()

@@ -14,7 +14,7 @@ from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
 from remegraph.rules.questions import read_question
 
 if TYPE_CHECKING:
-    from remegraph.engine.retriever import Found, RecallInput
+    from remegraph.engine.retrieval import Found, RecallInput
 
 __all__ = ["recall_input", "recalled"]
 
@@ -61,7 +61,8 @@ def recall_input(
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
     check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
     if mode == "temporal" and time_range == (None, None):
-        time_start, time_end = _named(query, asked_at)
+        mention = parse_range(query, asked_at)
+        time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
     return {
         "scope": required(scope),
         "query": query,
@@ -74,15 +75,8 @@ def recall_input(
         "time_end": time_end,
         "only": only or RecallFilter(),
         "without": frozenset(without),
+        "asked_at": asked_at,
     }
-
-
-def _named(query: str, asked_at: datetime) -> _Times:
-    """Return the time that a query names, with its first and last instant."""
-    mention = parse_range(query, asked_at)
-    if mention is None:
-        raise InputError(f"{query!r} names no time.", "Name one, such as 'last week', or give time_start and time_end.")
-    return mention.begins, mention.ends - _INSTANT
 
 
 def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
@@ -103,6 +97,6 @@ def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
         index=found["index"],
         degraded=found["degraded"],
         context=found["context"],
-        left_out=found["left_out"],
+        left_out=dict(found["left_out"]),
         seconds=time.perf_counter() - began,
     )

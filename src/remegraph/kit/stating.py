@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from remegraph.errors import InputError, ModelError, VectorIndexError
+from remegraph.errors import WITHOUT_VECTORS, InputError
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Category, Memory, SaveResult, Scope, Shelf
+from remegraph.models import Category, Link, LinkType, Memory, SaveResult, Scope, Shelf
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -155,6 +155,52 @@ class Stating(ABC):
 
     aforget = twin(forget)
 
+    def link(
+        self,
+        source_id: str,
+        type: LinkType,  # noqa: A002 - as in a link
+        target_id: str,
+        *,
+        scope: Scope,
+        reason: str = "",
+    ) -> Link:
+        """State how one memory is tied to another; stating it again changes nothing. The journal tells who did.
+
+        Temporal recall follows `causes`, associative recall follows every type, and a contradiction brings its
+        counterpart along.
+
+        Args:
+            source_id: From this memory: the cause, of `causes`.
+            type: causes, depends_on, is_a, superset_of, related, contradicts or may_contradict.
+            target_id: To this memory: the effect.
+            scope: Whose memories both are.
+            reason: Why they are tied.
+
+        Returns:
+            The link as it stands.
+
+        Raises:
+            InputError: The type is none of these, the memories are one, or something is no text.
+            NotFoundError: There is no such memory, or it is not this user's.
+        """
+        from remegraph.engine.routing import own
+        from remegraph.engine.tying import tie
+
+        check_text(source_id=source_id, target_id=target_id, reason=reason)
+        if type not in get_args(LinkType):
+            raise InputError(f"There is no type of link {type!r}.", f"Give one of {', '.join(get_args(LinkType))}.")
+        archive = self._open_parts().archive
+        return tie(
+            archive,
+            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
+            actor=scope.agent or "operator",
+            operation_id=self._new_id(),
+            now=self._clock(),
+        )
+
+    alink = twin(link)
+
     def _writer(self) -> MemoryWriter:
         from remegraph.engine.saving import MemoryWriter
 
@@ -165,7 +211,7 @@ class Stating(ABC):
         """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
         try:
             self._open_parts().projection.sync()
-        except (ModelError, VectorIndexError) as error:
+        except WITHOUT_VECTORS as error:
             _log.warning("What was stated has no vector yet: %s", error)
             return (f"vectors: {error.what}",)
         return ()

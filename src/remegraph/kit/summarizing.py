@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from remegraph.engine.metering import Meter
 from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
-from remegraph.errors import CancelledError, ModelError, VectorIndexError
+from remegraph.errors import WITHOUT_VECTORS, CancelledError
 from remegraph.kit.draining import Cancel
 from remegraph.kit.parts import Parts
 from remegraph.models import Budget, Progress, Scope, SummaryReport
@@ -47,7 +47,7 @@ class _Tally:
             parts.projection.sync()
             parts.projection.embed_messages(partition)
             degraded: tuple[str, ...] = ()
-        except (ModelError, VectorIndexError) as error:  # the ledger has it; the index follows at the next sync
+        except WITHOUT_VECTORS as error:  # the ledger has it; the index follows at the next sync
             degraded = (f"vectors: {error}",)
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         return SummaryReport(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain"]
+__all__ = ["folded", "plain"]
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -18,3 +18,8 @@ def plain(text: str) -> str:
         text: Any Python string.
     """
     return _UNWRITABLE.sub("\ufffd", text)
+
+
+def folded(text: str) -> str:
+    """Return `text` as it is compared: case, spaces and a final stop aside, two texts that say the same are equal."""
+    return " ".join(text.casefold().split()).rstrip(".!\u3002\uff01")

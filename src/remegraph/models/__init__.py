@@ -33,7 +33,19 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import MemoryMetadata, Review, Reviews
-from remegraph.models.recall import Depth, Hit, HitKind, IndexState, Quote, Recall, RecallFilter, RecallMode, Trace
+from remegraph.models.recall import (
+    Depth,
+    Hit,
+    HitKind,
+    IndexState,
+    LeftOut,
+    Quote,
+    Recall,
+    RecallFilter,
+    RecallMode,
+    Standing,
+    Trace,
+)
 from remegraph.models.reports import (
     Budget,
     CallRecord,
@@ -71,6 +83,7 @@ __all__ = [
     "Json",
     "Kind",
     "Layer",
+    "LeftOut",
     "Link",
     "LinkType",
     "Memory",
@@ -93,6 +106,7 @@ __all__ = [
     "Scope",
     "Shelf",
     "Source",
+    "Standing",
     "Status",
     "StoredItem",
     "StoredMessage",

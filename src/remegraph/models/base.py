@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, TypeAdapter
 
 __all__ = ["AwareTime", "Json", "Record", "Text", "Token", "encodable"]
 
@@ -59,11 +59,14 @@ def _aware(value: datetime) -> datetime:
 
 
 def _write(value: object) -> str:
+    if isinstance(value, timedelta):
+        return str(_SPAN.dump_python(value, mode="json"))
     if not isinstance(value, datetime):
         raise TypeError(f"{type(value).__name__} is not JSON")
     return value.isoformat()
 
 
+_SPAN = TypeAdapter(timedelta)
 _ENCODER = json.JSONEncoder(default=_write, sort_keys=True)
 
 Text = Annotated[str, PlainValidator(_text, json_schema_input_type=str)]

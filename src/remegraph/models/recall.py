@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -14,13 +15,31 @@ from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 from remegraph.settings import Perspective
 
-__all__ = ["Depth", "Hit", "HitKind", "IndexState", "Quote", "Recall", "RecallFilter", "RecallMode", "Trace"]
+__all__ = [
+    "Depth",
+    "Hit",
+    "HitKind",
+    "IndexState",
+    "LeftOut",
+    "Quote",
+    "Recall",
+    "RecallFilter",
+    "RecallMode",
+    "Standing",
+    "Trace",
+]
 
 HitKind = Literal["memory", "block", "message"]
-Depth = Literal["memories", "blocks", "messages"]
+Depth = Literal["summaries", "memories", "blocks", "messages"]
+"""memories; index entries (blocks), too; raw messages, too. summaries: index entries alone, no memory or message."""
 RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
 """exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
-the query names, in its order; associative: with what the memories found are linked to; hybrid: words and vectors."""
+the query names, in its order, with what led to it and what came of it whenever that was said; where it names no time,
+what it finds by words and vectors, in the same way; associative: with what the memories found are linked to; hybrid: words and vectors."""
+Standing = Literal["current", "expired", "superseded"]
+"""expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
+LeftOut = Literal["duplicate", "budget"]
+"""Why the context does not show what was found: it says so already, or there was no room."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
@@ -85,7 +104,18 @@ class Hit(Record):
     status: str = Field(default="active", description="Status (memories).")
     counterpart_of: str = Field(default="", description="The hit that it came along with: it may say the contrary.")
     layer: str = Field(default="", description="Layer (memories).")
-    trust: float = Field(default=1.0, ge=0, le=1, description="How far it is believed.")
+    trust: float = Field(default=1.0, ge=0, le=1, description="How far those who said it are believed.")
+    confidence: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="How sure it is that it holds: of memories, trust weighed by how often it was said and contradicted.",
+    )
+    age: timedelta = Field(default=timedelta(0), description="From when it was said to the recall.")
+    standing: Standing = Field(default="current", description="Whether it holds now (memories).")
+    valid_to: AwareTime | None = Field(default=None, description="Until when it was or is true, if known (memories).")
+    thread: Text = Field(default="", description="The conversation (messages).")
+    seq: int = Field(default=0, ge=0, description="Place in the partition (messages).")
     perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")
 
 
@@ -101,7 +131,7 @@ class Recall(Record):
     index: IndexState = Field(default="none", description="How vectors were searched.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
     context: str = Field(default="", description="The found, as data for a prompt, within the token budget.")
-    left_out: tuple[str, ...] = Field(default=(), description="Ids that the token budget left out of the context.")
+    left_out: dict[str, LeftOut] = Field(default_factory=dict, description="What the context leaves out, by id.")
     seconds: float = Field(default=0.0, ge=0, description="Time it took.")
 
 

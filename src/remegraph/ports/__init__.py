@@ -8,7 +8,7 @@ from remegraph.ports.archive import Archive, Tail
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
-from remegraph.ports.world import Clock, NewId
+from remegraph.ports.world import Clock, NewId, TokenCounter
 
 if TYPE_CHECKING:
     from remegraph.ports.index import Vectors as Vectors
@@ -30,6 +30,7 @@ __all__ = [
     "Tail",
     "TextMatch",
     "TextMatches",
+    "TokenCounter",
     "VectorIndex",
     "Waiting",
 ]

@@ -16,6 +16,7 @@ from remegraph.models import (
     Event,
     HitKind,
     Link,
+    LinkType,
     Memory,
     Message,
     Partition,
@@ -191,8 +192,22 @@ class Archive(Protocol):
         """Return all versions of a memory, oldest first."""
         ...
 
-    def links(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
-        """Return the links from or to these memories."""
+    def links(
+        self,
+        partitions: Sequence[Partition],
+        memory_ids: Sequence[str],
+        *,
+        types: Sequence[LinkType] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Link, ...]:
+        """Return the links from or to these memories, by source, type and target.
+
+        Args:
+            partitions: Where both ends live.
+            memory_ids: The memories.
+            types: Only of these types.
+            limit: At most so many.
+        """
         ...
 
     def events(

@@ -55,4 +55,6 @@ class Layout:
     """Tokens in each message."""
     asks: NDArray[np.bool_]
     """Whether each message ends with a question."""
+    users: NDArray[np.bool_]
+    """Whether a user said each message: who answers a question is another one."""
     message_ids: Sequence[str]

@@ -1,4 +1,4 @@
-"""What is given from outside: the time, and ids that are new."""
+"""What is given from outside: the time, ids that are new, how a model counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 __all__ = [
     "Clock",
     "NewId",
+    "TokenCounter",
 ]
 
 
@@ -24,4 +25,12 @@ class NewId(Protocol):
 
     def __call__(self) -> str:
         """Return a new id."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as the model that reads a text does: on this machine, in no time to speak of."""
+
+    def __call__(self, text: str, /) -> int:
+        """Return how many tokens the text has."""
         ...

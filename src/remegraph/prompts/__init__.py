@@ -52,17 +52,18 @@ def _fill(text: str, values: dict[str, str]) -> str:
 
 
 @cache
-def load(name: str, language: Language) -> Prompt:
+def load(name: str, language: Language, package: str = __name__) -> Prompt:
     """Return a prompt.
 
     Args:
         name: File name without language and ending.
         language: `en` or `zh`.
+        package: Where the file is.
 
     Raises:
         ValueError: The file does not keep to the form.
     """
-    text = resources.files(__name__).joinpath(f"{name}.{language}.md").read_text(encoding="utf-8")
+    text = resources.files(package).joinpath(f"{name}.{language}.md").read_text(encoding="utf-8")
     head, _, body = text.partition("\n")
     if not head.startswith("variables:"):
         raise ValueError(f"Prompt {name}.{language} lacks its variables line.")
@@ -101,7 +102,11 @@ def _prompt(name: str, body: str) -> Prompt:
     return Prompt(name, frozenset(_VARIABLE.findall(body)), system=system.strip(), user=user.strip())
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all prompts, sorted."""
-    files = resources.files(__name__).iterdir()
+def names(package: str = __name__) -> tuple[str, ...]:
+    """Return the names of all prompts, sorted.
+
+    Args:
+        package: Where the files are.
+    """
+    files = resources.files(package).iterdir()
     return tuple(sorted({file.name.split(".", 1)[0] for file in files if file.name.endswith(".md")}))

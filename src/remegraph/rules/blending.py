@@ -140,6 +140,8 @@ def judge(
     - `tells`: it names a time or a number, where the question asks when, how long or how many.
     - `then`: it was said at a time that the question names; `tells then`: it speaks of that time.
 
+    A sign that all of them have tells none apart, and counts nothing.
+
     Args:
         question: The question.
         ranked: The messages, as words rank them.
@@ -151,10 +153,11 @@ def judge(
         name: weight / max([1e-9, *(meaning.get(name, 0.0) for meaning in meanings)])
         for name, weight in weights.meaning.items()
     }
+    signs = [_signs(question, message) for _, message in ranked]
+    told_apart = {name: weight for name, weight in weights.message.items() if len({each[name] for each in signs}) > 1}
     judged: list[Ranked] = []
-    for (item, message), meaning in zip(ranked, meanings, strict=True):
-        signs = _signs(question, message)
-        more = {name: weight for name, weight in weights.message.items() if signs[name]}
+    for (item, _), meaning, has in zip(ranked, meanings, signs, strict=True):
+        more = {name: weight for name, weight in told_apart.items() if has[name]}
         more |= {name: scale[name] * value for name, value in meaning.items() if value > 0 and name in scale}
         judged.append(Ranked(item.partition, item.record_id, item.contributions | more))
     return sorted(judged, key=lambda each: -each.score)

@@ -107,7 +107,9 @@ def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     if not answered or answered < _ASKED * before:
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
-    if now != then and shared >= _ALIKE * (weight(yours) if _speaks_of("todo", old.words) else longer):
+    todo = _speaks_of("todo", old.words)
+    as_much = asked & yours <= mine or todo  # "held in Bern", "lasts five days": two facts, not a new one
+    if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
     shared_of_asked = weight(mine & yours & asked)
     return shared_of_asked >= _ASKED * max(answered, before) and _says_so(new.words, asked)

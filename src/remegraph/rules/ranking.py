@@ -74,7 +74,7 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | 
     - `words`: share of the message itself; `window of 3` and `window of 5`: of the best such window that holds it.
     - `around`: share of the window of 3 that it is the middle of.
     - `coverage`: how much of the question its words cover, rare words more.
-    - `answers`: the same of the message before it, where that one asks: here comes the answer.
+    - `answers`: the same of the message before it, where that one asks, and another answers.
     - `thread`: share of its whole thread.
 
     Args:
@@ -106,7 +106,7 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | 
         if width == min(_WIDTHS):
             columns["around"] = scores
     columns["coverage"] = words.coverage(counts, total)
-    columns["answers"] = _handed_on(np.where(layout.asks[order[near]], columns["coverage"], 0), near, threads[near])
+    columns["answers"] = _asked_before(columns["coverage"], layout, order[near], near)
     columns["thread"] = _thread_scores(words, counts, threads[near], np.bincount(threads, lengths).astype(np.float64))
     by_seq = np.argsort(order[near], kind="stable")
     return MessageSigns(
@@ -173,14 +173,16 @@ class _Words:
         return idf * self.weights
 
 
-def _handed_on(
-    values: NDArray[np.float64], places: NDArray[np.int64], threads: NDArray[np.int64]
+def _asked_before(
+    coverage: NDArray[np.float64], layout: Layout, rows: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return, for each row, the value of the message just before it in its thread."""
-    handed = np.zeros_like(values)
-    follows = (places[1:] - places[:-1] == 1) & (threads[1:] == threads[:-1])
-    handed[1:][follows] = values[:-1][follows]
-    return handed
+    """Return, for each row, the coverage of the question that it answers, if it comes just after one."""
+    threads, users = layout.threads[rows], layout.users[rows]
+    answers = (places[1:] - places[:-1] == 1) & (threads[1:] == threads[:-1])
+    answers &= layout.asks[rows][:-1] & (users[1:] != users[:-1])
+    asked = np.zeros_like(coverage)
+    asked[1:][answers] = coverage[:-1][answers]
+    return asked
 
 
 def _thread_scores(

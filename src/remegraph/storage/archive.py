@@ -19,6 +19,7 @@ from remegraph.models import (
     Event,
     HitKind,
     Link,
+    LinkType,
     Memory,
     Message,
     Partition,
@@ -271,10 +272,18 @@ class SqlArchive:
         with self.database.read() as connection:
             return memory_rows.read_versions(connection, self._interning.known(connection, partitions), memory_id)
 
-    def links(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
-        """Return the links from or to these memories."""
+    def links(
+        self,
+        partitions: Sequence[Partition],
+        memory_ids: Sequence[str],
+        *,
+        types: Sequence[LinkType] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Link, ...]:
+        """Return the links from or to these memories; see `Archive.links`."""
         with self.database.read() as connection:
-            return memory_rows.read_links(connection, self._interning.known(connection, partitions), memory_ids)
+            shelves = self._interning.known(connection, partitions)
+            return memory_rows.read_links(connection, shelves, memory_ids, types=types, limit=limit)
 
     def events(
         self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None

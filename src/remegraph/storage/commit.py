@@ -11,6 +11,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
+from remegraph.language.plain import folded
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
     LIVE,
@@ -102,7 +103,7 @@ def _replayed(connection: Connection, partition_id: int, operation_id: str) -> R
 
 def _words(memory: Memory) -> str:
     """Return a digest that two memories share if they say the same, case, spaces and final stop aside."""
-    return digest(" ".join(memory.content.casefold().split()).rstrip(".!\u3002\uff01"))
+    return digest(folded(memory.content))
 
 
 def _indexed(memory: Memory) -> str:

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sqlalchemy import Connection, select
 
-from remegraph.errors import DimensionError, IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
+from remegraph.errors import IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
-from remegraph.storage import embedders, meanings, shelves, vectors
+from remegraph.storage import embedded, embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import partitions
@@ -30,7 +29,7 @@ from remegraph.storage.vectors import KINDS, Key
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
-__all__ = ["EVERYBODY", "Advance", "Indexer", "index_id", "key_of", "shelf_name", "units"]
+__all__ = ["EVERYBODY", "Advance", "Indexer", "index_id", "key_of", "shelf_name"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,31 +56,6 @@ def key_of(name: str) -> Key:
     """Return the record that `index_id` named."""
     partition_id, kind, record_id = name.split(":", 2)
     return Key(int(partition_id), kind, record_id)
-
-
-def units(rows: Vectors, count: int, embedder: Embedder) -> Vectors:
-    """Return vectors as finite float32 rows of unit length; a zero vector stays zero.
-
-    Args:
-        rows: What the embedder gave.
-        count: How many texts it was given.
-        embedder: The embedder.
-
-    Raises:
-        DimensionError: The shape is not (count, dimension), or a number is not finite.
-    """
-    checked = np.asarray(rows, dtype=np.float32)
-    if checked.shape != (count, embedder.dimension):
-        raise DimensionError(
-            f"{embedder.name} gave an array of shape {checked.shape}, not {(count, embedder.dimension)}.",
-            "Give an embedder that returns one vector per text, of the dimension that it names.",
-        )
-    if not np.isfinite(checked).all():
-        raise DimensionError(
-            f"{embedder.name} gave a vector with numbers that are not finite.", "Repair or change the embedder."
-        )
-    lengths = np.linalg.norm(checked, axis=1, keepdims=True)
-    return (checked / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +107,7 @@ class Indexer:
             embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
         if embedder.semantic:
-            self.embed_messages(embedder, embedder_id, self._partition_ids())
+            self.embed_messages(embedder, embedder_id, self._partition_ids(), advance)
         with self._one_at_a_time:
             self._mark_everything()
             with self._database.write([EVERYBODY]) as connection:
@@ -143,24 +117,34 @@ class Indexer:
                 embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
 
-    def embed_messages(self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int]) -> int:
+    def embed_messages(
+        self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int], advance: Advance | None = None
+    ) -> int:
         """Embed what messages of these partitions have no vector yet; see `VectorProjection.embed_messages`."""
-        return sum(self._embed_messages_of(partition_id, embedder, embedder_id) for partition_id in partition_ids)
-
-    def _embed_messages_of(self, partition_id: int, embedder: Embedder, embedder_id: int) -> int:
-        """Embed in order of seq; two at once do the same twice, and nothing is left out."""
-        done = 0
+        ids = list(partition_ids)
         with self._database.read() as connection:
-            seq = meanings.newest_embedded(connection, embedder_id, partition_id)
-        while True:
+            total = meanings.count(connection, ids) if advance is not None else 0
+        done = 0
+        for texts in self._messages_to_embed(embedder, embedder_id, ids):
+            done += texts
+            if advance is not None:
+                advance(min(done, total), total)
+        return done
+
+    def _messages_to_embed(self, embedder: Embedder, embedder_id: int, partition_ids: Sequence[int]) -> Iterator[int]:
+        """Embed in order of seq, and yield how many at a time; two at once do the same twice, and leave nothing out."""
+        for partition_id in partition_ids:
             with self._database.read() as connection:
-                texts, seq = meanings.texts_after(connection, partition_id, seq, _BATCH)
-            if not texts:
-                return done
-            rows = units(embedder.embed(list(texts.values())), len(texts), embedder)
-            with self._database.write([partition_id]) as connection:
-                vectors.write(connection, embedder_id, texts, rows)
-            done += len(texts)
+                seq = meanings.newest_embedded(connection, embedder_id, partition_id)
+            while True:
+                with self._database.read() as connection:
+                    texts, seq = meanings.texts_after(connection, partition_id, seq, _BATCH)
+                if not texts:
+                    break
+                rows = embedded.embed(self._database, embedder, embedder_id, list(texts.values()))
+                with self._database.write([partition_id]) as connection:
+                    vectors.write(connection, embedder_id, texts, rows)
+                yield len(texts)
 
     # ------------------------------------------------------------------------------------------- apply
 
@@ -216,7 +200,7 @@ class Indexer:
         if not batch.stale:
             return
         failpoint("index.before_embed")
-        rows = units(embedder.embed(list(batch.stale.values())), len(batch.stale), embedder)
+        rows = embedded.embed(self._database, embedder, batch.embedder_id, list(batch.stale.values()))
         with self._database.write({key.partition_id for key in batch.stale}) as connection:
             now = vectors.live_bodies(connection, list(batch.stale))
             same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]

@@ -15,7 +15,8 @@ from remegraph.storage.tables import messages, texts
 __all__ = ["EMPTY_LAYOUT", "LayoutCache"]
 
 _NONE = np.empty(0, dtype=np.int64)
-EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, np.empty(0, dtype=np.bool_), ())
+_NO = np.empty(0, dtype=np.bool_)
+EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, _NO, _NO, ())
 """Of a partition that does not exist."""
 
 _INDEXED = and_(
@@ -24,7 +25,7 @@ _INDEXED = and_(
     texts.c.record_id == messages.c.message_id,
 )
 _NEWER = (  # said once: building a statement costs as much as running it
-    select(messages.c.seq, messages.c.thread, messages.c.message_id, texts.c.length, texts.c.asks)
+    select(messages.c.seq, messages.c.thread, messages.c.message_id, messages.c.role, texts.c.length, texts.c.asks)
     .join_from(messages, texts, _INDEXED)
     .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
     .order_by(messages.c.seq)
@@ -82,6 +83,7 @@ def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cache
             np.concatenate([layout.threads, np.array(numbers, dtype=np.int64)]),
             np.concatenate([layout.lengths, np.array([row.length for row in rows], dtype=np.int64)]),
             np.concatenate([layout.asks, np.array([row.asks for row in rows], dtype=np.bool_)]),
+            np.concatenate([layout.users, np.array([row.role == "user" for row in rows], dtype=np.bool_)]),
             (*layout.message_ids, *(row.message_id for row in rows)),
         ),
         threads,

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, func, select
 
 from remegraph.models import Message
 from remegraph.storage import vectors
+from remegraph.storage.rows import chunks
 from remegraph.storage.tables import messages
 from remegraph.storage.tables import vectors as vector_rows
 from remegraph.storage.vectors import Key
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["cosines", "newest_embedded", "texts_after"]
+__all__ = ["cosines", "count", "newest_embedded", "texts_after"]
 
 _KIND = "message"
 _LONGEST = 2_000  # characters: providers refuse long texts, and the beginning says what a message is about
@@ -40,6 +41,16 @@ def newest_embedded(connection: Connection, embedder_id: int, partition_id: int)
     )
     query = select(messages.c.seq).join(vector_rows, same).where(messages.c.partition_id == partition_id)
     return connection.execute(query.order_by(messages.c.seq.desc()).limit(1)).scalar() or 0
+
+
+def count(connection: Connection, partition_ids: Sequence[int]) -> int:
+    """Return how many messages these partitions hold."""
+    query = select(func.count()).select_from(messages)
+    counts = (
+        connection.execute(query.where(messages.c.partition_id.in_(some))).scalar_one()
+        for some in chunks(partition_ids)
+    )
+    return sum(counts)
 
 
 def texts_after(connection: Connection, partition_id: int, seq: int, limit: int) -> tuple[dict[Key, str], int]:

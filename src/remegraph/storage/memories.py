@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, 
 from remegraph.models import (
     Event,
     Link,
+    LinkType,
     Memory,
     Partition,
     Shelf,
@@ -98,17 +99,27 @@ def read_versions(connection: Connection, shelves: Mapping[int, Partition], memo
     return tuple(Memory.from_json(row.body) for row in rows)
 
 
-def read_links(connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]) -> tuple[Link, ...]:
-    """Return the links from or to these memories whose both ends live in the partitions."""
+def read_links(
+    connection: Connection,
+    shelves: Mapping[int, Partition],
+    memory_ids: Sequence[str],
+    *,
+    types: Sequence[LinkType] | None = None,
+    limit: int | None = None,
+) -> tuple[Link, ...]:
+    """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
     here = select(memories.c.memory_id).where(memories.c.partition_id.in_(list(shelves)))
-    visible = (links.c.source_id.in_(here), links.c.target_id.in_(here))
+    query = select(links).where(links.c.source_id.in_(here), links.c.target_id.in_(here))
+    if types is not None:
+        query = query.where(links.c.type.in_(types))
+    query = query.order_by(links.c.source_id, links.c.type, links.c.target_id).limit(limit)
     found: dict[tuple[str, str, str], Link] = {}
     for chunk in chunks(memory_ids):
         ends = or_(links.c.source_id.in_(chunk), links.c.target_id.in_(chunk))
-        for row in connection.execute(select(links).where(ends, *visible)):
+        for row in connection.execute(query.where(ends)):
             link = Link(source_id=row.source_id, type=row.type, target_id=row.target_id, reason=row.reason)
             found[row.source_id, row.type, row.target_id] = link
-    return tuple(found[key] for key in sorted(found))
+    return tuple(found[key] for key in sorted(found))[:limit]
 
 
 def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:

@@ -20,7 +20,8 @@ from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
 from remegraph.storage import embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
-from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name, units
+from remegraph.storage.embedded import units
+from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf_name
 from remegraph.storage.interning import Interning
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
@@ -150,6 +151,12 @@ class VectorProjection:
             with database.read() as connection:
                 embedders.require(connection, embedder)
         return cls(database, index, embedder, exact_limit=exact_limit)
+
+    def is_current(self) -> bool:
+        """Return whether the vectors that are searched come from this embedder."""
+        with self._database.read() as connection:
+            known = embedders.current(connection)
+        return known is not None and (known.name, known.dimension) == (self._embedder.name, self._embedder.dimension)
 
     def nearest(
         self,

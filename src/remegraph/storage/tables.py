@@ -327,6 +327,7 @@ vectors = Table(
     Column("embedder_id", _Big, ForeignKey("embedders.id"), primary_key=True),
     Column("text_digest", Text, nullable=False),  # of the text embedded: a change of status needs no new vector
     Column("vector", LargeBinary, nullable=False),  # float32, little endian
+    Index(None, "text_digest", "embedder_id"),
 )
 
 # Each time that a memory came back; appended, never changed.

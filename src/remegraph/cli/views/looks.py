@@ -51,6 +51,7 @@ STYLES = {
     "quarantined": "yellow",
     "review": "yellow",
     "superseded": "dim",
+    "expired": "dim",
     "deleted": "dim",
     "failed": "red",
     "pending": "cyan",

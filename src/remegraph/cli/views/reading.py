@@ -16,6 +16,7 @@ from remegraph.cli.views.looks import (
     STYLES,
     Views,
     add_row,
+    counted,
     day_of,
     nothing,
     plain,
@@ -51,10 +52,14 @@ def _hits(hits: Sequence[Hit], *, width: int) -> RenderableType:
         share = hit.score / best if best > 0 else 0.0
         bar = [Text("█" * round(share * 10) + "░" * (10 - round(share * 10)), style="cyan")] if width >= 80 else []
         words = Text(shortened(hit.text) if hit.kind == "message" else plain(hit.text))
-        if hit.status not in {"active", ""}:
-            words.append(f"  ({hit.status})", style=STYLES.get(hit.status, ""))
+        over = hit.standing if hit.standing != "current" else hit.status
+        if over not in {"active", ""}:
+            words.append(f"  ({over})", style=STYLES.get(over, ""))
         record = hit.record_id[:SHORT_ID] if hit.kind == "memory" else hit.record_id
-        facts = [f"{hit.time:%Y-%m-%d}", plain(hit.topic), plain(hit.why) or _sum(hit.contributions), plain(record)]
+        age = f", {counted(hit.age.days, 'day')} ago" if hit.age.days > 0 else ""
+        sure = f"sure {hit.confidence:.2f}" if hit.kind == "memory" else ""
+        reasons = plain(hit.why) or _sum(hit.contributions)
+        facts = [f"{hit.time:%Y-%m-%d}{age}", sure, plain(hit.topic), reasons, plain(record)]
         words.append("\n" + " · ".join(fact for fact in facts if fact), style="dim")
         grid.add_row(Text(f"{hit.score:.2f}", style="bold"), *bar, words)
     return Padding(grid, (0, 0, 1, 2))

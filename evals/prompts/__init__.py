@@ -1,0 +1,1 @@
+"""The prompts of the evals that ask a model, in the form of `remegraph.prompts`."""

@@ -1,0 +1,58 @@
+"""Calls to code of others that must answer in time, whatever it does about time itself.
+
+An async call is cancelled at its deadline. A sync one cannot be ended from outside: it runs in a thread of its own,
+which is left behind. That thread lives until the call gives up, and does not keep the process from ending; so give
+models a timeout of their own, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import TypeVar
+
+__all__ = ["awithin", "within"]
+
+R = TypeVar("R")
+
+
+def within(seconds: float, call: Callable[[], R]) -> R:
+    """Return what a call returns, if it does so in time; it runs in a thread with the caller's context variables.
+
+    Raises:
+        TimeoutError: It did not.
+    """
+    outcome: Future[R] = Future()
+    context = copy_context()  # LangChain's callbacks and LangGraph's writers are context variables
+
+    def run() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, name="remegraph-model-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome.done():
+        raise TimeoutError(f"no answer in {seconds:g} seconds")
+    return outcome.result()
+
+
+async def awithin(seconds: float, call: Awaitable[R]) -> R:
+    """Return what a call returns, if it does so in time; else it is cancelled.
+
+    Raises:
+        TimeoutError: It did not.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await call
+    except TimeoutError as error:
+        if deadline.expired():
+            raise TimeoutError(f"no answer in {seconds:g} seconds") from error
+        raise

@@ -1,0 +1,142 @@
+"""The context for a prompt: what was found, each thing once, neighbouring messages together, within a budget (G9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from remegraph.language.plain import folded
+from remegraph.models import Hit, LeftOut
+from remegraph.ports import TokenCounter
+from remegraph.rules.context import framed_lines, json_line
+
+__all__ = ["Context", "assemble"]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text for the prompt, and why it leaves out what it leaves out, by id."""
+
+    text: str
+    left_out: Mapping[str, LeftOut]
+
+
+def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter) -> Context:
+    """Return what was found as one JSON object per line, in the order given.
+
+    Left out is what says the words of a record before it, of the same day, and a message whose words a memory made of
+    it shows. A line that the budget does not take is left out whole; smaller ones after it may still go in. Messages
+    that follow each other in a thread on one day become one passage, in their order, at the place of the first found.
+
+    Args:
+        hits: What was found, best first; one that was shown is not shown again.
+        budget: Tokens that the text may have; each line counts by itself.
+        count: Counts the tokens of a text.
+    """
+    shown = _Shown()
+    left_out: dict[str, LeftOut] = {}
+    lines: list[_Line] = []
+    spent = count(framed_lines([""]))
+    for hit in hits:
+        if shown.is_itself(hit):
+            continue
+        if shown.says_the_same_as(hit):
+            left_out[hit.record_id] = "duplicate"
+            continue
+        line = _Line.of([hit], count)
+        if spent + line.cost > budget:
+            left_out[hit.record_id] = "budget"
+        else:
+            spent += line.cost
+            lines.append(line)
+            shown.add(hit)
+    return Context(framed_lines([line.text for line in _with_passages(lines, count)]), left_out)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What the context shows so far."""
+
+    records: set[tuple[object, ...]] = field(default_factory=set)
+    words: set[tuple[object, ...]] = field(default_factory=set)
+    told: dict[str, list[str]] = field(default_factory=dict)
+    """What memories make of a message, by its id."""
+
+    def add(self, hit: Hit) -> None:
+        self.records.add((hit.kind, hit.partition, hit.record_id))
+        self.words.add(_words(hit))
+        for message_id in {item.message_id for item in hit.evidence}:
+            self.told.setdefault(message_id, []).append(folded(hit.text))
+
+    def is_itself(self, hit: Hit) -> bool:
+        return (hit.kind, hit.partition, hit.record_id) in self.records
+
+    def says_the_same_as(self, hit: Hit) -> bool:
+        if _words(hit) in self.words:
+            return True
+        said = folded(hit.text.partition(": ")[2]) if hit.kind == "message" else ""
+        return bool(said) and any(said in told for told in self.told.get(hit.record_id, ()))
+
+
+def _words(hit: Hit) -> tuple[str, date, str, str]:
+    """Return what two hits have in common that say the same: the day counts, as things are said and done again."""
+    return folded(hit.text), hit.time.date(), hit.perspective, hit.standing
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    hits: Sequence[Hit]
+    text: str
+    cost: int
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit], count: TokenCounter) -> _Line:
+        text = json_line(_record(hits[0]) if len(hits) == 1 else _passage(hits))
+        return cls(hits, text, count(text) + 1)
+
+
+def _with_passages(lines: Sequence[_Line], count: TokenCounter) -> list[_Line]:
+    """Return the lines with neighbouring messages as passages, where a passage costs no more than they do."""
+    messages = [(at, line.hits[0]) for at, line in enumerate(lines) if line.hits[0].kind == "message"]
+    messages.sort(key=lambda each: (each[1].partition.to_json(), each[1].thread, each[1].seq))
+    runs: list[list[tuple[int, Hit]]] = []
+    for at, hit in messages:
+        if runs and _follows(hit, runs[-1][-1][1]):
+            runs[-1].append((at, hit))
+        else:
+            runs.append([(at, hit)])
+    result = dict(enumerate(lines))
+    for run in runs:
+        places = sorted(at for at, _ in run)
+        passage = _Line.of([hit for _, hit in run], count)
+        if passage.cost <= sum(lines[at].cost for at in places):
+            for at in places:
+                del result[at]
+            result[places[0]] = passage
+    return [result[at] for at in sorted(result)]
+
+
+def _follows(hit: Hit, before: Hit) -> bool:
+    return (
+        (hit.partition, hit.thread, hit.seq) == (before.partition, before.thread, before.seq + 1)
+        and hit.time.date() == before.time.date()
+    )  # fmt: skip
+
+
+def _record(hit: Hit) -> dict[str, object]:
+    """What the agent told itself in the first person is marked as its own: `"by": "you"`."""
+    own = {"by": "you"} if hit.perspective == "first-person" else {}
+    known = {"id": hit.record_id, "about": hit.topic or hit.kind, "date": _day(hit), "trust": round(hit.trust, 2)}
+    over = {} if hit.standing == "current" else {"status": hit.standing}
+    contrary = {"may_contradict": hit.counterpart_of} if hit.counterpart_of else {}
+    return known | own | over | contrary | {"text": hit.text}
+
+
+def _passage(hits: Sequence[Hit]) -> dict[str, object]:
+    said = [{"id": hit.record_id, "trust": round(hit.trust, 2), "text": hit.text} for hit in hits]
+    return {"about": "messages", "date": _day(hits[0]), "passage": said}
+
+
+def _day(hit: Hit) -> str:
+    return hit.time.date().isoformat()

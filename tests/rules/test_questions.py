@@ -1,0 +1,66 @@
+"""Reading questions: which words count, which times are named, whose matter it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from remegraph.rules.questions import read_question
+
+NOW = datetime(2025, 6, 7, 12, tzinfo=UTC)
+
+
+def counting(text: str) -> dict[str, float]:
+    return dict(read_question(text, NOW).tokens)
+
+
+@pytest.mark.requirement("F6")
+def test_what_leads_up_to_a_question_counts_less_than_the_question() -> None:
+    """Agents pass on whole messages; small talk before the question must not choose what comes back."""
+    words = counting("The weather is so lovely. Which restaurant did Ann recommend in Lisbon?")
+    assert {words[word] for word in ("restaur", "ann", "recommend", "lisbon")} == {1.0}
+    assert words["weather"] == words["love"] < 1
+    chinese = counting("最近天气真好，听说有个展览。我真正想问的是，活动的规模是什么？")
+    assert chinese["天气"] < chinese["规模"] == 1.0
+
+
+@pytest.mark.requirement("F6")
+@pytest.mark.parametrize("text", ["I look for a good book. Any ideas?", "Ann likes tea. Bob likes cake.", "red car"])
+def test_where_nothing_asks_by_itself_all_words_count_alike(text: str) -> None:
+    """ "Any ideas?" alone finds nothing: the sentence before it says what about."""
+    assert set(counting(text).values()) == {1.0}
+
+
+@pytest.mark.requirement("F6")
+def test_the_words_of_a_relative_time_count_less_and_those_of_a_date_do_not() -> None:
+    """What was said last week does not say "last week"; a letter about May 2023 says so."""
+    assert counting("What did I spend on coffee this week?") == {"spend": 1.0, "coffe": 1.0, "week": 0.4}
+    assert set(counting("What did I spend in May 2023?").values()) == {1.0}
+
+
+@pytest.mark.requirement("F6")
+def test_a_question_tells_its_times_from_when_it_is_asked() -> None:
+    """Asked in June, "last month" is May, whenever the kit looks at it."""
+    (time,) = read_question("Where did I go last month?", NOW).times
+    assert (time.begins, time.ends) == (datetime(2025, 5, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC))
+    assert read_question("Where did I go?", NOW).times == ()
+
+
+@pytest.mark.requirement("F6")
+@pytest.mark.parametrize(
+    ("text", "own", "measured"),
+    [
+        ("What do I like?", True, False),
+        ("我的狗几岁了，叫什么？", True, False),
+        ("How many cats does Ann have?", False, True),
+        ("她什么时候搬家的？", False, True),
+        ("Which image is it?", False, False),
+    ],
+)
+def test_a_question_tells_whether_it_is_about_who_asks_and_wants_a_time_or_a_number(
+    text: str, own: bool, measured: bool
+) -> None:
+    """One's own words answer what one asks about oneself; a number answers how many."""
+    question = read_question(text, NOW)
+    assert (question.own, question.wants_time_or_number) == (own, measured)
