@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from evals._embedders import EMBEDDERS, embedder_of
-from evals._figures import Figure, explain_data, finish, lines
+from evals._figures import Figure, block, explain_data, finish
 from evals._measuring import compare
 from evals._memories import remembered
 from evals._ours import Part, kit
@@ -82,10 +82,6 @@ def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dic
     return {f"recall {name}{end}": "\n".join(table) for end, table in tables.items()}
 
 
-def _block(figures: Sequence[Figure]) -> str:
-    return "\n".join(("```text", *lines(figures), "```"))
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables and figures of each file."""
     parser = argparse.ArgumentParser(prog="python -m evals recall", description="Evidence recall of questions.")
@@ -112,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
             made += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
-    blocks = {f"bars {options.embedder}": _block(found), f"memories {options.embedder}": _block(made)}
+    blocks = {f"bars {options.embedder}": block(found), f"memories {options.embedder}": block(made)}
     place(options.page, blocks)
     print()
     finish([*found, *made])

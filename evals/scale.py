@@ -17,65 +17,39 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 from evals import _beside_mem0
-from evals._beside_mem0 import Beside
-from evals._figures import Figure, finish
+from evals._figures import Figure, block, finish
+from evals._growth import HEADS, Cell, bars, draw, growth, row, summary
 from evals._limits import BUCKET, RawBucket, RawCommits, raw_ledger
+from evals._pages import place
 from evals._peers import installed
-from evals._plots import Line, plot
 from evals._talk import PER_MEMORY, Talk, learn
-from evals._timing import Stopwatch, Timing
+from evals._timing import Stopwatch
 from remegraph import MemoryKit, Settings
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import ChangeSet
 
-__all__ = ["Cell", "bars", "draw", "growth", "main", "measure"]
+__all__ = ["main", "measure"]
 
 _BATCH = 1_000
-_LARGE = 100_000
 _LATE = 1_000_000
 """Number of the user whose history is not measured, only what it costs to be new."""
-
-
-class Cell(TypedDict):
-    """All figures of one size."""
-
-    messages: int
-    users: int
-    load_rate: float
-    single: Timing
-    raw_commit: Timing
-    hundred: Timing
-    thousand: Timing
-    recall: Timing
-    recall_messages: Timing
-    raw_text: Timing
-    raw_exact: Timing
-    raw_bucket: Timing
-    summarize: float
-    """Messages per second of the processor."""
-    index_rate: float
-    """Vectors per second of the processor."""
-    raw_upserts: float
-    """The same of Chroma by itself, set as the library sets it."""
-    plain_upserts: float
-    """The same of Chroma as it comes."""
-    memory_mb: float
-    """Of it vectors that Chroma holds: 4 bytes for each dimension, and its graph."""
-    before_vectors_mb: float
-    disk_mb: float
 
 
 def measure(messages: int, users: int, *, rounds: int) -> Cell:
@@ -199,95 +173,6 @@ def _resident_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def bars(cell: Cell) -> list[Figure]:
-    """Return the figures that have a bar, of one cell.
-
-    Args:
-        cell: What was measured.
-    """
-    name = f"{cell['messages']:,} messages, {cell['users']:,} users"
-    raw = cell["raw_text"]["p50"] + cell["raw_bucket"]["p50"]
-    commits = 1000 / cell["raw_commit"]["p50"]
-    figures = [
-        Figure(f"{name}: {what} / raw full text + bucket", timing["p50"] / raw, 3, note=_note(timing, raw))
-        for what, timing in (("recall", cell["recall"]), ("recall of messages", cell["recall_messages"]))
-    ]
-    figures += [
-        Figure(f"{name}: {what} p95 / p50", timing["p95"] / timing["p50"], 3)
-        for what, timing in (("recall", cell["recall"]), ("recall of messages", cell["recall_messages"]))
-    ]
-    single = 1000 / cell["single"]["p50"]
-    figures.append(
-        Figure(
-            f"{name}: single adds / raw commits",
-            single / commits,
-            0.25,
-            "at least",
-            note=f"{single:,.0f}/s of {commits:,.0f}/s",
-        )
-    )
-    for what, size, bar in (("hundred", 100, 10_000), ("thousand", 1_000, 15_000)):
-        timing = cell["hundred"] if what == "hundred" else cell["thousand"]
-        by_cpu = size / timing["cpu"] * 1000
-        figures.append(
-            Figure(
-                f"{name}: batches of {size:,}",
-                size / timing["p50"] * 1000,
-                bar,
-                "at least",
-                "/s",
-                f"processor {by_cpu:,.0f}/s",
-            )
-        )
-    figures.append(
-        Figure(
-            f"{name}: indexing / raw upserts",
-            cell["index_rate"] / cell["raw_upserts"],
-            0.8,
-            "at least",
-            note=f"{cell['index_rate']:,.0f}/s of the processor",
-        )
-    )
-    figures.append(
-        Figure(
-            f"{name}: indexing / upserts of Chroma as it comes",
-            cell["index_rate"] / cell["plain_upserts"],
-            0.8,
-            "at least",
-        )
-    )
-    return figures
-
-
-def _note(timing: Timing, raw: float) -> str:
-    return f"p50 {timing['p50']:.1f} ms (processor {timing['cpu']:.1f}), raw {raw:.1f} ms"
-
-
-def growth(cells: Sequence[Cell]) -> list[Figure]:
-    """Return by how much the cost of one message and of one recall grows from the smallest history to the largest.
-
-    Args:
-        cells: What was measured.
-    """
-    figures: list[Figure] = []
-    for users in sorted({cell["users"] for cell in cells}):
-        row = sorted((cell for cell in cells if cell["users"] == users), key=lambda cell: cell["messages"])
-        if len(row) > 1:
-            first, last = row[0], row[-1]
-            name = f"{users:,} users, {first['messages']:,} to {last['messages']:,} messages"
-            figures.append(
-                Figure(f"{name}: single add, processor", last["single"]["cpu"] / first["single"]["cpu"], 1.5, unit="x")
-            )
-            figures.append(
-                Figure(f"{name}: recall, processor", last["recall"]["cpu"] / first["recall"]["cpu"], unit="x")
-            )
-        sizes = {cell["messages"]: cell["recall"]["p50"] for cell in row}
-        if sizes.keys() >= {_LARGE, 10 * _LARGE}:
-            name = f"{users:,} users, {_LARGE:,} to {10 * _LARGE:,} messages"
-            figures.append(Figure(f"{name}: recall, p50", sizes[10 * _LARGE] / sizes[_LARGE], 2, unit="x"))
-    return figures
-
-
 def _in_process(rounds: int, *which: str) -> Any:
     """Measure in a process of its own, which prints JSON."""
     command = [sys.executable, "-m", "evals", "scale", *which, "--rounds", str(rounds)]
@@ -295,69 +180,6 @@ def _in_process(rounds: int, *which: str) -> Any:
         command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
     return json.loads(run.stdout.splitlines()[-1])
-
-
-_COLUMNS = (
-    "messages | users | recall p50 / p95 | to messages p50 / p95 | raw text | raw exact | raw bucket | single add | raw commit"
-    " | by 100 | by 1,000 | summarise | index | raw upserts | upserts as it comes | memory | before vectors | disk"
-)
-
-
-def _row(cell: Cell) -> str:
-    def ms(timing: Timing) -> str:
-        return f"{timing['p50']:.2f}"
-
-    cells = [
-        f"{cell['messages']:,}",
-        f"{cell['users']:,}",
-        *(f"{cell[name]['p50']:.1f} / {cell[name]['p95']:.1f} ms" for name in ("recall", "recall_messages")),
-        *(f"{ms(cell[name])} ms" for name in ("raw_text", "raw_exact", "raw_bucket", "single", "raw_commit")),
-        f"{100_000 / cell['hundred']['p50']:,.0f}/s",
-        f"{1_000_000 / cell['thousand']['p50']:,.0f}/s",
-        f"{cell['summarize']:,.0f}/s",
-        f"{cell['index_rate']:,.0f}/s",
-        f"{cell['raw_upserts']:,.0f}/s",
-        f"{cell['plain_upserts']:,.0f}/s",
-        f"{cell['memory_mb']:,.0f} MB",
-        f"{cell['before_vectors_mb']:,.0f} MB",
-        f"{cell['disk_mb']:,.0f} MB",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def draw(cells: Sequence[Cell], folder: Path) -> None:
-    """Write the charts of growth.
-
-    Args:
-        cells: What was measured.
-        folder: Where to.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    everyone = sorted({cell["users"] for cell in cells})
-
-    def lines(name: str, value: Callable[[Cell], float]) -> list[Line]:
-        return [
-            Line(
-                f"{name}, {users:,} users",
-                [(cell["messages"], value(cell)) for cell in cells if cell["users"] == users],
-            )
-            for users in everyone
-        ]
-
-    recalls = lines("recall", lambda cell: cell["recall"]["p50"]) + lines(
-        "to messages", lambda cell: cell["recall_messages"]["p50"]
-    )
-    plot(folder / "growth-recall", "Recall, p50", "ms", recalls)
-    adds = lines("single add", lambda cell: cell["single"]["cpu"]) + lines(
-        "by 1,000", lambda cell: cell["thousand"]["cpu"] / 1000
-    )
-    plot(folder / "growth-ingest", "Processor time of a new message, p50", "ms", adds)
-    plot(
-        folder / "growth-memory",
-        "Resident memory with all vectors in Chroma",
-        "MB",
-        lines("resident", lambda cell: cell["memory_mb"]),
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -372,6 +194,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--mem0", type=int, default=10_000, help="Messages given to mem0, too, where it is installed; 0 for none."
     )
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/benchmarks.md.")
+    parser.add_argument("--section", default="growth", help="Name of these places.")
     parser.add_argument("--cell", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--beside", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -381,18 +205,35 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.beside:
         print(json.dumps(_beside_mem0.measure(options.beside, rounds=options.rounds)))
         return
-    print(f"| {_COLUMNS} |", "|" + " ---: |" * (_COLUMNS.count("|") + 1), sep="\n")
+    how = _how()
+    table = [f"| {HEADS} |", "|" + " ---: |" * (HEADS.count("|") + 1)]
+    print(*table, sep="\n")
     cells: list[Cell] = []
     for messages, users in product(options.messages, options.users):
         cells.append(_in_process(options.rounds, "--cell", str(messages), str(users)))
-        print(_row(cells[-1]), flush=True)
+        table.append(row(cells[-1]))
+        print(table[-1], flush=True)
+    ratios = "\n".join(summary(cells))
+    print("", ratios, "", how, "", sep="\n")
     if options.plots:
         draw(cells, options.plots)
-    figures = [figure for cell in cells for figure in bars(cell)] + growth(cells)
+    beside: list[Figure] = []
     if options.mem0 and installed({"mem0": _beside_mem0.MEM0}):
-        beside: Beside = _in_process(options.rounds, "--beside", str(options.mem0))
-        figures += _beside_mem0.figures(beside)
-    finish(figures)
+        beside = _beside_mem0.figures(_in_process(options.rounds, "--beside", str(options.mem0)))
+    found = growth(cells)
+    places = {"": ratios, " in full": "\n".join(table), " how": how}
+    places |= {" of cost": block(found), " beside mem0": block(beside)}
+    place(options.page, {options.section + name: text for name, text in places.items()})
+    finish([figure for cell in cells for figure in bars(cell)] + found + beside)
+
+
+def _how() -> str:
+    """Return the command, the versions, the date and the machine."""
+    words = shlex.join(sys.argv[1:])
+    versions = ", ".join(f"{name} {version(name)}" for name in ("remegraph", "chromadb", "numpy"))
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
+    return f"`python -m evals scale {words}`: {versions}, Python {platform.python_version()}; {when}; {machine}."
 
 
 if __name__ == "__main__":
