@@ -21,10 +21,10 @@ SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 .DEFAULT_GOAL := help
-.PHONY: bench bench-million bench-peers clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup test test-all test-slow types
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with the exact versions of constraints.txt
 
@@ -82,7 +82,7 @@ $(PEERS)/.ready: $(READY) evals/peers.txt
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
 	@touch $@
 
-bench-million: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, beside a tenth of them
+bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, beside a tenth of them
 	-@$(SCALE) --messages 100000 1000000 --users 1000 --mem0 0 --section million
 
 bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
