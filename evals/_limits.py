@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from remegraph.language.tokens import query_tokens
 from remegraph.storage.chroma import SPACE
+from remegraph.storage.shelves import CAPACITY, RESERVED
 
-__all__ = ["BUCKET", "RawBucket", "RawCommits", "RawLedger", "raw_ledger"]
+__all__ = ["RawBucket", "RawCommits", "RawLedger", "raw_ledger"]
 
-BUCKET = 8_000
-"""Vectors in a collection, as the library fills them."""
 _BATCH = 1_000
 
 
@@ -91,9 +90,7 @@ class RawLedger:
 
 
 class RawBucket:
-    """Chroma collections as large as the library makes them, filled in batches; every user has an equal share.
-
-    One is set as Chroma comes, and asked; the other as the library sets it, for a graph that fewer records get lost in.
+    """One Chroma collection as large as the library makes them, filled in batches; every user has an equal share.
 
     Args:
         folder: Where its files go.
@@ -104,17 +101,22 @@ class RawBucket:
     def __init__(self, folder: Path, vectors: NDArray[np.float32], shelf: int) -> None:
         settings = ChromaSettings(anonymized_telemetry=False)
         self._client = chromadb.PersistentClient(str(folder / "raw"), settings)
-        kept = vectors[:BUCKET]
+        kept = vectors[:CAPACITY]
         self._shelves = max(1, len(kept) // shelf)
-        self._bucket, self.plain_upserts = self._filled("as-it-comes", {"space": "cosine"}, kept)
-        _, self.upserts = self._filled("as-ours", SPACE, kept)
+        self._bucket = self._filled("bucket", {"space": "cosine"}, kept)
+        held = kept[: CAPACITY * shelf // max(shelf, RESERVED)]
+        self.plain_upserts = self._rate("as-it-comes", {"space": "cosine"}, held)
+        """Per second of the processor, into a collection as large as the library makes them of such shelves."""
+        self.upserts = self._rate("as-ours", SPACE, held)
+        """The same, set as the library sets it."""
 
-    def _filled(
-        self, name: str, space: CreateHNSWConfiguration, vectors: NDArray[np.float32]
-    ) -> tuple[chromadb.Collection, float]:
-        """Return a new collection, and how many upserts it took per second of the processor."""
-        made = self._client.create_collection(name, embedding_function=None, configuration={"hnsw": space})
+    def _rate(self, name: str, space: CreateHNSWConfiguration, vectors: NDArray[np.float32]) -> float:
         began = time.process_time()
+        self._filled(name, space, vectors)
+        return len(vectors) / (time.process_time() - began)
+
+    def _filled(self, name: str, space: CreateHNSWConfiguration, vectors: NDArray[np.float32]) -> chromadb.Collection:
+        made = self._client.create_collection(name, embedding_function=None, configuration={"hnsw": space})
         for first in range(0, len(vectors), _BATCH):
             part = vectors[first : first + _BATCH]
             rows = range(first, first + len(part))
@@ -123,7 +125,7 @@ class RawBucket:
                 embeddings=part,
                 metadatas=[{"shelf": row % self._shelves} for row in rows],
             )
-        return made, len(vectors) / (time.process_time() - began)
+        return made
 
     def query(self, number: int, vector: NDArray[np.float32]) -> int:
         """Return how many of the ten nearest of one shelf were found."""

@@ -36,7 +36,7 @@ import numpy as np
 from evals import _beside_mem0
 from evals._figures import Figure, block, finish
 from evals._growth import HEADS, Cell, bars, draw, growth, row, summary
-from evals._limits import BUCKET, RawBucket, RawCommits, raw_ledger
+from evals._limits import RawBucket, RawCommits, raw_ledger
 from evals._pages import place
 from evals._peers import installed
 from evals._talk import PER_MEMORY, Talk, learn
@@ -44,6 +44,7 @@ from evals._timing import Stopwatch
 from remegraph import MemoryKit, Settings
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import ChangeSet
+from remegraph.storage.shelves import CAPACITY
 
 __all__ = ["main", "measure"]
 
@@ -121,7 +122,7 @@ def _learn(kit: MemoryKit, talk: Talk, memories: int, users: int) -> tuple[np.nd
         began = time.process_time()
         vectors = embedder.embed([change.memory.indexed_text for change in made.changes])
         embedding += time.process_time() - began
-        kept += [vectors] if sum(map(len, kept)) < BUCKET else []
+        kept += [vectors] if sum(map(len, kept)) < CAPACITY else []
         changes.append(made)
     applied, spent = learn(kit, *changes)
     return np.concatenate(kept), applied / max(spent - embedding, 1e-9)
