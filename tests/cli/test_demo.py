@@ -85,7 +85,16 @@ def test_recall_reaches_what_was_replaced_by_its_status_or_its_time(run: Run, ke
         found = told(run, kept, "recall", "Where does Ann live?", *bound, *WHO)
         assert "Lisbon" in found["memories"][0]["text"]
         assert not any("Porto" in hit["text"] for hit in found["memories"])
-    assert "names no time" in run("recall", "Where?", "--mode", "temporal", "--home", str(kept), *WHO).output
+    over = run("recall", "Where does Ann live?", "--status", "superseded", "--home", str(kept), *WHO).output
+    assert "(superseded)" in over
+
+
+@pytest.mark.requirement("K5")
+def test_recall_prints_summaries_alone_where_they_are_asked_for(run: Run, kept: Path) -> None:
+    """An overview shows no words of memories or messages."""
+    found = told(run, kept, "recall", "Where does Ann live?", "--depth", "summaries", *WHO)
+    assert (found["self_memories"], found["memories"], found["messages"]) == ([], [], [])
+    assert found["blocks"][0]["age"].startswith("P")
 
 
 def test_recall_prints_a_context_for_a_prompt(run: Run, kept: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_home_holds_everything_over_a_restart(tmp_path: Path) -> None:
         kit.summarize(scope=ANN, close=True)
         before = kit.recall("Where does Ann live?", scope=ANN)
         assert kit.admin.stats()["index"] == "chroma"
-    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+    with MemoryKit.open(settings=settings, model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
         after = kit.recall("Where does Ann live?", scope=ANN)
         verification = kit.admin.verify()
 
@@ -257,6 +257,9 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "messages": DAYS,
         "query": "Lisbon",
         "memory_id": "m",
+        "source_id": "m",
+        "target_id": "n",
+        "type": "causes",
         "block_id": LABELS[0],
         "time_range": (NOON, NOON),
         "content": "I am Remy.",

@@ -95,7 +95,7 @@ def test_what_the_named_person_said_comes_first() -> None:
 
 @pytest.mark.requirement("F6")
 def test_asked_about_oneself_ones_own_words_come_first() -> None:
-    """ "What do I like?" is answered by what I said, not by what the agent says."""
+    """Whoever asks "What do I like?" wants what they said, not what the agent says."""
     roles: tuple[Role, ...] = ("assistant", "user")
     read = [
         (Ranked(HERE, role, {"words": 0.5}), Message(message_id=role, role=role, content="I like tea.", time=NOON))

@@ -76,7 +76,7 @@ def test_coverage_counts_rare_words_more() -> None:
 
 
 def test_what_follows_a_question_counts_as_its_answer() -> None:
-    """ "Every other day" answers how often she runs, without one word of that."""
+    """How often she runs is answered by "Every other day", without one word of the question."""
     texts = ["do you run often?", "every other day", "nice"]
     assert list(_of(_signs(texts, ["run", "often"]), "answers")) == ["m1"]
     assert _of(_signs(["you run often", "every other day"], ["run"]), "answers") == {}
@@ -84,7 +84,7 @@ def test_what_follows_a_question_counts_as_its_answer() -> None:
 
 
 def test_who_goes_on_speaking_does_not_answer_their_own_question() -> None:
-    """ "Guess what? I moved." is one message after another of one person."""
+    """One person may say "Guess what?" in one message, and what in the next."""
     matches, layout = _store(["do you run ?", "me too"], ["run"])
     alone = replace(layout, users=np.array([True, True]))
     assert _of(message_signs(matches, layout, ["run"]), "answers") == {"m1": 1.0}

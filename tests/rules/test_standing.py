@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from remegraph.models import Hit, Memory, Partition, Topic
+from remegraph.models import Hit, Partition
 from remegraph.rules.chains import in_order
 from remegraph.rules.standing import confidence, dated
 from tests.talk import NOON
@@ -16,20 +15,12 @@ from tests.talk import NOON
 pytestmark = pytest.mark.requirement("K5")
 
 
-def memory(**fields: Any) -> Memory:
-    topic = Topic(type="personal", target_name="Ann")
-    return Memory(
-        memory_id="m", partition=Partition(tenant="t"), topic=topic, content="x", said_at=NOON, recorded_at=NOON
-    ).evolve(**fields)
-
-
 def test_what_is_said_again_is_surer_and_what_is_contradicted_less() -> None:
     """A fact heard five times and a fact in dispute must not look alike."""
-    falls = [memory(merges=4), memory(merges=1), memory(), memory(status="disputed"), memory(trust=0.3)]
-    assert all(confidence(one) > confidence(other) for one, other in pairwise(falls))
-    assert confidence(memory()) == pytest.approx(2 / 3)
-    assert confidence(memory(), against=1) == confidence(memory(status="disputed")) == 0.5
-    assert confidence(memory(merges=10**6, trust=0.3)) <= 0.3
+    falls = [confidence(1, 5, 0), confidence(1, 2, 0), confidence(1, 1, 0), confidence(1, 1, 1), confidence(0.3, 9, 0)]
+    assert all(one > other for one, other in pairwise(falls))
+    assert falls[2:4] == pytest.approx([2 / 3, 1 / 2])
+    assert confidence(0.3, 10**6, 0) <= 0.3
 
 
 def test_a_hit_says_how_old_it_is_and_whether_it_holds() -> None:

@@ -33,7 +33,8 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
-        confidence=confidence(memory),
+        confidence=confidence(memory.trust, memory.merges + 1, memory.status == "disputed"),
+        said=memory.merges + 1,
         valid_to=memory.valid_to,
         perspective=memory.perspective,
     )

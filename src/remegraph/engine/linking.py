@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from remegraph.engine.hits import memory_hit, reasons
 from remegraph.models import Hit, Link, LinkType, Memory, Partition, RecallFilter
@@ -12,7 +12,7 @@ from remegraph.rules.chains import in_order
 from remegraph.rules.freshness import Said, asks_past, freshened
 from remegraph.rules.standing import confidence
 
-__all__ = ["freshen", "weighed", "with_causes", "with_counterparts", "with_linked", "with_replaced"]
+__all__ = ["freshen", "with_causes", "with_counterparts", "with_linked", "with_replaced"]
 
 _CONTRARY: tuple[LinkType, ...] = ("contradicts", "may_contradict")
 
@@ -64,48 +64,50 @@ def with_replaced(archive: Archive, partitions: Sequence[Partition], hits: Seque
     return result
 
 
-def with_counterparts(archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits, each before the memories that may say the contrary; those say whose counterpart they are.
+def with_counterparts(
+    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], *, all_of_them: bool
+) -> list[Hit]:
+    """Return hits, each less sure the more live memories say the contrary.
 
     Args:
         archive: The ledger.
         partitions: Where to look.
         hits: Memories, best first.
+        all_of_them: Whether what says the contrary of a hit comes along, after it, and says whose counterpart it is.
     """
-    ids = [hit.record_id for hit in hits]
-    links, known = _contrary(archive, partitions, ids)
+    links = _contrary(archive, partitions, [hit.record_id for hit in hits])
     if not links:
         return list(hits)
+    found = _with_counterparts(archive, partitions, hits, links) if all_of_them else list(hits)
+    come_along = {hit.record_id for hit in found} - {hit.record_id for hit in hits}
+    pairs = {
+        frozenset({link.source_id, link.target_id}) for link in (*links, *_contrary(archive, partitions, come_along))
+    }
+    against = Counter(end for pair in pairs for end in pair)
+    return [
+        hit.evolve(confidence=confidence(hit.trust, hit.said, against[hit.record_id]))
+        if against[hit.record_id]
+        else hit
+        for hit in found
+    ]
+
+
+def _with_counterparts(
+    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], links: Sequence[Link]
+) -> list[Hit]:
+    ids = {hit.record_id for hit in hits}
+    known = _read(archive, partitions, {end for link in links for end in (link.source_id, link.target_id)} - ids)
     result: list[Hit] = []
     labelled: dict[str, str] = {}
     for hit in hits:
         result.append(hit.evolve(counterpart_of=labelled.get(hit.record_id, "")))
         for other in _others(hit.record_id, links):
-            if other in known and other not in labelled and hit.record_id in known:
+            if other not in labelled:
                 labelled[other] = hit.record_id
-                if other not in ids:
+                if other in known:
                     come_along = memory_hit(known[other], {"counterpart": hit.score})
                     result.append(come_along.evolve(counterpart_of=hit.record_id))
     return result
-
-
-def weighed(archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits, less sure of those that a live memory contradicts.
-
-    Args:
-        archive: The ledger.
-        partitions: Where to look.
-        hits: Memories.
-    """
-    links, known = _contrary(archive, partitions, [hit.record_id for hit in hits])
-    pairs = {frozenset({link.source_id, link.target_id}) for link in links}
-    against = Counter(end for pair in pairs if pair <= known.keys() for end in pair)
-    return [
-        hit.evolve(confidence=confidence(known[hit.record_id], against[hit.record_id]))
-        if against[hit.record_id]
-        else hit
-        for hit in hits
-    ]
 
 
 def with_causes(
@@ -182,13 +184,9 @@ def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
     return found[::-1]
 
 
-def _contrary(
-    archive: Archive, partitions: Sequence[Partition], memory_ids: Sequence[str]
-) -> tuple[tuple[Link, ...], dict[str, Memory]]:
-    """Return the contradictions of memories, and the live ones of those that contradict each other."""
-    links = archive.links(partitions, memory_ids, types=_CONTRARY) if memory_ids else ()
-    ends = {end for link in links for end in (link.source_id, link.target_id)}
-    return links, {key: memory for key, memory in _read(archive, partitions, ends).items() if memory.live}
+def _contrary(archive: Archive, partitions: Sequence[Partition], memory_ids: Collection[str]) -> tuple[Link, ...]:
+    """Return the contradictions between these memories and live ones."""
+    return archive.links(partitions, list(memory_ids), types=_CONTRARY, live=True) if memory_ids else ()
 
 
 def _others(memory_id: str, links: Iterable[Link]) -> list[str]:

@@ -193,7 +193,7 @@ class _Steps:
         """Settle which k come first and what comes along with them; write the context, within the token budget."""
         k, now = state["k"], state["asked_at"]
         best = linking.freshen(state["query"], state["memories"], k)[:k]
-        memories = linking.weighed(self._archive, state["partitions"], self._with_linked(state, best))
+        memories = self._with_linked(state, best)
         shown = {
             "memories": dated(memories, now),
             "blocks": dated(state["blocks"], now),
@@ -215,15 +215,14 @@ class _Steps:
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
         partitions, k, only = state["partitions"], state["k"], state["only"]
+        plain = not _picks(state) and state["mode"] != "associative"
         if state["mode"] == "temporal":
-            return linking.with_causes(self._archive, partitions, hits, only, k)
-        if state["mode"] == "associative":
-            return linking.with_linked(self._archive, partitions, hits, only)[:k]
-        if _picks(state):
-            return hits
-        if asks_past(state["query"]):
+            hits = linking.with_causes(self._archive, partitions, hits, only, k)
+        elif state["mode"] == "associative":
+            hits = linking.with_linked(self._archive, partitions, hits, only)[:k]
+        elif plain and asks_past(state["query"]):
             hits = linking.with_replaced(self._archive, partitions, hits)[:k]
-        return linking.with_counterparts(self._archive, partitions, hits)
+        return linking.with_counterparts(self._archive, partitions, hits, all_of_them=plain)
 
     def _by_shelf(
         self, partitions: Sequence[Partition], found: Candidates, looked_at: int | None

@@ -30,8 +30,8 @@ _SIGNS = ("own", "refuses", "cannot", "routine", "health")
 _EPISODE = 3
 """What goes on telling is enough with so many telling words."""
 
-_EDGE = " ,.!，。！、~～…—–-"
-_CLAUSE = re.compile(r"[,;，；–—]|\s-\s|\s(?:but|and|so)\s(?=(?:i|we|my)\b)", re.IGNORECASE)
+_EDGE = " ,.:!，：。！、~～…—–-"
+_CLAUSE = re.compile(r"[,;:，；：–—]|\s-\s|\s(?:but|and|so)\s(?=(?:i|we|my)\b)", re.IGNORECASE)
 _QUESTION = re.compile(r"(?:^|[,，;；:：—–])[^,，;；:：—–]*[?？]\W*$")
 _CALLED = re.compile(r"^[A-Z][\w’'-]+,\s+|,\s+[A-Z][\w’'-]+(?=\s*(?:[,.!?]|$))")
 _NAMED = re.compile(r"(?<=[a-z,’'0-9] )(?!I\b)[A-Z]|\d")

@@ -35,6 +35,7 @@ def recall_input(
     topics: Sequence[str] | None,
     only: RecallFilter | None,
     without: Collection[str],
+    previous: str,
 ) -> RecallInput:
     """Return what `kit.recall` was given, checked.
 
@@ -43,20 +44,9 @@ def recall_input(
         ScopeError: There is no scope.
     """
     time_start, time_end = time_range
-    if not isinstance(query, str):
-        raise InputError(f"The query is of type {type(query).__name__}.", "Ask with text.")
-    if not query.strip():
-        raise InputError("The query is empty.", "Ask something.")
-    if k < 1:
-        raise InputError(f"k is {k}.", "Ask for at least one hit.")
-    if depth not in get_args(Depth):
-        raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
-    if mode not in get_args(RecallMode):
-        raise InputError(f"There is no mode {mode!r}.", f"Give one of {', '.join(get_args(RecallMode))}.")
-    if isinstance(topics, str):
-        raise InputError("topics is one text.", "Give a list of topic keys.")
-    if isinstance(without, str):
-        raise InputError("without is one text.", "Give a list of message ids.")
+    _check_asked(query, previous, k)
+    _check_choice(depth=depth, mode=mode)
+    _check_lists(topics=topics, without=without)
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
     check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
@@ -66,7 +56,7 @@ def recall_input(
     return {
         "scope": required(scope),
         "query": query,
-        "question": read_question(query, asked_at),
+        "question": read_question(query, asked_at, previous),
         "k": k,
         "depth": depth,
         "mode": mode,
@@ -77,6 +67,29 @@ def recall_input(
         "without": frozenset(without),
         "asked_at": asked_at,
     }
+
+
+def _check_asked(query: object, previous: object, k: int) -> None:
+    for name, text in (("query", query), ("previous", previous)):
+        if not isinstance(text, str):
+            raise InputError(f"{name} is of type {type(text).__name__}.", "Ask with text.")
+    if not str(query).strip():
+        raise InputError("The query is empty.", "Ask something.")
+    if k < 1:
+        raise InputError(f"k is {k}.", "Ask for at least one hit.")
+
+
+def _check_choice(**chosen: object) -> None:
+    for name, value in chosen.items():
+        known = get_args({"depth": Depth, "mode": RecallMode}[name])
+        if value not in known:
+            raise InputError(f"There is no {name} {value!r}.", f"Give one of {', '.join(known)}.")
+
+
+def _check_lists(**lists: object) -> None:
+    for name, value in lists.items():
+        if isinstance(value, str):
+            raise InputError(f"{name} is one text.", "Give a list of texts.")
 
 
 def recalled(asked: RecallInput, found: Found, began: float) -> Recall:

@@ -111,6 +111,7 @@ class Hit(Record):
         le=1,
         description="How sure it is that it holds: of memories, trust weighed by how often it was said and contradicted.",
     )
+    said: int = Field(default=1, ge=1, description="How often it was said (memories).")
     age: timedelta = Field(default=timedelta(0), description="From when it was said to the recall.")
     standing: Standing = Field(default="current", description="Whether it holds now (memories).")
     valid_to: AwareTime | None = Field(default=None, description="Until when it was or is true, if known (memories).")

@@ -198,6 +198,7 @@ class Archive(Protocol):
         memory_ids: Sequence[str],
         *,
         types: Sequence[LinkType] | None = None,
+        live: bool = False,
         limit: int | None = None,
     ) -> tuple[Link, ...]:
         """Return the links from or to these memories, by source, type and target.
@@ -206,6 +207,7 @@ class Archive(Protocol):
             partitions: Where both ends live.
             memory_ids: The memories.
             types: Only of these types.
+            live: Only between live memories.
             limit: At most so many.
         """
         ...

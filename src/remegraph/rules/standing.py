@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from remegraph.models import Hit, Memory, Standing
+from remegraph.models import Hit, Standing
 
 __all__ = ["confidence", "dated"]
 
 
-def confidence(memory: Memory, against: int = 0) -> float:
+def confidence(trust: float, said: int, against: int) -> float:
     """Return how sure it is that a memory holds, 0 to 1: never more than its trust.
 
-    After Laplace's rule of succession: of s times that it was said and a memories that say the contrary, it is
-    (s + 1) / (s + a + 2). Said once, two in three; said again, more; contradicted once, one in two.
+    After Laplace's rule of succession: said s times and contradicted by a memories, it is (s + 1) / (s + a + 2). Said
+    once, two in three; said again, more; contradicted once, one in two.
 
     Args:
-        memory: The memory.
+        trust: How far those who said it are believed.
+        said: How often it was said.
         against: Live memories that it contradicts.
     """
-    said = 1 + memory.merges
-    against = max(against, memory.status == "disputed")
-    return memory.trust * (said + 1) / (said + against + 2)
+    return trust * (said + 1) / (said + against + 2)
 
 
 def dated(hits: Iterable[Hit], now: datetime) -> tuple[Hit, ...]:
@@ -32,7 +31,8 @@ def dated(hits: Iterable[Hit], now: datetime) -> tuple[Hit, ...]:
         hits: What was found.
         now: When it was asked for.
     """
-    return tuple(hit.evolve(age=now - hit.time, standing=_standing(hit, now)) for hit in hits)
+    # copied, not validated anew: it is done for every hit of every recall
+    return tuple(hit.model_copy(update={"age": now - hit.time, "standing": _standing(hit, now)}) for hit in hits)
 
 
 def _standing(hit: Hit, now: datetime) -> Standing:

@@ -278,12 +278,13 @@ class SqlArchive:
         memory_ids: Sequence[str],
         *,
         types: Sequence[LinkType] | None = None,
+        live: bool = False,
         limit: int | None = None,
     ) -> tuple[Link, ...]:
         """Return the links from or to these memories; see `Archive.links`."""
         with self.database.read() as connection:
             shelves = self._interning.known(connection, partitions)
-            return memory_rows.read_links(connection, shelves, memory_ids, types=types, limit=limit)
+            return memory_rows.read_links(connection, shelves, memory_ids, types=types, live=live, limit=limit)
 
     def events(
         self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, func, or_, select, tuple_
 
 from remegraph.models import (
+    LIVE,
     Event,
     Link,
     LinkType,
@@ -105,11 +106,14 @@ def read_links(
     memory_ids: Sequence[str],
     *,
     types: Sequence[LinkType] | None = None,
+    live: bool = False,
     limit: int | None = None,
 ) -> tuple[Link, ...]:
     """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
     # Link by link: a list of the memories that live here would grow with all that they hold.
-    query = select(links).where(*(_lives_in(shelves, end) for end in (links.c.source_id, links.c.target_id)))
+    which = [memories.c.partition_id.in_(list(shelves)), *([memories.c.status.in_(sorted(LIVE))] if live else [])]
+    both = (exists().where(memories.c.memory_id == end, *which) for end in (links.c.source_id, links.c.target_id))
+    query = select(links).where(*both)
     if types is not None:
         query = query.where(links.c.type.in_(types))
     query = query.order_by(links.c.source_id, links.c.type, links.c.target_id).limit(limit)
@@ -120,10 +124,6 @@ def read_links(
             link = Link(source_id=row.source_id, type=row.type, target_id=row.target_id, reason=row.reason)
             found[row.source_id, row.type, row.target_id] = link
     return tuple(found[key] for key in sorted(found))[:limit]
-
-
-def _lives_in(shelves: Iterable[int], memory_id: ColumnElement[str]) -> ColumnElement[bool]:
-    return exists().where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(shelves)))
 
 
 def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:
