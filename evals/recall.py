@@ -9,7 +9,7 @@ A file holds one memory store per line: messages and questions with the ids of t
 Asked is `kit.recall(question, depth="messages")`, after `kit.add_messages` and nothing else. R@k of a question is
 |gold found in the first k| / |gold|, all@10 the share of questions with all gold among the first ten, tokens what has
 been read, for half of the questions, when the last gold message has (a dash: more than half never get there), ms the
-median time of a search without the embedding of the question. `stale first`: of the questions that something stale
+median processor time of a search, without the embedding of the question. `stale first`: of the questions that something stale
 bears on, the share where it comes before all that is gold.
 
 The same ranking in memory must answer alike: the weights are fitted there. Then one store of each file is summarised
@@ -66,8 +66,9 @@ def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float])
     pairs = zip(ours.rows, results[_MEMORY].rows, strict=True)
     unlike = sum(row.found != other.found for row, other in pairs)
     yield Figure(f"{name}: answers unlike those in memory", unlike, 0, "exactly")
-    yield Figure(f"{name}: recall p50", ours.milliseconds(50), unit="ms")
-    yield Figure(f"{name}: recall p95", ours.milliseconds(95), unit="ms")
+    for percentile in (50, 95):
+        note = "of the processor"
+        yield Figure(f"{name}: recall p{percentile}", ours.milliseconds(percentile), unit="ms", note=note)
 
 
 def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dict[str, str]:

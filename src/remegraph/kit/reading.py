@@ -108,7 +108,7 @@ class Reading(ABC):
         asked = recall_input(
             query,
             scope,
-            k=self.settings.recall.k if k is None else k,
+            k=k,
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
@@ -117,6 +117,7 @@ class Reading(ABC):
             only=only,
             without=without,
             previous=previous,
+            settings=self.settings,
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))
@@ -143,7 +144,7 @@ class Reading(ABC):
         asked = recall_input(
             query,
             scope,
-            k=self.settings.recall.k if k is None else k,
+            k=k,
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
@@ -152,6 +153,7 @@ class Reading(ABC):
             only=only,
             without=without,
             previous=previous,
+            settings=self.settings,
         )
         found = await parts.retriever.ainvoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))

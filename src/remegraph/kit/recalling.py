@@ -12,6 +12,7 @@ from remegraph.kit.calling import check_times, required
 from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
 from remegraph.rules.questions import read_question
+from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found, RecallInput
@@ -27,7 +28,7 @@ def recall_input(
     query: str,
     scope: Scope,
     *,
-    k: int,
+    k: int | None,
     depth: Depth,
     mode: RecallMode,
     time_range: _Times,
@@ -36,6 +37,7 @@ def recall_input(
     only: RecallFilter | None,
     without: Collection[str],
     previous: str,
+    settings: Settings,
 ) -> RecallInput:
     """Return what `kit.recall` was given, checked.
 
@@ -44,6 +46,7 @@ def recall_input(
         ScopeError: There is no scope.
     """
     time_start, time_end = time_range
+    k = settings.recall.k if k is None else k
     _check_asked(query, previous, k)
     _check_choice(depth=depth, mode=mode)
     _check_lists(topics=topics, without=without)
@@ -53,8 +56,9 @@ def recall_input(
     if mode == "temporal" and time_range == (None, None):
         mention = parse_range(query, asked_at)
         time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
+    scope = required(scope)
     return {
-        "scope": required(scope),
+        "scope": scope,
         "query": query,
         "question": read_question(query, asked_at, previous),
         "k": k,
@@ -66,6 +70,7 @@ def recall_input(
         "only": only or RecallFilter(),
         "without": frozenset(without),
         "asked_at": asked_at,
+        "ranking": settings.for_agent(scope.agent).retrieval,
     }
 
 
