@@ -32,6 +32,7 @@ class Row:
     best: float
     """What R@10 could be at most: there may be more gold than ten."""
     seconds: float
+    """Of the processor."""
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Result:
         return float(np.median([row.tokens for row in self.rows]))
 
     def milliseconds(self, percentile: float) -> float:
-        """Return a percentile of the time that a search took."""
+        """Return a percentile of the processor time that a search took."""
         return float(np.percentile([row.seconds for row in self.rows], percentile)) * 1000
 
     def parts(self, of: Callable[[Row], str]) -> dict[str, Result]:
@@ -77,7 +78,7 @@ def row_of(store: str, question: Question, found: Sequence[str], tokens: Mapping
         question: What was asked.
         found: What was found, best first.
         tokens: Of everything that can be found.
-        seconds: How long the search took.
+        seconds: How long the search kept the processor busy.
     """
     gold, stale = question["gold"], question.get("stale")
     values = {metric: _value(metric, found, gold) for metric in METRICS}

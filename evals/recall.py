@@ -9,7 +9,7 @@ A file holds one memory store per line: messages and questions with the ids of t
 Asked is `kit.recall(question, depth="messages")`, after `kit.add_messages` and nothing else. R@k of a question is
 |gold found in the first k| / |gold|, all@10 the share of questions with all gold among the first ten, tokens what has
 been read, for half of the questions, when the last gold message has (a dash: more than half never get there), ms the
-median time of a search without the embedding of the question. `stale first`: of the questions that something stale
+median processor time of a search, without the embedding of the question. `stale first`: of the questions that something stale
 bears on, the share where it comes before all that is gold.
 
 The same ranking in memory must answer alike: the weights are fitted there. Then one store of each file is summarised
@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from evals._embedders import EMBEDDERS, embedder_of
-from evals._figures import Figure, explain_data, finish, lines
+from evals._figures import Figure, block, explain_data, finish
 from evals._measuring import compare
 from evals._memories import remembered
 from evals._ours import Part, kit
@@ -66,8 +66,9 @@ def figures(name: str, results: Mapping[str, Result], bars: Mapping[str, float])
     pairs = zip(ours.rows, results[_MEMORY].rows, strict=True)
     unlike = sum(row.found != other.found for row, other in pairs)
     yield Figure(f"{name}: answers unlike those in memory", unlike, 0, "exactly")
-    yield Figure(f"{name}: recall p50", ours.milliseconds(50), unit="ms")
-    yield Figure(f"{name}: recall p95", ours.milliseconds(95), unit="ms")
+    for percentile in (50, 95):
+        note = "of the processor"
+        yield Figure(f"{name}: recall p{percentile}", ours.milliseconds(percentile), unit="ms", note=note)
 
 
 def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dict[str, str]:
@@ -80,10 +81,6 @@ def _tables(name: str, results: Mapping[str, Result], *, per_store: bool) -> dic
     if per_store:
         tables[" stores"] = by_memory(results[OURS].parts(lambda row: row.store))
     return {f"recall {name}{end}": "\n".join(table) for end, table in tables.items()}
-
-
-def _block(figures: Sequence[Figure]) -> str:
-    return "\n".join(("```text", *lines(figures), "```"))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -112,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         found += figures(path.stem, results, BARS.get((path.stem, options.embedder), {}))
         for store in islice(stores(path), options.stores):
             made += remembered(f"{path.stem} {store['store']}", store, embedder, options.timezone)
-    blocks = {f"bars {options.embedder}": _block(found), f"memories {options.embedder}": _block(made)}
+    blocks = {f"bars {options.embedder}": block(found), f"memories {options.embedder}": block(made)}
     place(options.page, blocks)
     print()
     finish([*found, *made])

@@ -147,12 +147,21 @@ class LifecyclePolicy(_Policy):
 
 
 class RetrievalPolicy(_Policy):
-    """What an agent is given before it answers."""
+    """What an agent is given before it answers, and what counts beside relevance where its memories are ranked (F6)."""
 
     k: int | None = Field(default=None, ge=1, description="Hits of each kind; the recall policy's unless given.")
     depth: Literal["summaries", "memories", "blocks", "messages"] = Field(
         default="messages", description="How far to expand: memories, index entries, raw messages; or summaries alone."
     )
+    time_decay: bool = Field(default=False, description="Whether memories that were said lately come first.")
+    half_life: float = Field(default=14.0, gt=0, description="Days in which half of that is gone.")
+    frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
+    importance_boost: bool = Field(default=False, description="Whether important memories come first.")
+
+    @property
+    def favours(self) -> bool:
+        """Whether anything counts beside relevance."""
+        return self.time_decay or self.frequency_boost or self.importance_boost
 
 
 class AgentMemorySettings(_Policy):

@@ -21,7 +21,7 @@ from remegraph.language.tokens import estimate_tokens
 from remegraph.ports import Archive
 from remegraph.rules.context import shown_ids
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
-from tests.talk import ANN, NOON, by_topic, create, digest, model_of, open_kit, proposal, replied, said
+from tests.talk import ANN, NOON, by_topic, called, create, digest, model_of, open_kit, proposal, replied, said
 
 TALK = [
     said("I love hiking in the hills."),
@@ -50,6 +50,17 @@ def small(home: Path, tokens: int) -> MemoryKit:
         clock=FrozenClock(NOON),
         new_id=SequentialIds(),
     )
+
+
+def test_a_message_that_asks_a_tool_shows_what_it_asks(tmp_path: Path) -> None:
+    """It is found by that, and often says nothing else: a hit without it would be an empty line."""
+    asked = called("find_flights", "1", to="Porto", on="明天")
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([asked], scope=ANN)
+        recall = kit.recall("flights to Porto", scope=ANN, depth="messages")
+    (hit,) = recall.messages
+    assert hit.text == 'remy: find_flights({"on": "明天", "to": "Porto"})'
+    assert "Porto" in recall.context
 
 
 @pytest.mark.requirement("R15")

@@ -98,6 +98,13 @@ def test_messages_that_follow_each_other_become_a_passage_in_their_order() -> No
     assert shown_ids(context.text) == ["m4", "m5", "m9", "m6", "m10"]
 
 
+def test_a_passage_that_would_cost_more_than_its_messages_is_not_made() -> None:
+    """The budget was counted by messages: whatever the tokenizer makes of a passage, it must hold."""
+    hits = [message(4, "Ann: I love the hills."), message(5, "remy: Which hills?")]
+    context = assemble(hits, PLENTY, lambda text: 9 * len(text) if "passage" in text else len(text))
+    assert [line["id"] for line in lines(context)] == ["m4", "m5"]
+
+
 def test_a_record_that_is_over_says_so() -> None:
     """A model that reads an old address as the present one gives it to the courier."""
     hits = [memory("a", "Ann is in Rome.", standing="expired"), memory("b", "Ann is in Oslo.", standing="superseded")]

@@ -64,3 +64,21 @@ def test_a_question_tells_whether_it_is_about_who_asks_and_wants_a_time_or_a_num
     """One's own words answer what one asks about oneself; a number answers how many."""
     question = read_question(text, NOW)
     assert (question.own, question.wants_time_or_number) == (own, measured)
+
+
+@pytest.mark.requirement("F6")
+@pytest.mark.parametrize("text", ["And where was that?", "Who else came there with them?", "那是在哪里？", "Why?"])
+def test_a_question_that_refers_back_takes_on_the_words_of_the_one_before(text: str) -> None:
+    """People do not say the name again; without it the question finds anything but what they mean."""
+    alone, after = read_question(text, NOW), read_question(text, NOW, "When did Ann go to the Lisbon jazz fair?")
+    taken = {token: counts for token, counts in after.tokens.items() if token not in alone.tokens}
+    assert {"lisbon", "jazz", "fair"} <= taken.keys()
+    assert set(taken.values()) == {0.2}
+    assert {token: after.tokens[token] for token in alone.tokens} == alone.tokens
+
+
+@pytest.mark.requirement("F6")
+def test_a_question_that_names_what_it_is_about_is_read_by_itself() -> None:
+    """A new matter is not looked for among the old one."""
+    text = "Which restaurant did Bob recommend in Porto?"
+    assert read_question(text, NOW, "When did Ann go to the Lisbon jazz fair?") == read_question(text, NOW)

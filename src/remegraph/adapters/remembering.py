@@ -9,7 +9,7 @@ from langchain_core.runnables.config import ensure_config
 
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
-from remegraph.adapters.injecting import newest_words
+from remegraph.adapters.injecting import newest_words, previous_words
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
@@ -48,7 +48,14 @@ class Remembering:
         with Unbroken(self._kit, "recall"):
             wanted = settings.retrieval
             here = {message.id for message in messages if message.id}
-            found = self._kit.recall(words, scope=scope, k=wanted.k, depth=wanted.depth, without=here)
+            found = self._kit.recall(
+                words,
+                scope=scope,
+                k=wanted.k,
+                depth=wanted.depth,
+                without=here,
+                previous=previous_words(messages),
+            )
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)
             emit({"event": "memory_recalled", "ids": ids, "degraded": [*found.degraded], "ms": milliseconds})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from remegraph.models import BlockSummary, Hit, Memory, StoredMessage
@@ -33,6 +34,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         status=memory.status,
         layer=memory.layer,
         trust=memory.trust,
+        importance=memory.importance,
         confidence=confidence(memory.trust, memory.merges + 1, memory.status == "disputed"),
         said=memory.merges + 1,
         valid_to=memory.valid_to,
@@ -61,7 +63,7 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
         kind="message",
         record_id=message.message_id,
         partition=message.partition,
-        text=f"{message.speaker}: {message.text}",
+        text=_said(message),
         score=ranked.score,
         contributions=ranked.contributions,
         why=reasons(ranked.contributions),
@@ -71,6 +73,12 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
         thread=message.thread,
         seq=message.seq,
     )
+
+
+def _said(message: StoredMessage) -> str:
+    """Return who says what, and what it asks of tools: many a request says nothing else."""
+    calls = (f"{call.name}({json.dumps(call.args, ensure_ascii=False)})" for call in message.tool_calls)
+    return f"{message.speaker}: {' '.join((*([message.text] if message.text else ()), *calls))}"
 
 
 def reasons(contributions: Mapping[str, float]) -> str:

@@ -11,6 +11,7 @@ from remegraph.models import Depth, Hit, IndexState, LeftOut, Memory, RecallFilt
 from remegraph.ports import Archive
 from remegraph.rules.blending import Ranked
 from remegraph.rules.questions import Question
+from remegraph.settings import RetrievalPolicy
 
 __all__ = ["Found", "RecallInput", "RetrievalAgent", "Search"]
 
@@ -55,6 +56,8 @@ class RecallInput(TypedDict):
     without: frozenset[str]
     """Ids of messages that the caller has at hand."""
     asked_at: datetime
+    ranking: RetrievalPolicy
+    """What counts beside relevance where memories are ranked."""
 
 
 class Found(TypedDict):

@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from remegraph.engine import linking
-from remegraph.engine.hits import block_hit, memory_hit, message_hit
+from remegraph.engine.hits import block_hit, memory_hit, message_hit, reasons
 from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
 from remegraph.engine.reranking import Rerankable, Reranker
@@ -41,6 +41,7 @@ from remegraph.models import (
 from remegraph.ports import Archive, TokenCounter
 from remegraph.rules.assembling import assemble
 from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
+from remegraph.rules.favouring import favoured
 from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
 from remegraph.rules.standing import dated
@@ -180,8 +181,25 @@ class _Steps:
     def fuse(self, state: _State) -> Update:
         """Merge what the topics found: best first, over the threshold."""
         hits = [hit for hit in state.get("hits", ()) if hit.score >= self._policy.threshold]
+        if state["ranking"].favours:
+            hits = self._favoured(hits, state)
         hits.sort(key=lambda hit: (-hit.score, hit.record_id))
         return {"memories": tuple(hits)}
+
+    def _favoured(self, hits: Sequence[Hit], state: _State) -> list[Hit]:
+        counted = self._archive.reviews(state["partitions"], [hit.record_id for hit in hits])
+        found: list[Hit] = []
+        for hit in hits:
+            reviews = counted.get((hit.partition, hit.record_id))
+            parts = favoured(
+                hit.contributions,
+                state["ranking"],
+                age=state["asked_at"] - hit.time,
+                accesses=reviews.count if reviews else 0,
+                importance=hit.importance,
+            )
+            found.append(hit.evolve(contributions=parts, score=sum(parts.values()), why=reasons(parts)))
+        return found
 
     def trace_back(self, state: _State) -> Update:
         """Expand as far as asked: index entries, then raw messages (R10)."""

@@ -81,6 +81,7 @@ class Reading(ABC):
         only: RecallFilter | None = None,
         without: Collection[str] = (),
         asked_at: datetime | None = None,
+        previous: str = "",
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -97,6 +98,7 @@ class Reading(ABC):
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
             asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
+            previous: What was asked before it: a question that refers back ("and where was that?") is read with it.
 
         Raises:
             InputError: The query is empty, k is not positive, or a time has no zone.
@@ -106,7 +108,7 @@ class Reading(ABC):
         asked = recall_input(
             query,
             scope,
-            k=self.settings.recall.k if k is None else k,
+            k=k,
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
@@ -114,6 +116,8 @@ class Reading(ABC):
             topics=topics,
             only=only,
             without=without,
+            previous=previous,
+            settings=self.settings,
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))
@@ -132,6 +136,7 @@ class Reading(ABC):
         only: RecallFilter | None = None,
         without: Collection[str] = (),
         asked_at: datetime | None = None,
+        previous: str = "",
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
@@ -139,7 +144,7 @@ class Reading(ABC):
         asked = recall_input(
             query,
             scope,
-            k=self.settings.recall.k if k is None else k,
+            k=k,
             depth=depth,
             mode=mode,
             time_range=(time_start, time_end),
@@ -147,6 +152,8 @@ class Reading(ABC):
             topics=topics,
             only=only,
             without=without,
+            previous=previous,
+            settings=self.settings,
         )
         found = await parts.retriever.ainvoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))

@@ -12,6 +12,7 @@ from remegraph.kit.calling import check_times, required
 from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
 from remegraph.rules.questions import read_question
+from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found, RecallInput
@@ -27,7 +28,7 @@ def recall_input(
     query: str,
     scope: Scope,
     *,
-    k: int,
+    k: int | None,
     depth: Depth,
     mode: RecallMode,
     time_range: _Times,
@@ -35,6 +36,8 @@ def recall_input(
     topics: Sequence[str] | None,
     only: RecallFilter | None,
     without: Collection[str],
+    previous: str,
+    settings: Settings,
 ) -> RecallInput:
     """Return what `kit.recall` was given, checked.
 
@@ -43,30 +46,21 @@ def recall_input(
         ScopeError: There is no scope.
     """
     time_start, time_end = time_range
-    if not isinstance(query, str):
-        raise InputError(f"The query is of type {type(query).__name__}.", "Ask with text.")
-    if not query.strip():
-        raise InputError("The query is empty.", "Ask something.")
-    if k < 1:
-        raise InputError(f"k is {k}.", "Ask for at least one hit.")
-    if depth not in get_args(Depth):
-        raise InputError(f"There is no depth {depth!r}.", f"Give one of {', '.join(get_args(Depth))}.")
-    if mode not in get_args(RecallMode):
-        raise InputError(f"There is no mode {mode!r}.", f"Give one of {', '.join(get_args(RecallMode))}.")
-    if isinstance(topics, str):
-        raise InputError("topics is one text.", "Give a list of topic keys.")
-    if isinstance(without, str):
-        raise InputError("without is one text.", "Give a list of message ids.")
+    k = settings.recall.k if k is None else k
+    _check_asked(query, previous, k)
+    _check_choice(depth=depth, mode=mode)
+    _check_lists(topics=topics, without=without)
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
     check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
     if mode == "temporal" and time_range == (None, None):
         mention = parse_range(query, asked_at)
         time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
+    scope = required(scope)
     return {
-        "scope": required(scope),
+        "scope": scope,
         "query": query,
-        "question": read_question(query, asked_at),
+        "question": read_question(query, asked_at, previous),
         "k": k,
         "depth": depth,
         "mode": mode,
@@ -76,7 +70,31 @@ def recall_input(
         "only": only or RecallFilter(),
         "without": frozenset(without),
         "asked_at": asked_at,
+        "ranking": settings.for_agent(scope.agent).retrieval,
     }
+
+
+def _check_asked(query: object, previous: object, k: int) -> None:
+    for name, text in (("query", query), ("previous", previous)):
+        if not isinstance(text, str):
+            raise InputError(f"{name} is of type {type(text).__name__}.", "Ask with text.")
+    if not str(query).strip():
+        raise InputError("The query is empty.", "Ask something.")
+    if k < 1:
+        raise InputError(f"k is {k}.", "Ask for at least one hit.")
+
+
+def _check_choice(**chosen: object) -> None:
+    for name, value in chosen.items():
+        known = get_args({"depth": Depth, "mode": RecallMode}[name])
+        if value not in known:
+            raise InputError(f"There is no {name} {value!r}.", f"Give one of {', '.join(known)}.")
+
+
+def _check_lists(**lists: object) -> None:
+    for name, value in lists.items():
+        if isinstance(value, str):
+            raise InputError(f"{name} is one text.", "Give a list of texts.")
 
 
 def recalled(asked: RecallInput, found: Found, began: float) -> Recall:

@@ -106,6 +106,7 @@ class Hit(Record):
     counterpart_of: str = Field(default="", description="The hit that it came along with: it may say the contrary.")
     layer: str = Field(default="", description="Layer (memories).")
     trust: float = Field(default=1.0, ge=0, le=1, description="How far those who said it are believed.")
+    importance: float = Field(default=0.5, ge=0, le=1, description="How important it is (memories).")
     confidence: float = Field(
         default=1.0,
         ge=0,

@@ -22,6 +22,9 @@ _BESIDE = 0.4
 _ENOUGH = 3
 """The sentences that ask hold so many words, or all sentences count alike: "Any ideas?" asks nothing by itself."""
 
+_BEFORE = 0.2
+"""What a word of the question before counts, where this one refers back: of .1 to 1 the best (`evals followups`)."""
+
 _IN_FIGURES = re.compile(r"\d")
 
 
@@ -40,28 +43,37 @@ class Question:
     """Whether it asks when, how long or how many."""
 
 
-def read_question(text: str, asked_at: datetime) -> Question:
+def read_question(text: str, asked_at: datetime, previous: str = "") -> Question:
     """Return what a question asks.
 
     Where it takes several sentences, and some of them ask, the others count less: they lead up to it. So do words that
-    say when relative to the day ("last week"): the messages of that time do not hold them.
+    say when relative to the day ("last week"): the messages of that time do not hold them. A question that refers back
+    ("and where was that?") takes on the words of the one before it, a little (F6, lens).
 
     Args:
         text: The question, or any text.
         asked_at: When it is asked, aware.
+        previous: What was asked before it in the conversation.
     """
     spans = [span.text for span in sentences(text)]
     asking = [span for span in spans if asks(span)]
     if not asking or len({token for span in asking for token in query_tokens(span)}) < _ENOUGH:
         asking = spans
     strong = {token for span in asking for token in query_tokens(_without_relative_times(span, asked_at))}
+    tokens = {token: 1.0 if token in strong else _BESIDE for token in query_tokens(text)}
+    if previous and _refers_back(text):
+        tokens = dict.fromkeys(query_tokens(previous), _BEFORE) | tokens
     return Question(
         text=text,
-        tokens={token: 1.0 if token in strong else _BESIDE for token in query_tokens(text)},
+        tokens=tokens,
         times=tuple(mention for span in asking for mention in resolve(span, asked_at)),
         own=bool(_words("own").search(text)),
         wants_time_or_number=bool(_words("asks").search(text)),
     )
+
+
+def _refers_back(text: str) -> bool:
+    return len(query_tokens(text)) < _ENOUGH or bool(_words("back").search(text))
 
 
 def _without_relative_times(sentence: str, asked_at: datetime) -> str:
