@@ -38,6 +38,7 @@ from evals._pages import place
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.language.tokens import stop_words
 from remegraph.models import RecallMode
+from remegraph.testing import SequentialIds
 
 __all__ = ["Asked", "Kept", "Outcome", "Person", "figures", "keep", "main", "measure", "people", "ranked", "table"]
 
@@ -260,7 +261,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home) / "memory")
-        with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+        # Of equals the one with the lower id comes first: ids in order make a seed give the same figures each time.
+        with MemoryKit.open(settings=settings, model=None, embedder=None, new_id=SequentialIds()) as kit:
             outcomes = measure(kit, people(options.seed))
     shown, found = "\n".join(table(outcomes)), list(figures(outcomes))
     place(options.page, {"tags": shown, "tags figures": "\n".join(("```text", *lines(found), "```"))})
