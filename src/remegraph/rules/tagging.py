@@ -47,7 +47,7 @@ class Ties:
     """For each other tag, how many carry it together with each named one."""
 
     def strengths(self, often: Mapping[Tag, int], scores: Mapping[Tag, float]) -> dict[Tag, float]:
-        """Return what spreads to each tag: the most that a named one gives it, less than that one has.
+        """Return what spreads to each tag: the most that a named one gives it, never more than that one has.
 
         Args:
             often: How many memories carry each tag.
