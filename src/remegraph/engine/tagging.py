@@ -73,8 +73,14 @@ def _tags(archive: Archive, partitions: Sequence[Partition], ranked: Sequence[Ra
 
 def _often(matches: Iterable[TextMatches], tags: Iterable[Tag]) -> dict[Tag, int]:
     """Return how many memories hold all words of each tag: those that carry it, and those that speak of it."""
-    held = [match.counts.keys() for each in matches for match in each.matches]
-    return {tag: sum(tag <= words for words in held) for tag in tags}
+    shelves = list(matches)
+    return {tag: sum(_holding(shelf, tag) for shelf in shelves) for tag in tags}
+
+
+def _holding(matches: TextMatches, tag: Tag) -> int:
+    """Return how many memories hold all words of a tag."""
+    places = [at for at, token in enumerate(matches.tokens) if token in tag]
+    return int((matches.counts[:, places] > 0).all(axis=1).sum()) if len(places) == len(tag) else 0
 
 
 def _raised(found: Sequence[Ranked], reached: Sequence[Ranked]) -> tuple[Ranked, ...]:
