@@ -201,7 +201,7 @@ def _examine(kit: MemoryKit, told: Year, now: datetime, ran: Ran) -> None:
         last = told_why.trace.events[-1]
         due = told_why.forget_at is not None and told_why.forget_at <= last.time
         ran.archived += 1
-        ran.explained += last.action == "archive" and last.reason.startswith("weight 0.") and due
+        ran.explained += last.action == "archive" and last.reason.startswith("under forget_threshold") and due
     for memory in kit.memories(scope=_ANN, statuses=("active",)):
         if facts & {item.message_id for item in memory.evidence}:
             explained = kit.explain(memory.memory_id, scope=_ANN)

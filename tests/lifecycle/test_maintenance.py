@@ -46,7 +46,10 @@ def test_what_fades_is_lowered_then_archived_and_says_why(house: House) -> None:
     create, fade, archive = explained.trace.events
     assert (create.action, fade.action, archive.action) == ("create", "fade", "archive")
     assert (archive.actor, archive.version, archive.time) == ("maintenance", 3, clock())
-    assert fade.reason.startswith("weight 0.2500 = 0.5 ^ (days / half_life) with days 112, half_life 56,")
+    assert fade.reason.startswith(
+        "under low_threshold 0.3: weight 0.2500 = 0.5 ^ (days / half_life) with days 112, half_life 56,"
+    )
+    assert archive.reason.startswith("under forget_threshold 0.15: weight 0.")
     assert [version.content for version in explained.trace.versions] == [tea.content] * 3
     assert kit.admin.verify().healthy
 

@@ -95,15 +95,15 @@ def due(found: Sequence[Retained], settings: LifecyclePolicy, at: datetime) -> l
 
 def _faded(weighed: Sequence[tuple[Memory, Weight]], settings: LifecyclePolicy) -> Iterator[StatusMove]:
     for memory, weight in weighed:
-        to = memory.status
+        to, why = memory.status, ""
         if weight.value < settings.forget_threshold:
-            to = "archived"
+            to, why = "archived", f"under forget_threshold {settings.forget_threshold:g}"
         elif weight.value < settings.low_threshold:
-            to = "low_priority"
+            to, why = "low_priority", f"under low_threshold {settings.low_threshold:g}"
         elif memory.status == "low_priority":
-            to = "active"
+            to, why = "active", f"no longer under low_threshold {settings.low_threshold:g}"
         if to != memory.status:
-            yield StatusMove(memory=memory, to=to, action=_ACTIONS[to], reason=weight.reason)
+            yield StatusMove(memory=memory, to=to, action=_ACTIONS[to], reason=f"{why}: {weight.reason}")
 
 
 def _surplus(weighed: Sequence[tuple[Memory, Weight]], most: int | None) -> Iterator[StatusMove]:
