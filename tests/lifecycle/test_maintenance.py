@@ -184,8 +184,8 @@ def test_an_archived_memory_can_be_restored_and_stays(house: House) -> None:
     restored = kit.restore(tea.memory_id, scope=ann)
     assert (restored.status, restored.version) == ("active", 3)
     assert kit.restore(tea.memory_id, scope=ann) == restored
-    assert tea.memory_id in {hit.record_id for hit in kit.recall("sencha", scope=ann).memories}
     assert kit.maintain(scope=ann).moves == ()
+    assert tea.memory_id in {hit.record_id for hit in kit.recall("sencha", scope=ann).memories}
     with pytest.raises(ConflictError, match="same words"):
         kit.restore(cat.memory_id, scope=ann)
     kit.forget(tea.memory_id, scope=ann)

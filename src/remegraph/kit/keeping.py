@@ -104,7 +104,7 @@ class Keeping(ABC):
         or beside writers, leaves to them what they change.
 
         Args:
-            scope: Whose memories: the scope's own, not what is shared.
+            scope: Whose memories: the user's own, and the team's where the users of an agent are one.
             dry_run: Whether only to say what would be done.
         """
         from remegraph.engine.routing import own
