@@ -19,8 +19,8 @@ from remegraph.rules.retention import (
     RetentionPolicy,
     life_of,
     retention,
-    review_kinds,
 )
+from remegraph.rules.reviewing import review_kinds
 from remegraph.settings import LifecyclePolicy
 from tests.talk import NOON
 

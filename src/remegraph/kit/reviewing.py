@@ -9,7 +9,7 @@ from datetime import datetime
 
 from remegraph.models import REVIEWING, Hit, Partition, Review
 from remegraph.ports import Archive
-from remegraph.rules.retention import review_kinds
+from remegraph.rules.reviewing import review_kinds
 
 __all__ = ["ReviewBuffer"]
 

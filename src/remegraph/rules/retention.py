@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from remegraph.models import Layer, Memory, ReviewKind, Weight
+from remegraph.models import Layer, Memory, Weight
 from remegraph.rules.favouring import frequency, recency
 from remegraph.rules.merging import CORE
 from remegraph.settings import LifecyclePolicy
@@ -26,7 +26,6 @@ __all__ = [
     "RetentionPolicy",
     "life_of",
     "retention",
-    "review_kinds",
 ]
 
 _DAY = timedelta(days=1)
@@ -42,10 +41,6 @@ _REINFORCED = 2
 
 _HIGHEST = 200
 """Priorities end here, as the memory layer RFC has it."""
-
-
-_CLEAR = 0.8
-"""Share of the best score from which a hit is what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,16 +277,6 @@ def retention(memory: Memory, settings: LifecyclePolicy) -> RetentionPolicy:
     if settings.policy == "health":
         return HealthScore(settings.half_life, settings.forget_threshold)
     return ForgettingCurve(settings.half_life, settings.forget_threshold)
-
-
-def review_kinds(scores: Sequence[float]) -> list[ReviewKind]:
-    """Return how the hits of one recall came back: as what was asked for, or beside it.
-
-    Args:
-        scores: Of all its hits.
-    """
-    best = max(scores, default=0.0)
-    return ["hit" if score >= min(best, _CLEAR * best) else "seen" for score in scores]
 
 
 def _kept(memory: Memory) -> str:
