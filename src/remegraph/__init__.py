@@ -52,9 +52,11 @@ from remegraph.settings import (
     LifecyclePolicy,
     RecallPolicy,
     RetrievalPolicy,
+    SensoryPolicy,
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    WorkingPolicy,
 )
 
 __all__ = [
@@ -96,6 +98,7 @@ __all__ = [
     "SchemaTooNewError",
     "Scope",
     "ScopeError",
+    "SensoryPolicy",
     "Settings",
     "SetupError",
     "SlicingPolicy",
@@ -105,4 +108,5 @@ __all__ = [
     "Topic",
     "Trace",
     "VectorIndexError",
+    "WorkingPolicy",
 ]
