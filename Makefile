@@ -17,13 +17,14 @@ ENGLISH := $(filter-out %memdaily_dev.jsonl,$(FILES))
 PAGE := --page docs/evals.md
 EVAL := $(BIN)/python -m evals
 PEER_EVAL := $(PEERS)/bin/python -m evals
+SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 .DEFAULT_GOAL := help
-.PHONY: bench bench-peers clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup test test-all test-slow types
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make .venv with the exact versions of constraints.txt
 
@@ -68,10 +69,10 @@ eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories,
 	-@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
 	-@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
 
-bench: $(READY) ## Measure cost: model calls, start, growth, ingestion (DATA=folder)
+bench: $(READY) $(PEERS)/.ready ## Measure cost: model calls, start, growth beside mem0, ingestion, into docs/benchmarks.md (DATA=folder)
 	-@$(EVAL) calls
 	-@$(EVAL) startup
-	-@$(EVAL) scale
+	-@$(SCALE) --plots docs/figures
 	-@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
 $(PEERS)/.ready: $(READY) evals/peers.txt
@@ -80,6 +81,9 @@ $(PEERS)/.ready: $(READY) evals/peers.txt
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[langchain]'
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
 	@touch $@
+
+bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, beside a tenth of them
+	-@$(SCALE) --messages 100000 1000000 --users 1000 --mem0 0 --section million
 
 bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
 	@$(PEER_EVAL) turns

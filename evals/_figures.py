@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Figure", "explain_data", "finish", "lines"]
+__all__ = ["Figure", "block", "explain_data", "finish", "lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,15 @@ def lines(figures: Sequence[Figure]) -> Iterator[str]:
         cells = [name.ljust(widths[0]), value.rjust(widths[1])]
         cells += [cell.ljust(width) for cell, width in zip(rest, widths[2:], strict=True)]
         yield "  ".join(cells).rstrip()
+
+
+def block(figures: Sequence[Figure]) -> str:
+    """Return the table as it stands on a page.
+
+    Args:
+        figures: What was measured.
+    """
+    return "\n".join(("```text", *lines(figures), "```"))
 
 
 def finish(figures: Sequence[Figure]) -> None:

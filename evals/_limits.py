@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import chromadb
 import numpy as np
+from chromadb.api.collection_configuration import CreateHNSWConfiguration
 from chromadb.config import Settings as ChromaSettings
 from numpy.typing import NDArray
 
 from remegraph.language.tokens import query_tokens
+from remegraph.storage.chroma import SPACE
+from remegraph.storage.shelves import CAPACITY, RESERVED
 
 __all__ = ["RawBucket", "RawCommits", "RawLedger", "raw_ledger"]
 
-_BUCKET = 8_000
-"""Vectors in a collection, as the library fills them."""
 _BATCH = 1_000
 
 
@@ -100,26 +101,31 @@ class RawBucket:
     def __init__(self, folder: Path, vectors: NDArray[np.float32], shelf: int) -> None:
         settings = ChromaSettings(anonymized_telemetry=False)
         self._client = chromadb.PersistentClient(str(folder / "raw"), settings)
-        self._bucket = self._client.create_collection(
-            "bucket", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-        )
-        kept = vectors[:_BUCKET]
+        kept = vectors[:CAPACITY]
         self._shelves = max(1, len(kept) // shelf)
-        self.count = len(kept)
-        began, began_cpu = time.perf_counter(), time.process_time()
-        for first in range(0, len(kept), _BATCH):
-            self._fill(range(first, min(first + _BATCH, len(kept))), kept)
-        self.upserts = len(kept) / (time.perf_counter() - began)
-        """Per second."""
-        self.upserts_cpu = len(kept) / (time.process_time() - began_cpu)
-        """Per second of the processor."""
+        self._bucket = self._filled("bucket", {"space": "cosine"}, kept)
+        held = kept[: CAPACITY * shelf // max(shelf, RESERVED)]
+        self.plain_upserts = self._rate("as-it-comes", {"space": "cosine"}, held)
+        """Per second of the processor, into a collection as large as the library makes them of such shelves."""
+        self.upserts = self._rate("as-ours", SPACE, held)
+        """The same, set as the library sets it."""
 
-    def _fill(self, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
-        self._bucket.upsert(
-            ids=[str(row) for row in rows],
-            embeddings=vectors[rows.start : rows.stop] if isinstance(rows, range) else vectors[list(rows)],
-            metadatas=[{"shelf": row % self._shelves} for row in rows],
-        )
+    def _rate(self, name: str, space: CreateHNSWConfiguration, vectors: NDArray[np.float32]) -> float:
+        began = time.process_time()
+        self._filled(name, space, vectors)
+        return len(vectors) / (time.process_time() - began)
+
+    def _filled(self, name: str, space: CreateHNSWConfiguration, vectors: NDArray[np.float32]) -> chromadb.Collection:
+        made = self._client.create_collection(name, embedding_function=None, configuration={"hnsw": space})
+        for first in range(0, len(vectors), _BATCH):
+            part = vectors[first : first + _BATCH]
+            rows = range(first, first + len(part))
+            made.upsert(
+                ids=[str(row) for row in rows],
+                embeddings=part,
+                metadatas=[{"shelf": row % self._shelves} for row in rows],
+            )
+        return made
 
     def query(self, number: int, vector: NDArray[np.float32]) -> int:
         """Return how many of the ten nearest of one shelf were found."""

@@ -97,11 +97,13 @@ def parts(timezone: str | None, *, semantic: bool) -> dict[str, PeerKind]:
     full = default_weights(semantic=semantic)
     windows = {name: weight for name, weight in full.words.items() if name.startswith("window")}
     threadless = {name: weight for name, weight in full.words.items() if name != "thread"}
+    answerless = {name: weight for name, weight in full.words.items() if name != "answers"}
     left = {
         "words only": Weights.of({"words": 1.0}, {}),
         "windows only": Weights.of(windows, {}),
         "without thread": Weights.of(threadless, full.message, full.meaning, full.read),
-        "without speaker and tells": Weights.of(full.words, {}, full.meaning, full.read),
+        "without answers": Weights.of(answerless, full.message, full.meaning, full.read),
+        "without speaker, tells and then": Weights.of(full.words, {}, full.meaning, full.read),
     }
     if semantic:
         left["without meaning"] = default_weights()

@@ -1,4 +1,4 @@
-"""Line charts as SVG, both axes logarithmic: growth that is proportional is a straight line, cost that is flat stays flat."""
+"""Line charts, both axes logarithmic: growth that is proportional is a straight line, cost that is flat stays flat."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = ["Line", "plot"]
@@ -51,7 +52,7 @@ def plot(path: Path, title: str, unit: str, lines: Sequence[Line]) -> None:
     """Write a chart.
 
     Args:
-        path: Where to.
+        path: Where to, without an ending: `.svg`, and `.png` where matplotlib is installed.
         title: What it shows.
         unit: Of the values.
         lines: At least one, each with at least one point; all numbers are positive.
@@ -74,7 +75,24 @@ def plot(path: Path, title: str, unit: str, lines: Sequence[Line]) -> None:
     body = "\n".join(marks)
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{_STYLE}">\n<rect {size} fill="white"/>\n{body}\n</svg>\n'
-    path.write_text(svg, encoding="utf-8")
+    path.with_suffix(".svg").write_text(svg, encoding="utf-8")
+    if find_spec("matplotlib"):
+        _plot_png(path.with_suffix(".png"), f"{title} ({unit})", lines)
+
+
+def _plot_png(path: Path, title: str, lines: Sequence[Line]) -> None:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(7.2, 4), layout="constrained")
+    axes = drawing.subplots()
+    for number, line in enumerate(lines):
+        across, up = zip(*sorted(line.points), strict=True)
+        axes.loglog(across, up, "o-", color=_COLOURS[number % len(_COLOURS)], label=line.name)
+    axes.set_title(title)
+    axes.set_xlabel("messages of history")
+    axes.grid(color="#dddddd")
+    drawing.legend(loc="outside right upper", frameon=False)
+    drawing.savefig(path, dpi=120)
 
 
 def _drawn(line: Line, number: int, across: _Axis, up: _Axis) -> list[str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from remegraph import Message, Scope
+from remegraph import MemoryKit, Message, Scope
 from remegraph.models import ChangeSet, Memory, MemoryChange, Partition, Shelf, Topic
 
-__all__ = ["AGENT", "Talk"]
+__all__ = ["AGENT", "PER_MEMORY", "Talk", "learn"]
 
 AGENT = "remy"
+PER_MEMORY = 5
+"""Messages for each memory."""
 
 _BEGAN = datetime(2025, 1, 1, 9, tzinfo=UTC)
 _SYLLABLES = "ba ko mi tu ze ra li po fen dor".split(), "lan tor vin der mas kel nu gar".split()
@@ -87,3 +90,12 @@ class Talk:
 
     def _words(self, count: int) -> list[str]:
         return self._random.choices(_VOCABULARY, cum_weights=self._weights, k=count)
+
+
+def learn(kit: MemoryKit, *changes: ChangeSet) -> tuple[int, float]:
+    """Commit memories past the summariser and index them; return how many, and seconds of the processor for indexing."""
+    parts = kit._open_parts()  # noqa: SLF001
+    for change in changes:
+        parts.archive.commit(change)
+    began = time.process_time()
+    return parts.projection.sync(), time.process_time() - began

@@ -8,7 +8,8 @@ Each cell is a process of its own with a fresh home: generated messages go in in
 of them, so that a search has vectors to look at. Then each question is asked five ways in turn: of raw FTS5, of the
 user's vectors one by one (numpy), of a raw Chroma collection as large as the library makes them, of `recall` for
 memories and of `recall` down to messages. So whatever else the machine does weighs on all alike, and ratios can be
-trusted where seconds cannot. No model is called.
+trusted where seconds cannot. No model is called. Where mem0 is installed, it gets 10,000 messages of one user, and so does
+the library beside it.
 """
 
 from __future__ import annotations
@@ -16,94 +17,40 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import resource
-import statistics
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
-from evals._figures import Figure, finish
+from evals import _beside_mem0
+from evals._figures import Figure, block, finish
+from evals._growth import HEADS, Cell, bars, draw, growth, row, summary
 from evals._limits import RawBucket, RawCommits, raw_ledger
-from evals._plots import Line, plot
-from evals._talk import Talk
+from evals._pages import place
+from evals._peers import installed
+from evals._talk import PER_MEMORY, Talk, learn
+from evals._timing import Stopwatch
 from remegraph import MemoryKit, Settings
 from remegraph.language.embedding import HashedEmbedder
+from remegraph.models import ChangeSet
+from remegraph.storage.shelves import CAPACITY
 
-__all__ = ["Cell", "bars", "draw", "growth", "main", "measure"]
+__all__ = ["main", "measure"]
 
 _BATCH = 1_000
-_PER_MEMORY = 5
-"""Messages for each memory."""
 _LATE = 1_000_000
 """Number of the user whose history is not measured, only what it costs to be new."""
-
-
-class Timing(TypedDict):
-    """Milliseconds, by wall clock and (`cpu`) by processor."""
-
-    p50: float
-    p95: float
-    cpu: float
-
-
-class Cell(TypedDict):
-    """All figures of one size."""
-
-    messages: int
-    users: int
-    load_rate: float
-    single: Timing
-    raw_commit: Timing
-    hundred: Timing
-    thousand: Timing
-    recall: Timing
-    recall_messages: Timing
-    raw_text: Timing
-    raw_exact: Timing
-    raw_bucket: Timing
-    summarize: float
-    """Messages per second of the processor."""
-    index_rate: float
-    """Vectors per second of the processor."""
-    raw_upserts: float
-    memory_mb: float
-    """Of it vectors that Chroma holds: 4 bytes for each dimension, and its graph."""
-    before_vectors_mb: float
-    disk_mb: float
-
-
-class _Stopwatch:
-    """Times calls of several kinds.
-
-    Args:
-        processor: Tells the time that the processor spent.
-    """
-
-    def __init__(self, processor: Callable[[], float] = time.process_time) -> None:
-        self._processor = processor
-        self._wall: dict[str, list[float]] = {}
-        self._cpu: dict[str, list[float]] = {}
-
-    def time(self, kind: str, call: Callable[[], object]) -> None:
-        cpu, wall = self._processor(), time.perf_counter()
-        call()
-        self._wall.setdefault(kind, []).append(1000 * (time.perf_counter() - wall))
-        self._cpu.setdefault(kind, []).append(1000 * (self._processor() - cpu))
-
-    def timing(self, kind: str) -> Timing:
-        walls = self._wall[kind]
-        return Timing(
-            p50=statistics.median(walls),
-            p95=float(np.percentile(walls, 95)),
-            cpu=statistics.median(self._cpu[kind]),
-        )
 
 
 def measure(messages: int, users: int, *, rounds: int) -> Cell:
@@ -115,16 +62,16 @@ def measure(messages: int, users: int, *, rounds: int) -> Cell:
         rounds: Questions asked, and messages added one by one.
     """
     talk = Talk()
-    watch = _Stopwatch()
-    added = _Stopwatch(time.thread_time)  # Chroma's own threads may still be at work on what it was given
+    watch = Stopwatch()
+    added = Stopwatch(time.thread_time)  # Chroma's own threads may still be at work on what it was given
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         with MemoryKit.open(settings=Settings(home=home / "home"), model=None, embedder=None) as kit:
             load_rate = _load(kit, talk, messages, users)
             before_vectors = _resident_mb()
-            vectors, index_rate = _learn(kit, talk, messages // _PER_MEMORY, users)
+            vectors, index_rate = _learn(kit, talk, messages // PER_MEMORY, users)
             resident = _resident_mb()
-            bucket = RawBucket(home, vectors, max(1, len(vectors) // users))
+            bucket = RawBucket(home, vectors, max(1, messages // PER_MEMORY // users))
             _recall(kit, talk, watch, bucket, home / "home" / "ledger.sqlite", users=users, rounds=rounds)
             _ingest(kit, talk, added, home, rounds)
             return Cell(
@@ -142,7 +89,8 @@ def measure(messages: int, users: int, *, rounds: int) -> Cell:
                 raw_bucket=watch.timing("raw bucket"),
                 summarize=_summarize(kit, talk),
                 index_rate=index_rate,
-                raw_upserts=bucket.upserts_cpu,
+                raw_upserts=bucket.upserts,
+                plain_upserts=bucket.plain_upserts,
                 memory_mb=resident,
                 before_vectors_mb=before_vectors,
                 disk_mb=sum(file.stat().st_size for file in (home / "home").rglob("*") if file.is_file()) / 1e6,
@@ -163,27 +111,28 @@ def _load(kit: MemoryKit, talk: Talk, messages: int, users: int) -> float:
 
 
 def _learn(kit: MemoryKit, talk: Talk, memories: int, users: int) -> tuple[np.ndarray, float]:
-    """Commit memories and index them; return their vectors, and how many the indexer does per second."""
-    archive, projection = kit._open_parts().archive, kit._open_parts().projection  # noqa: SLF001 - past the summariser
+    """Commit memories and index them; return the vectors of some, and how many the indexer does per second."""
+    learn(kit, talk.memories(talk.scope(_LATE).partition(), 1, "opens the index"))
     embedder = HashedEmbedder()
-    texts: list[str] = []
+    kept: list[np.ndarray] = []
+    embedding = 0.0
+    changes: list[ChangeSet] = []
     for user in range(users):
-        changes = talk.memories(talk.scope(user).partition(), max(1, memories // users), f"history of {user}")
-        archive.commit(changes)
-        texts += [change.memory.indexed_text for change in changes.changes]
-    cpu = time.process_time()
-    vectors = embedder.embed(texts)
-    embedding = time.process_time() - cpu
-    cpu = time.process_time()
-    applied = projection.sync()
-    return vectors, applied / max(time.process_time() - cpu - embedding, 1e-9)
+        made = talk.memories(talk.scope(user).partition(), max(1, memories // users), f"history of {user}")
+        began = time.process_time()
+        vectors = embedder.embed([change.memory.indexed_text for change in made.changes])
+        embedding += time.process_time() - began
+        kept += [vectors] if sum(map(len, kept)) < CAPACITY else []
+        changes.append(made)
+    applied, spent = learn(kit, *changes)
+    return np.concatenate(kept), applied / max(spent - embedding, 1e-9)
 
 
 def _recall(
-    kit: MemoryKit, talk: Talk, watch: _Stopwatch, bucket: RawBucket, ledger: Path, *, users: int, rounds: int
+    kit: MemoryKit, talk: Talk, watch: Stopwatch, bucket: RawBucket, ledger: Path, *, users: int, rounds: int
 ) -> None:
     embedder = HashedEmbedder()
-    warm = _Stopwatch()
+    warm = Stopwatch()
     with raw_ledger(ledger) as raw:
         for number, (scope, question) in enumerate(talk.questions(rounds + 10, users)):
             clock = watch if number >= 10 else warm
@@ -196,7 +145,7 @@ def _recall(
             clock.time("recall messages", lambda: kit.recall(question, scope=scope, depth="messages"))  # noqa: B023
 
 
-def _ingest(kit: MemoryKit, talk: Talk, watch: _Stopwatch, folder: Path, rounds: int) -> None:
+def _ingest(kit: MemoryKit, talk: Talk, watch: Stopwatch, folder: Path, rounds: int) -> None:
     """Add to the history of the first user, one by one, by hundreds and by thousands, beside raw commits."""
     raw = RawCommits(folder)
     scope = talk.scope(0)
@@ -225,152 +174,13 @@ def _resident_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def bars(cell: Cell) -> list[Figure]:
-    """Return the figures that have a bar, of one cell.
-
-    Args:
-        cell: What was measured.
-    """
-    name = f"{cell['messages']:,} messages, {cell['users']:,} users"
-    raw = cell["raw_text"]["p50"] + cell["raw_bucket"]["p50"]
-    commits = 1000 / cell["raw_commit"]["p50"]
-    figures = [
-        Figure(f"{name}: {what} / raw full text + bucket", timing["p50"] / raw, 3, note=_note(timing, raw))
-        for what, timing in (("recall", cell["recall"]), ("recall of messages", cell["recall_messages"]))
-    ]
-    figures += [
-        Figure(f"{name}: {what} p95 / p50", timing["p95"] / timing["p50"], 3)
-        for what, timing in (("recall", cell["recall"]), ("recall of messages", cell["recall_messages"]))
-    ]
-    single = 1000 / cell["single"]["p50"]
-    figures.append(
-        Figure(
-            f"{name}: single adds / raw commits",
-            single / commits,
-            0.25,
-            "at least",
-            note=f"{single:,.0f}/s of {commits:,.0f}/s",
-        )
-    )
-    for what, size, bar in (("hundred", 100, 10_000), ("thousand", 1_000, 15_000)):
-        timing = cell["hundred"] if what == "hundred" else cell["thousand"]
-        by_cpu = size / timing["cpu"] * 1000
-        figures.append(
-            Figure(
-                f"{name}: batches of {size:,}",
-                size / timing["p50"] * 1000,
-                bar,
-                "at least",
-                "/s",
-                f"processor {by_cpu:,.0f}/s",
-            )
-        )
-    figures.append(
-        Figure(
-            f"{name}: indexing / raw upserts",
-            cell["index_rate"] / cell["raw_upserts"],
-            0.8,
-            "at least",
-            note=f"{cell['index_rate']:,.0f}/s of the processor",
-        )
-    )
-    return figures
-
-
-def _note(timing: Timing, raw: float) -> str:
-    return f"p50 {timing['p50']:.1f} ms (processor {timing['cpu']:.1f}), raw {raw:.1f} ms"
-
-
-def growth(cells: Sequence[Cell]) -> list[Figure]:
-    """Return by how much the cost of one message and of one recall grows from the smallest history to the largest.
-
-    Args:
-        cells: What was measured.
-    """
-    figures: list[Figure] = []
-    for users in sorted({cell["users"] for cell in cells}):
-        row = sorted((cell for cell in cells if cell["users"] == users), key=lambda cell: cell["messages"])
-        if len(row) > 1:
-            first, last = row[0], row[-1]
-            name = f"{users:,} users, {first['messages']:,} to {last['messages']:,} messages"
-            figures.append(
-                Figure(f"{name}: single add, processor", last["single"]["cpu"] / first["single"]["cpu"], 1.5, unit="x")
-            )
-            figures.append(
-                Figure(f"{name}: recall, processor", last["recall"]["cpu"] / first["recall"]["cpu"], unit="x")
-            )
-    return figures
-
-
-def _in_process(messages: int, users: int, rounds: int) -> Cell:
-    command = [sys.executable, "-m", "evals", "scale", "--cell", str(messages), str(users), "--rounds", str(rounds)]
+def _in_process(rounds: int, *which: str) -> Any:
+    """Measure in a process of its own, which prints JSON."""
+    command = [sys.executable, "-m", "evals", "scale", *which, "--rounds", str(rounds)]
     run = subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
     )
-    cell: Cell = json.loads(run.stdout)
-    return cell
-
-
-_COLUMNS = (
-    "messages | users | recall p50 / p95 | to messages p50 / p95 | raw text | raw exact | raw bucket | single add | raw commit"
-    " | by 100 | by 1,000 | summarise | index | raw upserts | memory | before vectors | disk"
-)
-
-
-def _row(cell: Cell) -> str:
-    def ms(timing: Timing) -> str:
-        return f"{timing['p50']:.2f}"
-
-    cells = [
-        f"{cell['messages']:,}",
-        f"{cell['users']:,}",
-        *(f"{cell[name]['p50']:.1f} / {cell[name]['p95']:.1f} ms" for name in ("recall", "recall_messages")),
-        *(f"{ms(cell[name])} ms" for name in ("raw_text", "raw_exact", "raw_bucket", "single", "raw_commit")),
-        f"{100_000 / cell['hundred']['p50']:,.0f}/s",
-        f"{1_000_000 / cell['thousand']['p50']:,.0f}/s",
-        f"{cell['summarize']:,.0f}/s",
-        f"{cell['index_rate']:,.0f}/s",
-        f"{cell['raw_upserts']:,.0f}/s",
-        f"{cell['memory_mb']:,.0f} MB",
-        f"{cell['before_vectors_mb']:,.0f} MB",
-        f"{cell['disk_mb']:,.0f} MB",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
-def draw(cells: Sequence[Cell], folder: Path) -> None:
-    """Write the charts of growth.
-
-    Args:
-        cells: What was measured.
-        folder: Where to.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    everyone = sorted({cell["users"] for cell in cells})
-
-    def lines(name: str, value: Callable[[Cell], float]) -> list[Line]:
-        return [
-            Line(
-                f"{name}, {users:,} users",
-                [(cell["messages"], value(cell)) for cell in cells if cell["users"] == users],
-            )
-            for users in everyone
-        ]
-
-    recalls = lines("recall", lambda cell: cell["recall"]["p50"]) + lines(
-        "to messages", lambda cell: cell["recall_messages"]["p50"]
-    )
-    plot(folder / "recall.svg", "Recall, p50", "ms", recalls)
-    adds = lines("single add", lambda cell: cell["single"]["cpu"]) + lines(
-        "by 1,000", lambda cell: cell["thousand"]["cpu"] / 1000
-    )
-    plot(folder / "ingest.svg", "Processor time of a new message, p50", "ms", adds)
-    plot(
-        folder / "memory.svg",
-        "Resident memory with all vectors in Chroma",
-        "MB",
-        lines("resident", lambda cell: cell["memory_mb"]),
-    )
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -379,20 +189,52 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--messages", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="Sizes of histories.")
     parser.add_argument("--users", type=int, nargs="+", default=[1, 100, 1_000], help="How many share them.")
     parser.add_argument("--rounds", type=int, default=100, help="Questions asked, and single messages added.")
-    parser.add_argument("--plots", type=Path, help="Folder for plots of growth (SVG).")
+    parser.add_argument(
+        "--plots", type=Path, help="Folder for plots of growth (SVG; PNG, too, where matplotlib is installed)."
+    )
+    parser.add_argument(
+        "--mem0", type=int, default=10_000, help="Messages given to mem0, too, where it is installed; 0 for none."
+    )
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/benchmarks.md.")
+    parser.add_argument("--section", default="growth", help="Name of these places.")
     parser.add_argument("--cell", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--beside", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.cell:
         print(json.dumps(measure(*options.cell, rounds=options.rounds)))
         return
-    print(f"| {_COLUMNS} |", "|" + " ---: |" * (_COLUMNS.count("|") + 1), sep="\n")
+    if options.beside:
+        print(json.dumps(_beside_mem0.measure(options.beside, rounds=options.rounds)))
+        return
+    how = _how()
+    table = [f"| {HEADS} |", "|" + " ---: |" * (HEADS.count("|") + 1)]
+    print(*table, sep="\n")
     cells: list[Cell] = []
     for messages, users in product(options.messages, options.users):
-        cells.append(_in_process(messages, users, options.rounds))
-        print(_row(cells[-1]), flush=True)
+        cells.append(_in_process(options.rounds, "--cell", str(messages), str(users)))
+        table.append(row(cells[-1]))
+        print(table[-1], flush=True)
+    ratios = "\n".join(summary(cells))
+    print("", ratios, "", how, "", sep="\n")
     if options.plots:
         draw(cells, options.plots)
-    finish([figure for cell in cells for figure in bars(cell)] + growth(cells))
+    beside: list[Figure] = []
+    if options.mem0 and installed({"mem0": _beside_mem0.MEM0}):
+        beside = _beside_mem0.figures(_in_process(options.rounds, "--beside", str(options.mem0)))
+    found = growth(cells)
+    places = {"": ratios, " in full": "\n".join(table), " how": how}
+    places |= {" of cost": block(found), " beside mem0": block(beside)}
+    place(options.page, {options.section + name: text for name, text in places.items()})
+    finish([figure for cell in cells for figure in bars(cell)] + found + beside)
+
+
+def _how() -> str:
+    """Return the command, the versions, the date and the machine."""
+    words = shlex.join(sys.argv[1:])
+    versions = ", ".join(f"{name} {version(name)}" for name in ("remegraph", "chromadb", "numpy"))
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
+    return f"`python -m evals scale {words}`: {versions}, Python {platform.python_version()}; {when}; {machine}."
 
 
 if __name__ == "__main__":

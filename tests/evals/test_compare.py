@@ -82,7 +82,8 @@ def test_all_memories_are_asked_the_same_and_counted_alike(
     assert "old" not in written
     assert next(line for line in written.splitlines() if line.startswith("| **")) in table.splitlines()
     rows = {cells[1]: cells[2:] for line in table.splitlines() if len(cells := line.split("|")) > 1}
-    parts = [f"– {name}" for name in ("words only", "windows only", "without thread", "without speaker and tells")]
+    left = ("words only", "windows only", "without thread", "without answers", "without speaker, tells and then")
+    parts = [f"– {name}" for name in left]
     for name in ("**remegraph**", *parts, "BM25"):
         assert rows[f" {name} "][:7] == [" 1.000 "] * 7
     assert "1 of 1 bars are missed." in table

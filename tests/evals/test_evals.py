@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import _memories, attention, calls, fit_blend, ingest, recall, scale, startup, updates
+from evals import _growth, _memories, attention, calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
 from evals._records import Question
 from evals._results import Result, row_of
+from evals._timing import Timing
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.exchange.conversations import read_conversations
 from remegraph.models import Link
@@ -207,16 +208,26 @@ def test_an_update_counts_where_the_later_words_come_first_and_the_earlier_are_f
 def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:
     """Whoever changes a query must see at once what it costs with more history, beside what is possible."""
     small = scale.measure(20, 2, rounds=2)
-    verdicts = {figure.name: figure.verdict for figure in scale.bars(small | {"index_rate": 7.9, "raw_upserts": 10.0})}
+    verdicts = {
+        figure.name: figure.verdict for figure in _growth.bars(small | {"index_rate": 7.9, "raw_upserts": 10.0})
+    }
     assert verdicts["20 messages, 2 users: indexing / raw upserts"] == "FAIL"
     assert verdicts["20 messages, 2 users: recall of messages / raw full text + bucket"] in {"PASS", "FAIL"}
 
-    twice = scale.Timing(p50=2, p95=2, cpu=2 * small["single"]["cpu"])
+    twice = Timing(p50=2, p95=2, cpu=2 * small["single"]["cpu"])
     large = small | {"messages": 40, "single": twice}
-    assert [figure.value for figure in scale.growth([large, small])] == [2, 1]
-    scale.draw([small, large], tmp_path)
-    assert {chart.name for chart in tmp_path.iterdir()} == {"ingest.svg", "memory.svg", "recall.svg"}
-    assert all(ET.parse(chart).getroot().tag.endswith("svg") for chart in tmp_path.iterdir())
+    assert [figure.value for figure in _growth.growth([large, small])] == [2, 1]
+    _growth.draw([small, large], tmp_path)
+    assert {chart.name for chart in tmp_path.glob("*.svg")} == {
+        "growth-ingest.svg",
+        "growth-memory.svg",
+        "growth-recall.svg",
+    }
+    assert all(ET.parse(chart).getroot().tag.endswith("svg") for chart in tmp_path.glob("*.svg"))
+
+    grown = [small | {"messages": 100_000}, small | {"messages": 1_000_000}]
+    assert [figure.verdict for figure in _growth.growth(grown) if "p50" in figure.name] == ["PASS"]
+    assert [line.count("|") for line in _growth.summary(grown)] == [11] * 4
 
 
 @pytest.mark.requirement("B2")

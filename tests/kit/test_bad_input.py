@@ -87,6 +87,9 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "topics as text": (lambda kit: kit.recall("Lisbon", scope=ANN, topics="self:self"), InputError, "Give a list"),
     "without as text": (lambda kit: kit.recall("Lisbon", scope=ANN, without="m1"), InputError, "list of message ids"),
     "naive filter": (lambda kit: kit.recall("Lisbon", scope=ANN, time_end=NAIVE), NaiveTimeError, "Give an aware datetime"),
+    "asked naively": (lambda kit: kit.recall("Lisbon", scope=ANN, asked_at=NAIVE), NaiveTimeError, "Give an aware datetime"),
+    "asked in words": (lambda kit: kit.recall("Lisbon", scope=ANN, asked_at="today"), InputError, "Give an aware datetime"),
+    "previous as list": (lambda kit: kit.recall("And then?", scope=ANN, previous=["Lisbon"]), InputError, "Ask with text"),
     "naive range": (
         lambda kit: kit.time_match_memories((NOON, NAIVE), scope=ANN), NaiveTimeError, "Give an aware datetime"
     ),

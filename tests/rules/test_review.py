@@ -96,6 +96,13 @@ def test_an_invented_quote_is_refused() -> None:
     assert [(each.kind, each.topic, each.message_id) for each in found] == [("evidence", "personal:Ann", "m0")]
 
 
+@pytest.mark.requirement("R11")
+def test_different_values_of_one_attribute_are_no_duplicates() -> None:
+    """Who reads that mushrooms and coffee say the same believes nothing else that the reviser says."""
+    mushrooms, coffee = _memory("Ann hates mushrooms.", "a"), _memory("Ann doesn't like coffee anymore.", "b")
+    assert review(_said("I don't like coffee anymore."), [mushrooms], [mushrooms, coffee]) == ()
+
+
 @pytest.mark.requirement("R11", "G7")
 def test_duplicates_and_conflicts_name_both_memories() -> None:
     """A Sub Agent that shall mend it must know what to mend."""

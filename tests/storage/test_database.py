@@ -21,7 +21,7 @@ from remegraph.models import Message
 from remegraph.storage import database as door
 from remegraph.storage import migrations
 from remegraph.storage.database import Database
-from remegraph.storage.tables import items, metadata, partitions
+from remegraph.storage.tables import items, metadata, partitions, texts
 from tests.storage.conftest import ANN, NOON, Ledger
 
 
@@ -57,6 +57,38 @@ def test_a_ledger_of_an_earlier_release_is_brought_up_to_date(ledger_url: str) -
         assert connection.execute(select(partitions.c.key)).scalars().all() == ["kept"]
         assert connection.execute(select(items)).all() == []
     database.close()
+
+
+def test_what_asks_is_known_of_messages_recorded_before_that_was_noted(tmp_path: Path) -> None:
+    """Answers to old questions are found as well as answers to new ones."""
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    said = {
+        "asks": "How are you?",
+        "in full width": "\\uff1f",
+        "tells": "Fine. Really? Yes.",
+        "in Chinese": "好\\uff1f",
+    }
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        command.upgrade(migrations.config(connection), "0004")
+        connection.exec_driver_sql("INSERT INTO partitions (id, tenant, key) VALUES (1, 't', 'ann')")
+        for number, (name, words) in enumerate(said.items(), 1):
+            body = f'{{"content":"{words}"}}'
+            connection.exec_driver_sql(
+                "INSERT INTO messages (partition_id, seq, message_id, thread, role, time, recorded_at, digest, body)"
+                " VALUES (1, ?, ?, 'main', 'user', 0, 0, '', ?)",
+                (number, name, body),
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts) VALUES (1, 'message', ?, ?, 1, '')",
+                (name, number),
+            )
+    engine.dispose()
+    database = Database.open(url)
+    with database.read() as connection:
+        asks = {row.record_id: row.asks for row in connection.execute(select(texts.c.record_id, texts.c.asks))}
+    database.close()
+    assert asks == {"asks": True, "in full width": True, "tells": False, "in Chinese": True}
 
 
 def test_processes_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:

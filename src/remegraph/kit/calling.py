@@ -74,11 +74,14 @@ def check_text(**texts: object) -> None:
 
 
 def check_times(**times: datetime | None) -> None:
-    """Refuse times that do not say their zone.
+    """Refuse what is no time, and times that do not say their zone.
 
     Raises:
-        NaiveTimeError: One does not; it is named.
+        InputError: One is no time; it is named.
+        NaiveTimeError: One does not say its zone.
     """
     for name, value in times.items():
+        if not isinstance(value, datetime | None):
+            raise InputError(f"{name} is of type {type(value).__name__}.", "Give an aware datetime.")
         if value is not None and value.utcoffset() is None:
             raise NaiveTimeError(f"{name} does not say its time zone.", "Give an aware datetime.")

@@ -52,7 +52,9 @@ def recall_input(
     k = settings.recall.k if k is None else k
     _check_asked(query, previous, k)
     _check_choice(depth=depth, mode=mode)
-    _check_lists(topics=topics, without=without)
+    for name, value, wanted in (("topics", topics, "topic keys"), ("without", without, "message ids")):
+        if isinstance(value, str):
+            raise InputError(f"{name} is one text.", f"Give a list of {wanted}.")
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
     if task is not None:
@@ -95,12 +97,6 @@ def _check_choice(**chosen: object) -> None:
         known = get_args({"depth": Depth, "mode": RecallMode}[name])
         if value not in known:
             raise InputError(f"There is no {name} {value!r}.", f"Give one of {', '.join(known)}.")
-
-
-def _check_lists(**lists: object) -> None:
-    for name, value in lists.items():
-        if isinstance(value, str):
-            raise InputError(f"{name} is one text.", "Give a list of texts.")
 
 
 def recalled(asked: RecallInput, found: Found, began: float) -> Recall:

@@ -17,7 +17,7 @@ from remegraph.language.tokens import tokenize
 from remegraph.models import Claim
 from remegraph.rules.telling import unreported
 
-__all__ = ["conflicting", "contradicts", "read_claims", "same", "slot"]
+__all__ = ["conflicting", "contradicts", "of_different_values", "read_claims", "same", "slot"]
 
 _FAVOURITE = "favourite_"
 _NUMERAL = re.compile(CHINESE_NUMERAL)
@@ -100,6 +100,14 @@ def contradicts(a: Claim, b: Claim) -> bool:
 def conflicting(a: Collection[Claim], b: Collection[Claim]) -> bool:
     """Return whether a claim of one statement contradicts one of the other."""
     return any(contradicts(mine, yours) for mine in a for yours in b)
+
+
+def of_different_values(a: Collection[Claim], b: Collection[Claim]) -> bool:
+    """Return whether two statements give different values of one attribute: they cannot say the same."""
+    pairs = [
+        (mine, yours) for mine in a for yours in b if (mine.subject, mine.relation) == (yours.subject, yours.relation)
+    ]
+    return bool(pairs) and not any(_stems(mine.value) & _stems(yours.value) for mine, yours in pairs)
 
 
 def same(a: Collection[Claim], b: Collection[Claim]) -> bool:

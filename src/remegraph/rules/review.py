@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from remegraph.rules.claims import conflicting
+from remegraph.rules.claims import conflicting, of_different_values
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import near_duplicate
 from remegraph.rules.quotes import find_quote
@@ -94,12 +94,14 @@ def _duplicates(pairs: Sequence[tuple[Memory, Memory]], names: set[str]) -> Iter
     for old, new in pairs:
         if _of_agent(old) != _of_agent(new):
             continue
+        if of_different_values(old.claims, new.claims):
+            continue
         mine, yours = unreported(old.content), unreported(new.content)
         if near_duplicate(mine, yours, names | {new.topic.target_name}):
             yield Objection(
                 "duplicate",
                 new.topic.key,
-                f"Says the same: {old.content!r} and {new.content!r}.",
+                f"May say the same: {old.content!r} and {new.content!r}.",
                 (old.memory_id, new.memory_id),
             )
 

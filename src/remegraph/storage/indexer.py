@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 EVERYBODY = 0
 """To lock when a write concerns no partition alone: no partition has this number."""
 
-_BATCH = 256  # records that are embedded, written and applied together
+_BATCH = 500  # records that are embedded, written and applied together: as many as one statement names
 
 Advance = Callable[[int, int], None]
 """Told how many records are done, and of how many."""

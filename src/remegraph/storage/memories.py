@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, func, or_, select, tuple_
 
 from remegraph.models import (
     LIVE,
@@ -110,10 +110,10 @@ def read_links(
     limit: int | None = None,
 ) -> tuple[Link, ...]:
     """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
-    here = select(memories.c.memory_id).where(memories.c.partition_id.in_(list(shelves)))
-    if live:
-        here = here.where(memories.c.status.in_(sorted(LIVE)))
-    query = select(links).where(links.c.source_id.in_(here), links.c.target_id.in_(here))
+    # Link by link: a list of the memories that live here would grow with all that they hold.
+    which = [memories.c.partition_id.in_(list(shelves)), *([memories.c.status.in_(sorted(LIVE))] if live else [])]
+    both = (exists().where(memories.c.memory_id == end, *which) for end in (links.c.source_id, links.c.target_id))
+    query = select(links).where(*both)
     if types is not None:
         query = query.where(links.c.type.in_(types))
     query = query.order_by(links.c.source_id, links.c.type, links.c.target_id).limit(limit)

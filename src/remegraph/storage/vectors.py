@@ -27,7 +27,6 @@ from sqlalchemy import (
     exists,
     false,
     func,
-    insert,
     literal,
     or_,
     select,
@@ -35,7 +34,7 @@ from sqlalchemy import (
 )
 
 from remegraph.models import LIVE, BlockSummary, Memory, Status
-from remegraph.storage.database import upsert
+from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import dirty, item_texts, memories, summaries, vectors
 
@@ -214,7 +213,7 @@ def write(connection: Connection, embedder_id: int, texts: Mapping[Key, str], ro
         for (key, text), row in zip(texts.items(), rows.astype("<f4"), strict=True)
     ]
     if values:
-        connection.execute(insert(vectors), values)
+        insert_rows(connection, vectors, values)
 
 
 def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
