@@ -64,6 +64,7 @@ format: $(READY) ## Format the code and repair what ruff can
 eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too, into docs/evals.md (DATA=folder)
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
+	-@$(EVAL) tags $(PAGE)
 	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE) $(PAGE)
 	-@$(if $(STORES),$(PEER_EVAL) recall $(addprefix --data ,$(STORES)) $(ZONE) --embedder minilm $(PAGE))
 	-@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)

@@ -1,35 +1,43 @@
-"""The same messages of one user given to this library and to mem0 on Chroma, with the same embedder, in one process.
+"""The same messages of many users given to this library and to mem0 on Chroma, with the same embedder, in one process.
 
-mem0 records what it is told as it is (`infer=False`): no model is called. Questions and additions come in turn, so that
-whatever else the machine does weighs on both alike.
+mem0 records what it is told as it is (`infer=False`): no model is called. One by one that would take hours, so its
+history is written to its own store in bulk, in records that are checked against one of its `add`. Questions and
+additions come in turn, so that whatever else the machine does weighs on both alike.
 """
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
+from uuid import uuid4
 
 from evals._figures import Figure
-from evals._peers import PEERS
-from evals._records import Message as Told
+from evals._peers import PEERS, Mem0
 from evals._talk import PER_MEMORY, Talk, learn
 from evals._timing import Stopwatch, Timing
-from remegraph import MemoryKit, Message, Settings
+from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.language.embedding import HashedEmbedder
 
 __all__ = ["MEM0", "Beside", "figures", "measure"]
 
 MEM0 = PEERS["mem0, Chroma"]
-_BATCH = 1_000
+_AT_ONCE = 1_000
+_TOLD = 100
+"""Messages that mem0 is told in one call: it takes each by itself all the same."""
 _K = 10
-_USER = 0
+_WARM = 5
+_TIMES = ("created_at", "updated_at")
 
 
 class Beside(TypedDict):
-    """What each takes, with so many messages of one user."""
+    """What each takes, with so many messages of so many users."""
 
     messages: int
+    users: int
     version: str
     recall: Timing
     recall_messages: Timing
@@ -39,38 +47,41 @@ class Beside(TypedDict):
     thousand: Timing
     add: Timing
     """mem0's, of one message."""
+    add_hundred: Timing
+    """mem0's, of a hundred messages in one call."""
 
 
-def measure(messages: int, *, rounds: int) -> Beside:
-    """Fill both with so many messages, then ask both and add to both.
+def measure(messages: int, users: int, *, rounds: int) -> Beside:
+    """Fill both with so many messages of so many users, then ask both and add to both.
 
     Args:
         messages: In all.
+        users: Each has the same number of them.
         rounds: Questions asked, and messages added one by one.
     """
     talk, watch = Talk(), Stopwatch()
-    scope = talk.scope(_USER)
     with (
         tempfile.TemporaryDirectory() as folder,
         MemoryKit.open(settings=Settings(home=Path(folder) / "home"), model=None, embedder=None) as kit,
     ):
-        peer = MEM0.make(HashedEmbedder(), Path(folder) / "mem0")
-        for _ in range(0, messages, _BATCH):
-            batch = talk.messages(min(_BATCH, messages))
-            watch.time("thousand", lambda: kit.add_messages(batch, scope=scope))  # noqa: B023 - called at once
-            peer.add([_told(message) for message in batch])
-        learn(kit, talk.memories(scope.partition(), messages // PER_MEMORY, "history"))
-        for message in talk.messages(rounds):
+        peer = _Peer(Path(folder) / "mem0")
+        _fill(kit, peer, talk, messages, users)
+        for number, (scope, question) in enumerate(talk.questions(rounds + _WARM, users)):
+            clock = watch if number >= _WARM else Stopwatch()
+            clock.time("recall", lambda: kit.recall(question, scope=scope, k=_K))  # noqa: B023 - called at once
+            clock.time("recall messages", lambda: kit.recall(question, scope=scope, k=_K, depth="messages"))  # noqa: B023
+            clock.time("search", lambda: peer.search(scope, question))  # noqa: B023
+        for number, message in enumerate(talk.messages(rounds)):
+            scope = talk.scope(number % users)
             watch.time("single", lambda: kit.add_messages([message], scope=scope))  # noqa: B023
-            told = [_told(message)]
-            watch.time("add", lambda: peer.add(told))  # noqa: B023
-        for _, question in talk.questions(rounds, 1):
-            watch.time("recall", lambda: kit.recall(question, scope=scope, k=_K))  # noqa: B023
-            watch.time("recall messages", lambda: kit.recall(question, scope=scope, k=_K, depth="messages"))  # noqa: B023
-            watch.time("search", lambda: peer.search(question, _K))  # noqa: B023
-        peer.close()
+            watch.time("add", lambda: peer.add(scope, [message]))  # noqa: B023
+        for _ in range(max(1, rounds // 20)):
+            batch = talk.messages(_AT_ONCE)
+            watch.time("thousand", lambda: kit.add_messages(batch, scope=scope))  # noqa: B023
+            watch.time("add hundred", lambda: peer.add(scope, batch[:_TOLD]))  # noqa: B023
     return Beside(
         messages=messages,
+        users=users,
         version=MEM0.version,
         recall=watch.timing("recall"),
         recall_messages=watch.timing("recall messages"),
@@ -78,18 +89,89 @@ def measure(messages: int, *, rounds: int) -> Beside:
         single=watch.timing("single"),
         thousand=watch.timing("thousand"),
         add=watch.timing("add"),
+        add_hundred=watch.timing("add hundred"),
     )
 
 
-def _told(message: Message) -> Told:
-    return Told(
-        id=message.message_id,
-        thread=message.thread,
-        name=message.name,
-        role=message.role,
-        content=message.text,
-        time=message.time.isoformat(),
-    )
+def _fill(kit: MemoryKit, peer: _Peer, talk: Talk, messages: int, users: int) -> None:
+    each = messages // users
+    waiting: list[tuple[Scope, Message]] = []
+    for user in range(users):
+        scope = talk.scope(user)
+        for first in range(0, each, _AT_ONCE):
+            batch = talk.messages(min(_AT_ONCE, each - first))
+            kit.add_messages(batch, scope=scope)
+            waiting += [(scope, message) for message in batch]
+            if len(waiting) >= _AT_ONCE or user == users - 1:
+                peer.fill(waiting)
+                waiting.clear()
+    learned = max(1, each // PER_MEMORY)
+    learn(kit, *(talk.memories(talk.scope(user).partition(), learned, f"history of {user}") for user in range(users)))
+    peer.check()
+
+
+class _Peer:
+    """mem0 with many users.
+
+    Args:
+        folder: Where its files go.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._embedder = HashedEmbedder()
+        self._memory = Mem0.on_chroma(self._embedder, folder).memory
+
+    def add(self, scope: Scope, messages: Sequence[Message]) -> list[str]:
+        """Record messages; return the ids of the records."""
+        told = [{"role": "user", "content": message.text} for message in messages]
+        added = self._memory.add(told, user_id=_user(scope), infer=False)["results"]
+        return [each["id"] for each in added]
+
+    def search(self, scope: Scope, question: str) -> object:
+        """Return what is found for a user."""
+        return self._memory.search(question, filters={"user_id": _user(scope)}, top_k=_K, threshold=0.0)
+
+    def fill(self, told: Sequence[tuple[Scope, Message]]) -> list[str]:
+        """Write to its store what `add` would; return the ids of the records."""
+        from mem0.utils.lemmatization import lemmatize_for_bm25
+
+        now = datetime.now(UTC).isoformat()
+        ids = [str(uuid4()) for _ in told]
+        payloads = [
+            {
+                "user_id": _user(scope),
+                "role": "user",
+                "data": message.text,
+                "hash": hashlib.md5(message.text.encode(), usedforsecurity=False).hexdigest(),
+                "text_lemmatized": lemmatize_for_bm25(message.text),
+            }
+            | dict.fromkeys(_TIMES, now)
+            for scope, message in told
+        ]
+        vectors = self._embedder.embed([message.text for _, message in told])
+        self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
+        return ids
+
+    def check(self) -> None:
+        """Make sure that a record of `fill` is one of `add`.
+
+        Raises:
+            RuntimeError: Another version of mem0 writes other records.
+        """
+        scope, (message,) = Talk.scope(0), Talk(2).messages(1)
+        (filled,), (added,) = self.fill([(scope, message)]), self.add(scope, [message])
+        if self._record(filled) != self._record(added):
+            raise RuntimeError(f"mem0 writes {self._record(added)}, not {self._record(filled)}: say so in `fill`.")
+
+    def _record(self, name: str) -> tuple[dict[str, Any], list[float]]:
+        """Return a record without its times, but with their kinds."""
+        found = self._memory.vector_store.collection.get(ids=[name], include=["metadatas", "embeddings"])
+        (payload,), (vector,) = found["metadatas"], found["embeddings"]
+        return payload | {time: type(payload[time]).__name__ for time in _TIMES}, vector.tolist()
+
+
+def _user(scope: Scope) -> str:
+    return (scope.user or "").replace(" ", "-")
 
 
 def figures(beside: Beside) -> list[Figure]:
@@ -98,8 +180,9 @@ def figures(beside: Beside) -> list[Figure]:
     Args:
         beside: What was measured.
     """
-    name = f"{beside['messages']:,} messages, {beside['version']}"
+    name = f"{beside['messages']:,} messages of {beside['users']:,} users, {beside['version']}"
     search, add = beside["search"], beside["add"]
+    hundred, thousand = beside["add_hundred"], beside["thousand"]
     found = [
         Figure(
             f"{name}: its search / {what}",
@@ -122,10 +205,11 @@ def figures(beside: Beside) -> list[Figure]:
             f"{add['p50']:.1f} ms / {beside['single']['p50']:.2f} ms",
         ),
         Figure(
-            f"{name}: its add / a message of 1,000",
-            add["p50"] * min(_BATCH, beside["messages"]) / beside["thousand"]["p50"],
+            f"{name}: a message of its 100 / of 1,000",
+            hundred["p50"] / _TOLD / (thousand["p50"] / _AT_ONCE),
             150,
             "at least",
             "x",
+            f"{hundred['p50'] / _TOLD:.1f} ms / {thousand['p50'] / _AT_ONCE:.3f} ms",
         ),
     ]

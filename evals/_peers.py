@@ -26,7 +26,7 @@ from evals._rankers import bm25_ranker
 from evals._records import Message, Question, said
 from remegraph.ports import Embedder
 
-__all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Peer", "PeerKind", "installed"]
+__all__ = ["PEERS", "AsLangChain", "Cached", "MakePeer", "Mem0", "Peer", "PeerKind", "installed"]
 
 _USER = "ann"
 _AT_ONCE = 1000
@@ -186,7 +186,7 @@ class _LangMem(_LangGraphStore):
         return [item.key for item in self._tool.invoke(call).artifact]
 
 
-class _Mem0(Peer):
+class Mem0(Peer):
     """mem0, which records what it is told as it is (`infer=False`), and leaves nothing out for being unlike."""
 
     def __init__(self, embedder: Embedder, folder: Path, store: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ class _Mem0(Peer):
         from langchain_core.language_models import FakeListChatModel
         from mem0 import Memory
 
-        self._memory = Memory.from_config(
+        self.memory = Memory.from_config(
             {
                 "llm": {"provider": "langchain", "config": {"model": FakeListChatModel(responses=[""])}},
                 "embedder": {"provider": "langchain", "config": {"model": AsLangChain(embedder)}},
@@ -204,12 +204,12 @@ class _Mem0(Peer):
         )
 
     @classmethod
-    def on_chroma(cls, embedder: Embedder, folder: Path) -> _Mem0:
+    def on_chroma(cls, embedder: Embedder, folder: Path) -> Mem0:
         """Return mem0 on Chroma."""
         return cls(embedder, folder, {"provider": "chroma", "config": {"path": str(folder / "chroma")}})
 
     @classmethod
-    def on_qdrant(cls, embedder: Embedder, folder: Path) -> _Mem0:
+    def on_qdrant(cls, embedder: Embedder, folder: Path) -> Mem0:
         """Return mem0 on Qdrant, in a folder."""
         place = {"path": str(folder / "qdrant"), "embedding_model_dims": embedder.dimension, "on_disk": True}
         return cls(embedder, folder, {"provider": "qdrant", "config": place})
@@ -217,10 +217,10 @@ class _Mem0(Peer):
     def add(self, messages: Sequence[Message]) -> None:
         for each in messages:
             turn = [{"role": "user", "content": said(each)}]
-            self._memory.add(turn, user_id=_USER, infer=False, metadata={"message": each["id"]})
+            self.memory.add(turn, user_id=_USER, infer=False, metadata={"message": each["id"]})
 
     def search(self, question: str, k: int) -> Sequence[str]:
-        found = self._memory.search(question, filters={"user_id": _USER}, top_k=k, threshold=0.0)
+        found = self.memory.search(question, filters={"user_id": _USER}, top_k=k, threshold=0.0)
         return [each["metadata"]["message"] for each in found["results"]]
 
 
@@ -229,6 +229,6 @@ PEERS = {
     "Chroma": PeerKind(_Chroma, "chromadb", "chromadb"),
     "LangGraph InMemoryStore": PeerKind(_LangGraphStore, "langgraph", "langgraph"),
     "LangMem": PeerKind(_LangMem, "langmem", "langmem"),
-    "mem0, Chroma": PeerKind(_Mem0.on_chroma, "mem0ai", "mem0"),
-    "mem0, Qdrant": PeerKind(_Mem0.on_qdrant, "mem0ai", "mem0"),
+    "mem0, Chroma": PeerKind(Mem0.on_chroma, "mem0ai", "mem0"),
+    "mem0, Qdrant": PeerKind(Mem0.on_qdrant, "mem0ai", "mem0"),
 }

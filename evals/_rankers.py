@@ -76,7 +76,7 @@ class MemoryIndex:
             if (held := wanted & counts.keys())
         )
         total = len(self.counts)
-        return TextMatches(_PLACE, matches, total, int(self.layout.lengths.sum()))
+        return TextMatches.of(_PLACE, matches, total, int(self.layout.lengths.sum()))
 
     def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
         """Return the best messages of all, with all that the product knows of them."""

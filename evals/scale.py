@@ -8,8 +8,8 @@ Each cell is a process of its own with a fresh home: generated messages go in in
 of them, so that a search has vectors to look at. Then each question is asked five ways in turn: of raw FTS5, of the
 user's vectors one by one (numpy), of a raw Chroma collection as large as the library makes them, of `recall` for
 memories and of `recall` down to messages. So whatever else the machine does weighs on all alike, and ratios can be
-trusted where seconds cannot. No model is called. Where mem0 is installed, it gets 10,000 messages of one user, and so does
-the library beside it.
+trusted where seconds cannot. No model is called. Where mem0 is installed, it gets
+as many messages of as many users as the library beside it.
 """
 
 from __future__ import annotations
@@ -193,18 +193,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--plots", type=Path, help="Folder for plots of growth (SVG; PNG, too, where matplotlib is installed)."
     )
     parser.add_argument(
-        "--mem0", type=int, default=10_000, help="Messages given to mem0, too, where it is installed; 0 for none."
+        "--mem0", type=int, default=100_000, help="Messages given to mem0, too, where it is installed; 0 for none."
     )
     parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/benchmarks.md.")
     parser.add_argument("--section", default="growth", help="Name of these places.")
     parser.add_argument("--cell", type=int, nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--beside", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--beside", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.cell:
         print(json.dumps(measure(*options.cell, rounds=options.rounds)))
         return
     if options.beside:
-        print(json.dumps(_beside_mem0.measure(options.beside, rounds=options.rounds)))
+        print(json.dumps(_beside_mem0.measure(*options.beside, rounds=options.rounds)))
         return
     how = _how()
     table = [f"| {HEADS} |", "|" + " ---: |" * (HEADS.count("|") + 1)]
@@ -220,7 +220,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         draw(cells, options.plots)
     beside: list[Figure] = []
     if options.mem0 and installed({"mem0": _beside_mem0.MEM0}):
-        beside = _beside_mem0.figures(_in_process(options.rounds, "--beside", str(options.mem0)))
+        which = ("--beside", str(options.mem0), str(max(options.users)))
+        beside = _beside_mem0.figures(_in_process(options.rounds, *which))
     found = growth(cells)
     places = {"": ratios, " in full": "\n".join(table), " how": how}
     places |= {" of cost": block(found), " beside mem0": block(beside)}

@@ -36,7 +36,7 @@ def _store(
         users=np.array([row % 2 == 0 for row in range(len(texts))]),
         message_ids=[f"m{row}" for row in range(len(texts))],
     )
-    return TextMatches(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
+    return TextMatches.of(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
 
 
 def test_bm25_is_the_published_formula() -> None:

@@ -115,7 +115,7 @@ class Ledger:
         """Return the ids of the records that hold a token."""
         assert kind in {"memory", "block", "message"}
         found = self.archive.match([partition], kind, tokens)  # type: ignore[arg-type]
-        return {match.record_id for matches in found for match in matches.matches}
+        return {record_id for matches in found for record_id in matches.record_ids}
 
 
 def whole(after_seq: int, last_seq: int, thread: str = "main") -> Cut:

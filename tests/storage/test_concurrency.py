@@ -40,7 +40,7 @@ def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
             mine = [int(one.message_id.split("-")[1]) for one in messages if one.message_id.startswith(f"p{process}")]
             assert mine == sorted(mine)
     (matches,) = ledger.archive.match([ANN], "message", ["hello"])
-    assert (len(matches.matches), matches.total) == (100, 100)
+    assert (len(matches.record_ids), matches.total) == (100, 100)
 
 
 def deliver_twice(url: str, name: str) -> tuple[int, int]:

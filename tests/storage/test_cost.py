@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
+from remegraph.storage import vectors
+from remegraph.storage.vectors import Key
 from tests.storage.conftest import ANN, Ledger, create
 
 _FEW = 60
@@ -68,4 +70,27 @@ def test_reading_links_costs_no_more_with_many_memories(ledger: Ledger) -> None:
     before = steps(ledger, read)
     ledger.commit(*(create(ledger.memory(f"Ann likes cake {number}.")) for number in range(_MANY)))
     assert steps(ledger, read) <= before + 1
+    ledger.archive.close()
+
+
+def test_naming_records_of_many_users_is_the_same_statement_as_naming_one(ledger: Ledger) -> None:
+    """Most users have told little: to put statements together for each takes the indexer longer than to run them."""
+    engine = ledger.archive.database.engine
+
+    def said(users: int) -> set[str]:
+        keys = [Key(number, "memory", f"memory {number}") for number in range(users)]
+        statements: set[str] = set()
+
+        def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            statements.add(statement)
+
+        event.listen(engine, "before_cursor_execute", note)
+        with ledger.archive.database.read() as connection:
+            vectors.live_bodies(connection, keys)
+            vectors.embedded_digests(connection, 1, keys)
+            vectors.read(connection, 1, keys)
+        event.remove(engine, "before_cursor_execute", note)
+        return statements
+
+    assert said(1) == said(250)
     ledger.archive.close()

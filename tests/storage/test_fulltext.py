@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from remegraph.language.tokens import token_counts, tokenize
 from remegraph.models import Message, Partition
-from remegraph.ports import TextMatch
 from remegraph.storage import fulltext
 from tests.storage.conftest import ANN, NOON, Ledger, following
 
@@ -47,11 +46,12 @@ def test_the_match_set_is_that_of_a_scan(ledger: Ledger, texts: list[str], query
     (found,) = ledger.archive.match([home], "message", tokens)
     counted = [token_counts(f"user {text}") for text in texts]
     expected = [
-        TextMatch(f"m{n}", n + 1, sum(counts.values()), {token: counts[token] for token in tokens if token in counts})
+        (n + 1, f"m{n}", sum(counts.values()), [counts.get(token, 0) for token in found.tokens])
         for n, counts in enumerate(counted)
         if any(token in counts for token in tokens)
     ]
-    assert sorted(found.matches, key=lambda match: match.seq) == expected
+    columns = (found.seqs.tolist(), found.record_ids, found.lengths.tolist(), found.counts.tolist())
+    assert sorted(zip(*columns, strict=True)) == expected
     assert (found.total, found.total_length) == (len(texts), sum(sum(counts.values()) for counts in counted))
 
 
@@ -89,7 +89,7 @@ def test_only_live_memories_are_found(ledger: Ledger) -> None:
 
     def tea() -> tuple[set[str], int, int]:
         (found,) = ledger.archive.match([ANN], "memory", ["tea"])
-        return {match.record_id for match in found.matches}, found.total, found.total_length
+        return set(found.record_ids), found.total, found.total_length
 
     assert tea() == ({memory.memory_id}, 1, 4)
     ledger.commit(following(memory, status="archived"))

@@ -56,4 +56,4 @@ def _scores(shelf: Shelf, memories: Sequence[Memory], tokens: Sequence[str]) -> 
         if (held := set(tokens) & counts.keys())
     )
     length = sum(sum(counts.values()) for _, counts in counted)
-    return bm25(TextMatches(shelf.partition, matches, len(counted), length), tokens) if matches else {}
+    return bm25(TextMatches.of(shelf.partition, matches, len(counted), length), tokens) if matches else {}

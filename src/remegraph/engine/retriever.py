@@ -26,6 +26,7 @@ from remegraph.engine.nodes import Update
 from remegraph.engine.reranking import Rerankable, Reranker
 from remegraph.engine.retrieval import Found, RecallInput, RetrievalAgent, Search
 from remegraph.engine.search import Candidates, Searcher
+from remegraph.engine.tagging import with_tagged
 from remegraph.language.tokens import query_tokens
 from remegraph.models import (
     LIVE,
@@ -137,6 +138,8 @@ class _Steps:
         own = [shelf.topic for shelf in shelves if shelf.topic.type == "self"]
         self_memories = self._archive.memories(partitions, topics=own, statuses=sorted(LIVE)) if own else ()
         found = self._search(state, partitions, "memory")
+        if state["mode"] == "associative":
+            found = with_tagged(self._archive, partitions, state["question"], found)
         looked_at = None if _picks(state) else self._policy.k * 20  # what passes may come late
         by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]

@@ -91,7 +91,7 @@ class Stating(ABC):
             key: What it is about, in a few words; searched too.
             content: The statement, understandable by itself.
             scope: Whose memory.
-            tags: Labels.
+            tags: Labels, searched too. Associative recall goes from a tag to those that stand beside it on memories.
             importance: 0 to 1, priority is 100 times that; .9 and more make it a core rule.
             topic: Key of its topic, `type:name`; the scope's user unless given.
             category: preference, fact, decision, emotion or episode; told from the words unless given.

@@ -36,7 +36,8 @@ Depth = Literal["summaries", "memories", "blocks", "messages"]
 RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
 """exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
 the query names, in its order, with what led to it and what came of it whenever that was said; where it names no time,
-what it finds by words and vectors, in the same way; associative: with what the memories found are linked to; hybrid: words and vectors."""
+what it finds by words and vectors, in the same way; associative: with what the memories found are linked to, and what
+carries tags that stand beside those that the query names; hybrid: words and vectors."""
 Standing = Literal["current", "expired", "superseded"]
 """expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
 LeftOut = Literal["duplicate", "budget"]

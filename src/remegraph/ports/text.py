@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from remegraph.models import Partition
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -32,16 +33,44 @@ class TextMatch:
     """How often it holds each of the words asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextMatches:
-    """All matches of one partition, with the partition's own statistics."""
+    """All matches of one partition as columns, with the partition's own statistics."""
 
     partition: Partition
-    matches: tuple[TextMatch, ...]
+    tokens: Sequence[str]
+    record_ids: Sequence[str]
+    seqs: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    """How often each record holds each of `tokens`, shape (records, tokens)."""
     total: int
     """Records of this kind in the partition."""
     total_length: int
     """Tokens in them, in all."""
+
+    @classmethod
+    def of(cls, partition: Partition, matches: Sequence[TextMatch], total: int, total_length: int) -> Self:
+        """Return what a few matches are as columns.
+
+        Args:
+            partition: Where they are.
+            matches: All that were found.
+            total: Records in the partition.
+            total_length: Tokens in them, in all.
+        """
+        tokens = tuple(dict.fromkeys(token for match in matches for token in match.counts))
+        counts = [[match.counts.get(token, 0) for token in tokens] for match in matches]
+        return cls(
+            partition,
+            tokens,
+            tuple(match.record_id for match in matches),
+            np.array([match.seq for match in matches], dtype=np.int64),
+            np.array([match.length for match in matches], dtype=np.int64),
+            np.array(counts, dtype=np.int64).reshape(len(matches), len(tokens)),
+            total,
+            total_length,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from remegraph.ports import Layout, TextMatch, TextMatches
+    from remegraph.ports import Layout, TextMatches
 
 __all__ = ["MessageSigns", "bm25", "meaning_signs", "message_signs"]
 
@@ -41,10 +41,9 @@ def bm25(matches: TextMatches, tokens: Sequence[str] | Mapping[str, float]) -> d
         tokens: The tokens asked for, each with what it counts, or all alike; repeats count once.
     """
     words = _Words.of(tokens)
-    counts = _count(matches.matches, words.tokens)
-    lengths = np.array([match.length for match in matches.matches], dtype=np.float64)
-    scores = words.scores(counts, lengths, matches.total, matches.total_length / max(matches.total, 1))
-    return {match.record_id: float(score) for match, score in zip(matches.matches, scores, strict=True)}
+    lengths = matches.lengths.astype(np.float64)
+    scores = words.scores(words.counts(matches), lengths, matches.total, matches.total_length / max(matches.total, 1))
+    return dict(zip(matches.record_ids, scores.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +83,17 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | 
     """
     words = _Words.of(tokens)
     newest = int(layout.seqs[-1]) if len(layout.seqs) else 0
-    found = [match for match in matches.matches if match.seq <= newest]  # some may be newer than the layout
-    if not found or not words.tokens:
+    found = matches.seqs <= newest  # some may be newer than the layout
+    if not found.any() or not words.tokens:
         return MessageSigns((), {})
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
     threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
-    held = places[np.searchsorted(layout.seqs, [match.seq for match in found])]
+    held = places[np.searchsorted(layout.seqs, matches.seqs[found])]
     near = _within(held, max(_WIDTHS) - 1, len(order))  # two messages of one window are at most so far apart
     counts = np.zeros((len(near), len(words.tokens)))
-    counts[np.searchsorted(near, held)] = _count(found, words.tokens)
+    counts[np.searchsorted(near, held)] = words.counts(matches)[found]
 
     total = len(order)
     columns = {"words": words.scores(counts, lengths[near], total, float(lengths.mean()))}
@@ -152,6 +151,14 @@ class _Words:
         weighed = tokens if isinstance(tokens, Mapping) else dict.fromkeys(tokens, 1.0)
         return cls(tuple(weighed), np.array(tuple(weighed.values()), dtype=np.float64))
 
+    def counts(self, matches: TextMatches) -> NDArray[np.float64]:
+        """Return how often each match holds each word, shape (matches, words)."""
+        columns = {token: matches.counts[:, at] for at, token in enumerate(matches.tokens)}
+        counts = np.zeros((len(matches.record_ids), len(self.tokens)))
+        for at, token in enumerate(self.tokens):
+            counts[:, at] = columns.get(token, 0)
+        return counts
+
     def scores(
         self, counts: NDArray[np.float64], lengths: NDArray[np.float64], total: int, mean_length: float
     ) -> NDArray[np.float64]:
@@ -197,12 +204,6 @@ def _thread_scores(
     shares = words.scores(sums, thread_lengths, len(thread_lengths), float(thread_lengths.mean()))
     found: NDArray[np.float64] = shares[threads]
     return found
-
-
-def _count(matches: Sequence[TextMatch], tokens: Sequence[str]) -> NDArray[np.float64]:
-    """Return how often each match holds each token, shape (matches, tokens)."""
-    rows = [[match.counts.get(token, 0) for token in tokens] for match in matches]
-    return np.array(rows, dtype=np.float64).reshape(len(matches), len(tokens))
 
 
 def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int64]:

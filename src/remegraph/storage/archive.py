@@ -312,7 +312,7 @@ class SqlArchive:
         with self.database.read() as connection:
             shelves = self._interning.known(connection, partitions)
             return tuple(
-                TextMatches(partition, *fulltext.match(connection, fulltext.TextShelf(number, kind), tokens))
+                fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens)
                 for number, partition in shelves.items()
             )
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+import numpy as np
 from sqlalchemy import Connection, Insert, TextClause, bindparam, delete, func, select, text
 
-from remegraph.models import HitKind
-from remegraph.ports import TextMatch
+from remegraph.models import HitKind, Partition
+from remegraph.ports import TextMatches
 from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import texts, totals
@@ -121,17 +123,39 @@ def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) 
         _count(connection, shelf, -len(rows), -sum(row.length for row in rows))
 
 
-def match(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[tuple[TextMatch, ...], int, int]:
-    """Return the records that hold at least one token, and how many records and tokens the shelf holds in all."""
-    wanted = {token: f"{json.dumps(token)}: " for token in tokens}
-    matches: list[TextMatch] = []
+def match(connection: Connection, partition: Partition, shelf: TextShelf, tokens: Sequence[str]) -> TextMatches:
+    """Return the records that hold at least one token, and how many records and tokens the shelf holds in all.
+
+    Args:
+        connection: A connection.
+        partition: That of the shelf.
+        shelf: Where to look.
+        tokens: The tokens; repeats count once.
+    """
+    wanted = tuple(dict.fromkeys(tokens))
+    keys = [f"{json.dumps(token)}: " for token in wanted]
+    record_ids: list[str] = []
+    seqs, lengths, counts = array("q"), array("q"), array("q")  # an object per match would keep the collector busy
     if wanted:
-        query, statement = _query(connection, shelf, list(wanted))
-        for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}).all():
-            if counts := _counts(stored, wanted):
-                matches.append(TextMatch(record_id, seq, length, counts))
+        query, statement = _query(connection, shelf, wanted)
+        for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}):
+            held = _counts(stored, keys)
+            if any(held):
+                record_ids.append(record_id)
+                seqs.append(seq)
+                lengths.append(length)
+                counts.extend(held)
     total = connection.execute(_TOTAL, shelf.values).one_or_none()
-    return tuple(matches), total.records if total else 0, total.tokens if total else 0
+    return TextMatches(
+        partition,
+        wanted,
+        record_ids,
+        np.array(seqs, dtype=np.int64),
+        np.array(lengths, dtype=np.int64),
+        np.array(counts, dtype=np.int64).reshape(len(record_ids), len(wanted)),
+        total.records if total else 0,
+        total.tokens if total else 0,
+    )
 
 
 def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[str, TextClause]:
@@ -143,19 +167,19 @@ def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> t
     return f"'{_place(shelf)}' & ({alternatives})", _PG_MATCH
 
 
-def _counts(stored: str, wanted: Mapping[str, str]) -> dict[str, int]:
-    """Return how often each wanted token is counted: looked for, as reading all of the JSON takes ten times as long.
+def _counts(stored: str, keys: Sequence[str]) -> list[int]:
+    """Return how often each token is counted: looked for, as reading all of the JSON takes ten times as long.
 
     Args:
         stored: Counts as `put` writes them. No token holds a quote, so what looks like a key is one.
-        wanted: The tokens, each with its key as it stands there.
+        keys: The tokens, as they stand there.
     """
-    counts: dict[str, int] = {}
-    for token, key in wanted.items():
+    counts = [0] * len(keys)
+    for place, key in enumerate(keys):
         if (at := stored.find(key)) >= 0:
             begins = at + len(key)
             ends = stored.find(",", begins)
-            counts[token] = int(stored[begins : ends if ends >= 0 else -1])
+            counts[place] = int(stored[begins : ends if ends >= 0 else -1])
     return counts
 
 

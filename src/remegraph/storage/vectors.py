@@ -8,8 +8,7 @@ on the transaction. Those that write need the lock of the partitions that they w
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -25,7 +24,6 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
-    false,
     func,
     literal,
     or_,
@@ -67,6 +65,7 @@ KINDS = ("memory", "block", "item")
 """The kinds of records that have vectors."""
 
 _GONE: frozenset[Status] = frozenset({"purged", "erased"})  # for good: other statuses may come back
+_SLOTS = 100  # records that one statement names
 _AT_ONCE = 512  # vectors in memory during a search: a few megabytes are twice as fast as one large piece
 
 
@@ -88,10 +87,9 @@ def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
     """
     found: dict[Key, str] = {}
     for kind in KINDS:
-        records = _live(kind)
-        for some in chunks([key for key in keys if key.kind == kind]):
-            query = select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records, some))
-            found |= {Key(row.partition_id, kind, row.record_id): row.body for row in connection.execute(query)}
+        for some in _slots([key for key in keys if key.kind == kind]):
+            rows = connection.execute(_bodies(kind), some)
+            found |= {Key(row.partition_id, kind, row.record_id): row.body for row in rows}
     return found
 
 
@@ -175,11 +173,10 @@ def unmark(connection: Connection, applied: Mapping[Key, str]) -> None:
         applied: The marks that were seen before the records were applied.
     """
     now: dict[Key, str] = {}
-    for some in chunks(list(applied)):
-        query = select(*_place(dirty), dirty.c.mark).where(_among(dirty, some))
-        now |= {_key(row): row.mark for row in connection.execute(query)}
-    for some in chunks([key for key, seen in applied.items() if now.get(key) == seen]):
-        connection.execute(delete(dirty).where(_among(dirty, some)))
+    for some in _slots(applied):
+        now |= {_key(row): row.mark for row in connection.execute(_MARKS, some)}
+    for some in _slots(key for key, seen in applied.items() if now.get(key) == seen):
+        connection.execute(_UNMARK, some)
     mark(connection, [key for key in applied if key not in now])
 
 
@@ -206,8 +203,8 @@ def write(connection: Connection, embedder_id: int, texts: Mapping[Key, str], ro
         texts: The embedded text of each record.
         rows: Their vectors, shape (len(texts), dimension).
     """
-    for some in chunks(list(texts)):
-        connection.execute(delete(vectors).where(_among(vectors, some), vectors.c.embedder_id == embedder_id))
+    for some in _slots(texts):
+        connection.execute(_UNWRITE, {**some, "embedder_id": embedder_id})
     values = [
         {**key._asdict(), "embedder_id": embedder_id, "text_digest": digest(text), "vector": row.tobytes()}
         for (key, text), row in zip(texts.items(), rows.astype("<f4"), strict=True)
@@ -220,9 +217,8 @@ def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple
     """Return those of the records that have a vector of this embedder, and the vectors, one row each."""
     found: list[Key] = []
     blobs: list[bytes] = []
-    for some in chunks(keys):
-        query = select(*_place(vectors), vectors.c.vector)
-        for row in connection.execute(query.where(_among(vectors, some), vectors.c.embedder_id == embedder_id)):
+    for some in _slots(keys):
+        for row in connection.execute(_VECTORS, {**some, "embedder_id": embedder_id}):
             found.append(_key(row))
             blobs.append(row.vector)
     return found, _matrix(blobs)
@@ -237,23 +233,16 @@ def keys_of(connection: Connection, embedder_id: int, shelf: tuple[int, str]) ->
 def embedded_digests(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> dict[Key, str]:
     """Return, of those records that have a vector of this embedder, the digest of the text it was made of."""
     found: dict[Key, str] = {}
-    for some in chunks(keys):
-        query = select(*_place(vectors), vectors.c.text_digest)
-        rows = connection.execute(query.where(_among(vectors, some), vectors.c.embedder_id == embedder_id))
+    for some in _slots(keys):
+        rows = connection.execute(_DIGESTS, {**some, "embedder_id": embedder_id})
         found |= {_key(row): row.text_digest for row in rows}
     return found
 
 
 def forget(connection: Connection, keys: Sequence[Key]) -> None:
     """Delete the vectors of records that are gone for good, of all embedders; of those that may come back, none."""
-    may_come_back = exists().where(
-        vectors.c.kind == "memory",
-        memories.c.memory_id == vectors.c.record_id,
-        memories.c.partition_id == vectors.c.partition_id,
-        memories.c.status.not_in(_GONE),
-    )
-    for some in chunks(keys):
-        connection.execute(delete(vectors).where(_among(vectors, some), ~may_come_back))
+    for some in _slots(keys):
+        connection.execute(_FORGET, some)
 
 
 # ---------------------------------------------------------------------------------------------- search
@@ -296,9 +285,6 @@ def nearest(
             similarities = _matrix([row.vector for row in rows]) @ vector
             best = _best(best + [(_key(rows[at]), float(similarities[at])) for at in _top(similarities, k)], k)
     return best
-
-
-# Said once: building a statement costs as much as running it.
 
 
 @cache
@@ -369,23 +355,43 @@ def _key(row: Row[*tuple[Any, ...]]) -> Key:
     return Key(row.partition_id, row.kind, row.record_id)
 
 
-def _among(table: FromClause, keys: Iterable[Key]) -> ColumnElement[bool]:
-    """Return the condition that a row is of one of these records.
+# ------------------------------------------------------------------ statements about records by name
 
-    By partition and kind: SQLite reads a whole table for `(a, b, c) IN (...)`.
-    """
-    by_shelf: dict[tuple[int, str], list[str]] = defaultdict(list)
-    for partition_id, kind, record_id in keys:
-        by_shelf[partition_id, kind].append(record_id)
-    has_kind = "kind" in table.c
-    return or_(
-        false(),
-        *(
-            and_(
-                table.c.partition_id == partition_id,
-                *([table.c.kind == kind] if has_kind else []),
-                table.c.record_id.in_(record_ids),
-            )
-            for (partition_id, kind), record_ids in by_shelf.items()
-        ),
-    )
+# Said once: building a statement costs as much as running it. So all name equally many records, one clause for each:
+# SQLite reads a whole table for `(a, b, c) IN (...)`.
+
+
+def _slots(keys: Iterable[Key]) -> Iterator[dict[str, int | str]]:
+    """Yield what `_among` is told, as often as it takes to name all records; what is left over repeats the last."""
+    named = list(keys)
+    for first in range(0, len(named), _SLOTS):
+        some = named[first : first + _SLOTS]
+        some += some[-1:] * (_SLOTS - len(some))
+        yield {f"{field}_of_{at}": value for at, key in enumerate(some) for field, value in key._asdict().items()}
+
+
+def _among(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a row is of one of the records that `_slots` names."""
+    fields = [field for field in Key._fields if field in table.c]
+    return or_(*(and_(*(table.c[field] == bindparam(f"{field}_of_{at}") for field in fields)) for at in range(_SLOTS)))
+
+
+@cache
+def _bodies(kind: str) -> Select[int, str, str]:
+    records = _live(kind)
+    return select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records))
+
+
+_OF_EMBEDDER = and_(_among(vectors), vectors.c.embedder_id == bindparam("embedder_id"))
+_MAY_COME_BACK = exists().where(
+    vectors.c.kind == "memory",
+    memories.c.memory_id == vectors.c.record_id,
+    memories.c.partition_id == vectors.c.partition_id,
+    memories.c.status.not_in(_GONE),
+)
+_MARKS = select(*_place(dirty), dirty.c.mark).where(_among(dirty))
+_UNMARK = delete(dirty).where(_among(dirty))
+_VECTORS = select(*_place(vectors), vectors.c.vector).where(_OF_EMBEDDER)
+_DIGESTS = select(*_place(vectors), vectors.c.text_digest).where(_OF_EMBEDDER)
+_UNWRITE = delete(vectors).where(_OF_EMBEDDER)
+_FORGET = delete(vectors).where(_among(vectors), ~_MAY_COME_BACK)
