@@ -1,6 +1,6 @@
 """The same messages of many users given to this library and to mem0 on Chroma, with the same embedder, in one process.
 
-mem0 records what it is told as it is (`infer=False`): no model is called. One by one that would take hours, so its
+mem0 records what it is told as it is (`infer=False`): no model is called. One by one that would take too long, so its
 history is written to its own store in bulk, in records that are checked against one of its `add`. Questions and
 additions come in turn, so that whatever else the machine does weighs on both alike.
 """

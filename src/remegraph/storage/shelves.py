@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, true
+from sqlalchemy import Connection, and_, delete, func, select, true
 
+from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import collections, dirty, vectors
 
@@ -81,16 +82,16 @@ def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -
     number = max((_number(name) for name in names), default=0)
     fill = _fill(connection, embedder_id)
     sizes = _sizes(connection, embedder_id, wanted)
+    rows: list[dict[str, object]] = []
     for shelf in sorted(wanted):
         size = sizes[shelf]
-        name = next((name for name in sorted(fill, key=_number) if fill[name] + size <= CAPACITY), None)
+        name = next((name for name in fill if fill[name] + size <= CAPACITY), None)
         if name is None:
             number += 1
             name = f"{namespace}-{number}"
         fill[name] += size
-        connection.execute(
-            insert(collections).values(partition_id=shelf[0], kind=shelf[1], embedder_id=embedder_id, name=name)
-        )
+        rows.append({"partition_id": shelf[0], "kind": shelf[1], "embedder_id": embedder_id, "name": name})
+    insert_rows(connection, collections, rows)
 
 
 def overfull(connection: Connection, embedder_id: int, names: Iterable[str]) -> list[tuple[Shelf, str]]:
@@ -144,7 +145,7 @@ def _sizes(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -
 
 
 def _fill(connection: Connection, embedder_id: int) -> dict[str, int]:
-    """Return how many vectors each collection counts as holding."""
+    """Return how many vectors each collection counts as holding, the oldest collection first."""
     same = and_(
         vectors.c.partition_id == collections.c.partition_id,
         vectors.c.kind == collections.c.kind,
@@ -157,7 +158,7 @@ def _fill(connection: Connection, embedder_id: int) -> dict[str, int]:
         .group_by(collections.c.partition_id, collections.c.kind, collections.c.name)
     )
     fill: dict[str, int] = defaultdict(int)
-    for row in connection.execute(query):
+    for row in sorted(connection.execute(query), key=lambda row: _number(row.name)):
         fill[row.name] += max(RESERVED, row.size)
     return fill
 
