@@ -59,6 +59,7 @@ from remegraph.models.reports import (
 )
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
+from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
     "LIVE",
@@ -71,10 +72,12 @@ __all__ = [
     "Captured",
     "Category",
     "ChangeSet",
+    "Chunk",
     "Claim",
     "Cut",
     "Depth",
     "Event",
+    "Eviction",
     "Evidence",
     "Hit",
     "HitKind",
@@ -104,6 +107,7 @@ __all__ = [
     "Role",
     "SaveResult",
     "Scope",
+    "Sensed",
     "Shelf",
     "Source",
     "Standing",
