@@ -32,6 +32,7 @@ from remegraph.kit import MemoryKit
 from remegraph.models import (
     Budget,
     Captured,
+    Chunk,
     Hit,
     Memory,
     Message,
@@ -40,6 +41,7 @@ from remegraph.models import (
     Recall,
     RecallFilter,
     Scope,
+    Sensed,
     SummaryReport,
     ToolCall,
     Topic,
@@ -52,9 +54,11 @@ from remegraph.settings import (
     LifecyclePolicy,
     RecallPolicy,
     RetrievalPolicy,
+    SensoryPolicy,
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    WorkingPolicy,
 )
 
 __all__ = [
@@ -64,6 +68,7 @@ __all__ = [
     "CancelledError",
     "CapturePolicy",
     "Captured",
+    "Chunk",
     "ClosedError",
     "ConflictError",
     "DimensionError",
@@ -96,6 +101,8 @@ __all__ = [
     "SchemaTooNewError",
     "Scope",
     "ScopeError",
+    "Sensed",
+    "SensoryPolicy",
     "Settings",
     "SetupError",
     "SlicingPolicy",
@@ -105,4 +112,5 @@ __all__ = [
     "Topic",
     "Trace",
     "VectorIndexError",
+    "WorkingPolicy",
 ]

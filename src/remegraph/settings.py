@@ -19,9 +19,11 @@ __all__ = [
     "Perspective",
     "RecallPolicy",
     "RetrievalPolicy",
+    "SensoryPolicy",
     "Settings",
     "SlicingPolicy",
     "SummaryPolicy",
+    "WorkingPolicy",
 ]
 
 Mode = Literal["tool-call", "first-person", "ghostwriter", "factual"]
@@ -66,6 +68,9 @@ class SummaryPolicy(_Policy):
     max_attempts: int = Field(default=2, ge=1, description="How often one topic is tried before a person looks.")
     attention: float = Field(
         default=0.1, ge=0, le=1, description="A block under this score is indexed without a model."
+    )
+    salience: float = Field(
+        default=0.0, ge=0, le=1, description="A message under this score is not summarised, nor learned from."
     )
     similar: int = Field(default=8, ge=1, description="Similar memories shown to a Sub Agent.")
     merge_threshold: float = Field(
@@ -182,6 +187,24 @@ class RetrievalPolicy(_Policy):
         return self.time_decay or self.frequency_boost or self.importance_boost
 
 
+class SensoryPolicy(_Policy):
+    """What is sensed, and what of it gets attention (B1, B2)."""
+
+    ttl: timedelta = Field(default=timedelta(seconds=30), gt=timedelta(0), description="How long an event stays.")
+    capacity: int = Field(default=1024, ge=1, description="Events at once, of all scopes; the oldest make way.")
+    threshold: float = Field(
+        default=0.15, ge=0, le=1, description="Attention from which on an event enters working memory."
+    )
+
+
+class WorkingPolicy(_Policy):
+    """How much an agent has in mind (B3)."""
+
+    capacity: int = Field(default=7, ge=1, le=9, description="Chunks for each agent and task: 7, plus or minus two.")
+    chunk_tokens: int = Field(default=100, ge=1, description="Longest chunk, in estimated tokens.")
+    tasks: int = Field(default=1000, ge=1, description="Tasks at once; what was idle longest is forgotten.")
+
+
 class AgentMemorySettings(_Policy):
     """The memory of one agent, in one object (F9)."""
 
@@ -226,6 +249,8 @@ class Settings(_Policy):
     summary: SummaryPolicy = Field(default_factory=SummaryPolicy, description="How blocks become memories.")
     recall: RecallPolicy = Field(default_factory=RecallPolicy, description="How much is recalled.")
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
+    sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
+    working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
     agent: AgentMemorySettings = Field(
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
     )

@@ -139,16 +139,18 @@ def approving(kit: MemoryKit, step: AIMessage, saver: Any) -> Agent:
     return Agent(kit, step, beside=[HumanInTheLoopMiddleware(interrupt_on={"paint": True})], checkpointer=saver)
 
 
-@pytest.mark.requirement("C8", "X3")
+@pytest.mark.requirement("B3", "C8", "X3")
 def test_a_run_that_waited_for_approval_goes_on_with_memory_in_another_process(kit: MemoryKit, tmp_path: Path) -> None:
-    """Before-hooks do not run again on resume, and the checkpoint must not hold what was recalled."""
+    """Before-hooks do not run again on resume, and the checkpoint must not hold what was recalled or is in mind."""
     remember(kit)
+    kit.sense("A turquoise one is in the shop window.", scope=ANN, task="1", attention=1)
     with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
         assert approving(kit, painting("blue"), saver)(ASKED)["__interrupt__"]
         assert heard(kit) == [ASKED]
     written = b"".join(each.read_bytes() for each in tmp_path.glob("host.sqlite*"))
     assert b"What colour" in written
     assert b"scarlet" not in written
+    assert b"turquoise" not in written
     assert RECALLED.encode() not in written
     with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
         second = approving(kit, AIMessage("Done."), saver)
@@ -156,6 +158,7 @@ def test_a_run_that_waited_for_approval_goes_on_with_memory_in_another_process(k
     (shown,) = second.shown
     assert [kind for kind, _ in shown] == ["system", "human", "human", "ai", "tool"]
     assert "scarlet" in shown[1][1]
+    assert "turquoise" in shown[1][1]
     assert heard(kit) == [ASKED, "", "It is blue now.", "Done."]
 
 

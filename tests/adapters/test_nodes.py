@@ -136,6 +136,30 @@ def test_nothing_of_ours_gets_into_the_hosts_checkpoints(kit: MemoryKit, wiring:
     assert b"remegraph" not in written
 
 
+@pytest.mark.requirement("B3", "C7")
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_what_is_in_mind_for_a_thread_is_shown_and_never_in_the_hosts_checkpoints(
+    kit: MemoryKit, wiring: str, tmp_path: Path
+) -> None:
+    """The thread is the task; its working memory ends with it, and a checkpoint would keep it for good."""
+    kit.sense("The scarlet one is at the repair shop.", scope=ANN, task="1", attention=1)
+    shown: list[str] = []
+
+    def ask(state: Any) -> dict[str, Any]:
+        shown.append(state["memory"])
+        interrupt("May I?")
+        raise AssertionError
+
+    with SqliteSaver.from_conn_string(str(tmp_path / "host.sqlite")) as saver:
+        graph = wired(kit, wiring, ask, checkpointer=saver)
+        for name in ("1", "2"):
+            assert graph.invoke(say(ASKED), thread(name), context=ANN)["__interrupt__"]
+    written = b"".join(each.read_bytes() for each in tmp_path.glob("host.sqlite*"))
+    assert ["scarlet" in text for text in shown] == [True, False]
+    assert b"What colour" in written
+    assert b"scarlet" not in written
+
+
 @pytest.mark.requirement("C7")
 @pytest.mark.parametrize("wiring", WIRINGS)
 async def test_every_stream_mode_works_and_messages_never_show_what_was_recalled(kit: MemoryKit, wiring: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from remegraph import SummaryPolicy
-from remegraph.engine.attention import attention
-from tests.talk import called, replied, said
+from remegraph.engine.attention import attended, attention
+from remegraph.models import StoredMessage
+from tests.talk import ANN, NOON, called, replied, returned, said
 
 THRESHOLD = SummaryPolicy().attention
 
@@ -31,3 +34,22 @@ def test_small_talk_is_worth_no_call(text: str) -> None:
 def test_tool_calls_have_full_attention() -> None:
     """What a tool did is worth knowing, whatever was said about it."""
     assert attention([called("search", "1")]) == 1
+
+
+def test_messages_under_the_threshold_are_left_out_and_tools_never() -> None:
+    """What a tool was asked and answered is kept together; a threshold of 0 asks nobody."""
+    spoken = [said("Hi!"), said("I fly on Friday."), called("search", "1"), returned("1", "ok"), replied("Enjoy!")]
+    block = [
+        StoredMessage(**dict(message), partition=ANN.partition(), seq=seq, recorded_at=NOON)
+        for seq, message in enumerate(spoken, start=1)
+    ]
+    heard: list[tuple[str, int]] = []
+
+    def score(text: str, before: Sequence[str], /) -> float:
+        heard.append((text, len(before)))
+        return 0.5 if "fly" in text else 0.0
+
+    assert [message.seq for message in attended(block, score, 0.5)] == [2, 3, 4]
+    assert heard == [("Hi!", 0), ("I fly on Friday.", 1), ("Enjoy!", 4)]
+    assert attended(block, score, 0.0) == tuple(block)
+    assert len(heard) == 3

@@ -423,6 +423,37 @@ def test_small_talk_costs_no_call(tmp_path: Path) -> None:
         assert len(kit.blocks(scope=ANN)) == 1
 
 
+@pytest.mark.requirement("B2")
+def test_what_scores_under_the_threshold_enters_no_summary_that_a_model_makes(tmp_path: Path) -> None:
+    """Nobody pays for "okay, wow"; the ledger has it all the same, and quotes are found by their numbers."""
+    steps = script(
+        DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(create("Ann hikes.", 1, "I love hiking"))
+    )
+    talk = [said("Okay, wow, marvellous!"), said("I love hiking in the hills."), replied("Splendid, dear!", minutes=1)]
+    with open_kit(tmp_path, steps, salience=0.1) as kit:
+        kit.add_messages(talk, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        asked = [call.text for call in model_of(kit).calls]
+        assert len(asked) >= 2
+        assert all("hiking" in text for text in asked[:2])
+        assert not any("marvellous" in text or "Splendid" in text for text in asked)
+        (memory,) = kit.memories(scope=ANN)
+        assert [quote.words for quote in kit.trace(memory.memory_id, scope=ANN).quotes] == ["I love hiking"]
+        assert [message.text for message in kit.messages(scope=ANN)] == [message.text for message in talk]
+
+
+@pytest.mark.requirement("B2")
+def test_a_block_that_nobody_attends_to_costs_no_call_and_is_indexed_by_its_words(tmp_path: Path) -> None:
+    """It must still be found when somebody asks for it."""
+    with open_kit(tmp_path, {}, salience=1.0) as kit:
+        kit.add_messages([said("I love hiking in the hills.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        assert model_of(kit).calls == ()
+        assert [block.summary for block in kit.blocks(scope=ANN)] == ["Ann: I love hiking in the hills."]
+
+
 @pytest.mark.requirement("X8")
 def test_a_short_fact_is_no_small_talk(tmp_path: Path) -> None:
     """Three words may be worth more than a paragraph; saving a call must not cost a fact."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import _growth, _memories, calls, fit_blend, ingest, recall, scale, startup, updates
+from evals import _growth, _memories, attention, calls, fit_blend, ingest, recall, scale, startup, updates
 from evals._figures import Figure, finish
 from evals._records import Question
 from evals._results import Result, row_of
@@ -70,10 +70,10 @@ def test_a_missed_bar_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of 2 bars are missed." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["fit_blend", "ingest", "recall"])
+@pytest.mark.parametrize("name", ["attention", "fit_blend", "ingest", "recall"])
 def test_an_eval_without_data_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The data is not ours to ship; `make eval` still has to run everywhere."""
-    {"fit_blend": fit_blend, "ingest": ingest, "recall": recall}[name].main([])
+    {"attention": attention, "fit_blend": fit_blend, "ingest": ingest, "recall": recall}[name].main([])
     assert f"{name}: give --data" in capsys.readouterr().out
 
 
@@ -228,3 +228,27 @@ def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:
     grown = [small | {"messages": 100_000}, small | {"messages": 1_000_000}]
     assert [figure.verdict for figure in _growth.growth(grown) if "p50" in figure.name] == ["PASS"]
     assert [line.count("|") for line in _growth.summary(grown)] == [11] * 4
+
+
+@pytest.mark.requirement("B2")
+def test_what_attention_saves_and_loses_is_counted(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A threshold of 1 saves everything and attends to no evidence; the recall of blocks is that of their words."""
+    attention.main(["--data", str(data), "--threshold", "1"])
+    found = {name: number for name, (number, _) in figures(capsys.readouterr().out).items()}
+    assert found == {
+        "R@10 through block summaries": 1,
+        "1.0: messages kept": 0,
+        "1.0: summarised tokens saved": 1,
+        "1.0: R@10 lost": 0,
+        "1.0: R@10 lost by attended evidence": 1,
+    }
+
+
+def test_the_weights_of_attention_can_be_fitted_again(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever adds a sign must be able to weigh it."""
+    store = data.read_text(encoding="utf-8")
+    other = store.replace('"gold": ["m1"]', '"gold": ["m0"]')
+    data.write_text(f"{store}\n{other}\n", encoding="utf-8")
+    attention.main(["--data", str(data), "--fit"])
+    printed = capsys.readouterr().out.splitlines()
+    assert {"always", "new", "personal", "evidence"} <= {line.partition(" ")[0] for line in printed}

@@ -34,6 +34,8 @@ class Remembering:
     def recall(self, messages: Sequence[BaseMessage]) -> str:
         """Return what bears on the newest words of a person, as data for a prompt; nothing where nothing does.
 
+        What is in mind for the task that is called like the thread comes first.
+
         Args:
             messages: The conversation.
 
@@ -55,6 +57,7 @@ class Remembering:
                 depth=wanted.depth,
                 without=here,
                 previous=previous_words(messages),
+                task=_thread(),
             )
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)

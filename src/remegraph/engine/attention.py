@@ -1,19 +1,18 @@
-"""Whether a block is worth a model's call: small talk is indexed by the rules alone."""
+"""Whether a block is worth a model's call, and which of its messages: small talk is indexed by the rules alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 
 from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
-from remegraph.language.tokens import query_tokens
-from remegraph.models import Message
+from remegraph.models import Message, StoredMessage
+from remegraph.ports import Attention
 from remegraph.rules.claims import read_claims
 from remegraph.rules.coverage import uncovered
+from remegraph.rules.salience import telling_words
 
-__all__ = ["attention", "small_talk"]
+__all__ = ["attended", "attention"]
 
 _FULL = 20
 """Different telling words with which a block has full attention."""
@@ -29,17 +28,26 @@ def attention(messages: Sequence[Message]) -> float:
     """
     if any(message.tool_calls or _claims(message) for message in messages) or uncovered(messages, ()):
         return 1.0
-    words = {token for message in messages for token in query_tokens(message.text)}
-    return min(1.0, len(words - small_talk()) / _FULL)
+    words = frozenset[str]().union(*(telling_words(message.text) for message in messages))
+    return min(1.0, len(words) / _FULL)
+
+
+def attended(messages: Sequence[StoredMessage], score: Attention, least: float) -> tuple[StoredMessage, ...]:
+    """Return the messages of a block that get enough attention; tool calls and their results always do.
+
+    Args:
+        messages: The block.
+        score: Scores a message, given those before it.
+        least: The attention that it takes; 0: all have enough.
+    """
+    texts = [message.text for message in messages]
+    return tuple(
+        message
+        for at, message in enumerate(messages)
+        if not least or message.tool_calls or message.role == "tool" or score(message.text, texts[:at]) >= least
+    )
 
 
 def _claims(message: Message) -> bool:
     text = message.text
     return any(read_claims(span.text.strip(), message.speaker, language_of(text)) for span in sentences(text))
-
-
-@cache
-def small_talk() -> frozenset[str]:
-    """Return the words of greetings, thanks and the like."""
-    text = files("remegraph.engine").joinpath("data", "small_talk.txt").read_text(encoding="utf-8")
-    return frozenset(query_tokens(text))

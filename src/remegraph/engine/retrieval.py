@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypedDict
 
-from remegraph.models import Depth, Hit, IndexState, LeftOut, Memory, RecallFilter, RecallMode, Scope, Shelf
+from remegraph.models import Chunk, Depth, Hit, IndexState, LeftOut, Memory, RecallFilter, RecallMode, Scope, Shelf
 from remegraph.ports import Archive
 from remegraph.rules.blending import Ranked
 from remegraph.rules.questions import Question
@@ -58,6 +58,8 @@ class RecallInput(TypedDict):
     asked_at: datetime
     ranking: RetrievalPolicy
     """What counts beside relevance where memories are ranked."""
+    working: tuple[Chunk, ...]
+    """What is in mind for the task at hand."""
 
 
 class Found(TypedDict):

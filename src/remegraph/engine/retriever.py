@@ -222,7 +222,7 @@ class _Steps:
         }
         own = [memory_hit(memory, {}) for memory in state["self_memories"]]
         hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
-        context = assemble(hits, self._policy.context_tokens, self._count)
+        context = assemble(hits, self._policy.context_tokens, self._count, state["working"])
         return {**shown, "context": context.text, "left_out": context.left_out}
 
     def _wanted(self, state: _State) -> int:

@@ -21,7 +21,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from remegraph.engine.attention import attention
+from remegraph.engine.attention import attended, attention
 from remegraph.engine.committing import change_set
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
@@ -35,7 +35,7 @@ from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker, T
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
 from remegraph.models import LIVE, Block, BlockSummary, ChangeSet, Memory, Receipt, Scope, Shelf, StoredMessage
-from remegraph.ports import Archive, Clock
+from remegraph.ports import Archive, Attention, Clock
 from remegraph.prompts import Language
 from remegraph.rules.context import shows_recalled
 from remegraph.rules.review import Objection
@@ -58,6 +58,8 @@ class Tools:
     plain: Thinker
     """Thinks without a model; indexes what is not worth a call."""
     settings: Settings
+    attention: Attention
+    """Scores what was said, where `SummaryPolicy.salience` asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     rows: tuple[StoredMessage, ...]
     """The whole block."""
     messages: tuple[StoredMessage, ...]
-    """What was said in it; what was merely recalled is shown to no thinker, and nothing is learned from it."""
+    """What was said in it and got attention. All else is shown to no thinker, and nothing is learned from it; nor is
+    what was merely recalled."""
     summary: BlockSummary
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
@@ -137,6 +140,7 @@ class _Steps:
         self._clock = tools.clock
         self._thinker_of = tools.thinker_of
         self._plain = tools.plain
+        self._attention = tools.attention
         self._policy = tools.settings.summary
         self._slicing = tools.settings.slicing
         self._settings = tools.settings
@@ -164,7 +168,7 @@ class _Steps:
         rows = self._archive.messages(
             [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
         )
-        return {"block": block, "rows": rows, "messages": tuple(row for row in rows if not shows_recalled(row))}
+        return {"block": block, "rows": rows, "messages": attended(_said(rows), self._attention, self._policy.salience)}
 
     def after_slice(self, state: _State) -> Literal["compress_message_block", "__end__"]:
         """Go on where there is a block."""
@@ -186,10 +190,11 @@ class _Steps:
             return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
         language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
+        plain = replace(task, messages=messages or _said(state["rows"]))  # what nobody attends to is still indexed
         failure = ""
         thinker = self._thinker(state)
         if not extracts or (thinker.learns and attention(messages) < self._policy.attention):
-            digest = self._plain.digest(task, state["meter"]).without_topics()
+            digest = self._plain.digest(plain, state["meter"]).without_topics()
         else:
             try:
                 digest = yield Think(thinker, "digest", task, state["meter"])
@@ -363,6 +368,11 @@ class _Steps:
 
 def _language(messages: Sequence[StoredMessage]) -> Language:
     return language_of("\n".join(message.text for message in messages))
+
+
+def _said(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """Return a block without what was merely recalled."""
+    return tuple(row for row in rows if not shows_recalled(row))
 
 
 def _block(state: _State) -> Block:

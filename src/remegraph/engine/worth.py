@@ -12,10 +12,9 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
-from remegraph.engine.attention import small_talk
 from remegraph.language.scripts import language_of
 from remegraph.language.times import resolve
-from remegraph.language.tokens import query_tokens
+from remegraph.rules.salience import telling_words
 from remegraph.rules.signs import signs_in
 from remegraph.rules.wording import weight, wording
 
@@ -53,7 +52,7 @@ def tells(sentence: str, said_at: datetime) -> bool:
         sentence: A sentence or a clause of one.
         said_at: When it was said: a time that it names tells something.
     """
-    if not set(query_tokens(_matter(sentence, said_at))) - small_talk():
+    if not telling_words(_matter(sentence, said_at)):
         return False
     said = wording(sentence)
     short = weight(said.words) + len(said.numbers) < _EPISODE

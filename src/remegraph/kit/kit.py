@@ -23,6 +23,7 @@ from remegraph.kit.health import Health
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
 from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
     from remegraph.kit.summarizing import Loop, OnProgress
-    from remegraph.ports import Clock, Embedder, NewId, TokenCounter, VectorIndex
+    from remegraph.ports import Attention, Clock, Embedder, NewId, TokenCounter, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
 
@@ -58,7 +59,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Stating, Keeping, Capturing):
+class MemoryKit(Reading, Stating, Keeping, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -66,6 +67,8 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
         from remegraph.kit.draining import Worker
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
+        from remegraph.lifecycle.sensory import SensoryBuffer
+        from remegraph.lifecycle.working import WorkingMemory
 
         self.settings = settings
         self.embedder_name = parts.embedder.name
@@ -77,6 +80,8 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
+        self._sensory = SensoryBuffer(settings.sensory, clock)
+        self._working = WorkingMemory(settings.working, new_id, clock)
         worker = Worker(parts, self._summarize)
         self._runner = Runner(worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health)
 
@@ -98,6 +103,7 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
         reindex: bool | Literal["background"] = False,
         reranker: BaseDocumentCompressor | None = None,
         count_tokens: TokenCounter | None = None,
+        attention: Attention | None = None,
     ) -> Self:
         """Open a home, which is made where it is missing.
 
@@ -120,12 +126,13 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
                 and messages come first.
             count_tokens: Counts the tokens of a recall's context, as the model that reads it does; unless given, the
                 chat model's `custom_get_token_ids` does where it has one, else they are estimated.
+            attention: Scores the attention that a text deserves, 0 to 1, given what came before it; ours unless given.
 
         Raises:
             SetupError: Some part cannot be used. Nothing stays open.
         """
         from remegraph.kit.parts import open_parts
-        from remegraph.kit.providers import as_chat_model, as_embedder, token_counter
+        from remegraph.kit.providers import as_attention, as_chat_model, as_embedder, token_counter
         from remegraph.kit.reindexing import Reindexing
         from remegraph.kit.thinkers import Thinkers
 
@@ -148,6 +155,7 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
             reindex=bool(reindex),
             count_tokens=count_tokens or token_counter(chat_model),
             reranker=reranker,
+            attention=as_attention(attention),
         )
         kit = cls(parts, settings, clock, new_id)
         if reindex == "background" and not parts.projection.is_current():
@@ -165,6 +173,8 @@ class MemoryKit(Reading, Stating, Keeping, Capturing):
         if self._reindexing is not None:
             self._reindexing.close()
         parts, self._parts = self._parts, None
+        self._sensory.clear()
+        self._working.clear()
         if parts is not None:
             with parts.closing:
                 self._write_reviews()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,8 @@ from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.kit.thinkers import Thinkers
-from remegraph.ports import Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
+from remegraph.ports import Attention, Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
+from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
@@ -48,6 +50,8 @@ class Parts:
     agents: dict[str, RetrievalAgent]
     thinkers: Thinkers
     embedder: Embedder
+    attention: Mapping[Purpose, Attention]
+    """Scores attention, by what it is for."""
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
@@ -58,8 +62,17 @@ class Parts:
         from remegraph.engine.extractive import ExtractiveThinker
         from remegraph.engine.summarizer import Tools, build_summarizer
 
-        plain = ExtractiveThinker()
-        return build_summarizer(Tools(self.archive, self.searcher, self.clock, self.thinkers.of, plain, self.settings))
+        return build_summarizer(
+            Tools(
+                archive=self.archive,
+                searcher=self.searcher,
+                clock=self.clock,
+                thinker_of=self.thinkers.of,
+                plain=ExtractiveThinker(),
+                settings=self.settings,
+                attention=self.attention["later"],
+            )
+        )
 
 
 def open_parts(
@@ -74,6 +87,7 @@ def open_parts(
     reindex: bool,
     count_tokens: TokenCounter,
     reranker: BaseDocumentCompressor | None,
+    attention: Mapping[Purpose, Attention],
 ) -> Parts:
     """Open the ledger, take the index if it is free, and build the graphs.
 
@@ -88,6 +102,7 @@ def open_parts(
         reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
         count_tokens: Counts the tokens of a recall's context.
         reranker: Has the last word on what a recall returns first.
+        attention: Scores attention, by what it is for.
 
     Raises:
         SetupError: Some part cannot be used; nothing stays open.
@@ -124,6 +139,7 @@ def open_parts(
             agents=agents,
             thinkers=thinkers,
             embedder=embedder,
+            attention=attention,
             has_index=index is not None,
             closing=opened.pop_all(),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,16 +12,17 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from remegraph.engine.failures import provider_failure
-from remegraph.errors import DimensionError, MissingExtraError, SetupError
+from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.language.tokens import estimate_tokens
+from remegraph.rules.salience import Purpose, salience
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.ports import Embedder, TokenCounter, Vectors
+    from remegraph.ports import Attention, Embedder, TokenCounter, Vectors
 
-__all__ = ["LangChainEmbedder", "as_chat_model", "as_embedder", "token_counter"]
+__all__ = ["LangChainEmbedder", "as_attention", "as_chat_model", "as_embedder", "token_counter"]
 
 _OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
@@ -122,6 +124,29 @@ def token_counter(model: BaseChatModel | None) -> TokenCounter:
     """
     encode = getattr(model, "custom_get_token_ids", None)
     return estimate_tokens if encode is None else lambda text: len(encode(text))
+
+
+def as_attention(given: Attention | None) -> Mapping[Purpose, Attention]:
+    """Return what scores attention, by what it is for: our model, or the host's own for everything.
+
+    Args:
+        given: The host's own; what it returns is checked.
+
+    Raises:
+        SetupError: It cannot be called.
+    """
+    if given is None:
+        return {"now": partial(salience, purpose="now"), "later": partial(salience, purpose="later")}
+    if not callable(given):
+        raise SetupError(f"The attention is of type {type(given).__name__}.", "Give a callable, or none.")
+
+    def checked(text: str, before: Sequence[str], /) -> float:
+        score: object = given(text, before)
+        if not isinstance(score, int | float) or not 0 <= score <= 1:
+            raise InputError(f"The attention callable returned {score!r}.", "Let it return a number from 0 to 1.")
+        return float(score)
+
+    return {"now": checked, "later": checked}
 
 
 def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:

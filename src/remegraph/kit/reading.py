@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.working import WorkingMemory
     from remegraph.ports import Clock
 
 __all__ = ["Reading"]
@@ -53,6 +54,7 @@ class Reading(ABC):
     health: Health
     _clock: Clock
     _reviews: ReviewBuffer
+    _working: WorkingMemory
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
 
@@ -82,6 +84,7 @@ class Reading(ABC):
         without: Collection[str] = (),
         asked_at: datetime | None = None,
         previous: str = "",
+        task: str | None = None,
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -99,9 +102,10 @@ class Reading(ABC):
             without: Ids of raw messages that the caller has at hand, which need not be found again.
             asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
             previous: What was asked before it: a question that refers back ("and where was that?") is read with it.
+            task: What is in mind for this task comes first in the context; see `sense`.
 
         Raises:
-            InputError: The query is empty, k is not positive, or a time has no zone.
+            InputError: The query is empty, k is not positive, the task is no text, or a time has no zone.
         """
         began = time.perf_counter()
         parts = self._open_parts()
@@ -118,6 +122,8 @@ class Reading(ABC):
             without=without,
             previous=previous,
             settings=self.settings,
+            task=task,
+            working=self._working,
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))
@@ -137,6 +143,7 @@ class Reading(ABC):
         without: Collection[str] = (),
         asked_at: datetime | None = None,
         previous: str = "",
+        task: str | None = None,
     ) -> Recall:
         """Find what bears on a query; see `recall`."""
         began = time.perf_counter()
@@ -154,6 +161,8 @@ class Reading(ABC):
             without=without,
             previous=previous,
             settings=self.settings,
+            task=task,
+            working=self._working,
         )
         found = await parts.retriever.ainvoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))

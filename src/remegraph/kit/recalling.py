@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_times, required
+from remegraph.kit.calling import check_text, check_times, required
 from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
 from remegraph.rules.questions import read_question
@@ -16,6 +16,7 @@ from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found, RecallInput
+    from remegraph.lifecycle.working import WorkingMemory
 
 __all__ = ["recall_input", "recalled"]
 
@@ -38,6 +39,8 @@ def recall_input(
     without: Collection[str],
     previous: str,
     settings: Settings,
+    task: str | None,
+    working: WorkingMemory,
 ) -> RecallInput:
     """Return what `kit.recall` was given, checked.
 
@@ -54,6 +57,8 @@ def recall_input(
             raise InputError(f"{name} is one text.", f"Give a list of {wanted}.")
     if only is not None and not isinstance(only, RecallFilter):
         raise InputError(f"only is of type {type(only).__name__}.", "Give a RecallFilter.")
+    if task is not None:
+        check_text(task=task)
     check_times(time_start=time_start, time_end=time_end, asked_at=asked_at)
     if mode == "temporal" and time_range == (None, None):
         mention = parse_range(query, asked_at)
@@ -73,6 +78,7 @@ def recall_input(
         "without": frozenset(without),
         "asked_at": asked_at,
         "ranking": settings.for_agent(scope.agent).retrieval,
+        "working": () if task is None else working.recall((scope.partition(), task), query),
     }
 
 
@@ -108,6 +114,7 @@ def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
         memories=found["memories"],
         blocks=found["blocks"],
         messages=found["messages"],
+        working=asked["working"],
         index=found["index"],
         degraded=found["degraded"],
         context=found["context"],

@@ -60,6 +60,7 @@ from remegraph.models.reports import (
 from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
+from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
     "LIVE",
@@ -73,10 +74,12 @@ __all__ = [
     "Captured",
     "Category",
     "ChangeSet",
+    "Chunk",
     "Claim",
     "Cut",
     "Depth",
     "Event",
+    "Eviction",
     "Evidence",
     "Explanation",
     "Fading",
@@ -110,6 +113,7 @@ __all__ = [
     "Role",
     "SaveResult",
     "Scope",
+    "Sensed",
     "Shelf",
     "Source",
     "Standing",

@@ -13,6 +13,7 @@ from remegraph.models.changes import Event
 from remegraph.models.memories import LIVE, Evidence, Link, Memory, Status, TopicType
 from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
+from remegraph.models.working import Chunk
 from remegraph.settings import Perspective
 
 __all__ = [
@@ -131,6 +132,7 @@ class Recall(Record):
     memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
     blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")
     messages: tuple[Hit, ...] = Field(default=(), description="Raw messages, best first; where asked for.")
+    working: tuple[Chunk, ...] = Field(default=(), description="What is in mind for the task asked for.")
     index: IndexState = Field(default="none", description="How vectors were searched.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
     context: str = Field(default="", description="The found, as data for a prompt, within the token budget.")

@@ -8,7 +8,7 @@ from remegraph.ports.archive import Archive, Tail
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
-from remegraph.ports.world import Clock, NewId, TokenCounter
+from remegraph.ports.world import Attention, Clock, NewId, TokenCounter
 
 if TYPE_CHECKING:
     from remegraph.ports.index import Vectors as Vectors
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "WHOLE",
     "Archive",
+    "Attention",
     "Clock",
     "Embedder",
     "Job",

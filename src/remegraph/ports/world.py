@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 __all__ = [
+    "Attention",
     "Clock",
     "NewId",
     "TokenCounter",
 ]
+
+
+class Attention(Protocol):
+    """Scores how much attention a text deserves."""
+
+    def __call__(self, text: str, before: Sequence[str], /) -> float:
+        """Return a number from 0 to 1.
+
+        Args:
+            text: What was said or sensed.
+            before: What was said or sensed shortly before it, oldest first.
+        """
+        ...
 
 
 class Clock(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from remegraph.language.plain import folded
-from remegraph.models import Hit, LeftOut
+from remegraph.models import Chunk, Hit, LeftOut
 from remegraph.ports import TokenCounter
 from remegraph.rules.context import framed_lines, json_line
 
@@ -22,7 +22,7 @@ class Context:
     left_out: Mapping[str, LeftOut]
 
 
-def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter) -> Context:
+def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter, working: Sequence[Chunk] = ()) -> Context:
     """Return what was found as one JSON object per line, in the order given.
 
     Left out is what says the words of a record before it, of the same day, and a message whose words a memory made of
@@ -33,11 +33,21 @@ def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter) -> Context:
         hits: What was found, best first; one that was shown is not shown again.
         budget: Tokens that the text may have; each line counts by itself.
         count: Counts the tokens of a text.
+        working: What is in mind for the task at hand: it comes first.
     """
     shown = _Shown()
     left_out: dict[str, LeftOut] = {}
     lines: list[_Line] = []
     spent = count(framed_lines([""]))
+    in_mind: list[str] = []
+    for chunk in working:
+        text = json_line({"id": chunk.chunk_id, "about": "working memory", "text": chunk.content})
+        cost = count(text) + 1
+        if spent + cost > budget:
+            left_out[chunk.chunk_id] = "budget"
+        else:
+            spent += cost
+            in_mind.append(text)
     for hit in hits:
         if shown.is_itself(hit):
             continue
@@ -51,7 +61,8 @@ def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter) -> Context:
             spent += line.cost
             lines.append(line)
             shown.add(hit)
-    return Context(framed_lines([line.text for line in _with_passages(lines, count)]), left_out)
+    found = [line.text for line in _with_passages(lines, count)]
+    return Context(framed_lines([*in_mind, *found]), left_out)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,184 @@
+"""What attention saves where conversations are summarised, and what it costs: messages, tokens, and evidence.
+
+    python -m evals attention --data locomo_dev.jsonl [--threshold 0.16 --threshold 0.2]
+    python -m evals attention --data locomo_dev.jsonl --fit
+
+Each store is summarised without a model, as it is and without the messages under the threshold
+(`SummaryPolicy.salience`). Then its questions are asked of the index entries, `kit.recall(question, depth="summaries")`:
+evidence is found where the block of one of the first ten holds it. As summaries of two sentences are a low bar, a higher
+one stands beside it: by `attended evidence`, a message must have got attention, too, so that a summary could tell of it.
+
+`--fit` prints the weights of `later` in `rules/data/attention.toml`: a logistic regression of which messages are
+evidence, with what each store keeps of its evidence by the weights of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals import _metrics
+from evals._figures import Figure, explain_data, finish
+from evals._rankers import asked_at
+from evals._records import Store
+from evals._stores import stores
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
+from remegraph.engine.attention import attended
+from remegraph.language.tokens import estimate_tokens
+from remegraph.rules.salience import salience, signs_of
+from remegraph.testing import InMemoryVectorIndex
+
+__all__ = ["figures", "fitted", "main"]
+
+_SCOPE = Scope(user="ann", agent="remy")
+_SUMMARIES_ONLY = AgentMemorySettings(extraction=ExtractionPolicy(mode="tool-call"))
+_K = 10
+_THRESHOLD = 0.18
+"""What saves enough."""
+_SAVED = 0.3
+"""Share of the summarised tokens that attention must save."""
+_LOST = 0.01
+"""Recall that this may cost."""
+_PENALTY = 1.0
+_STEPS = 30
+
+_Floats = NDArray[np.float64]
+
+
+class _Told:
+    """A store, summarised with attention to what is over a threshold, and asked its questions."""
+
+    def __init__(self, store: Store, threshold: float, timezone: str | None) -> None:
+        policy = SummaryPolicy(salience=threshold)
+        with (
+            tempfile.TemporaryDirectory() as home,
+            MemoryKit.open(
+                settings=Settings(home=Path(home), summary=policy, agents={"remy": _SUMMARIES_ONLY}),
+                model=None,
+                embedder=None,
+                index=InMemoryVectorIndex(),
+            ) as kit,
+        ):
+            kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
+            kit.summarize(scope=_SCOPE, close=True)
+            blocks = {
+                each.block_id: kit.retrieve_block(each.block_id, scope=_SCOPE) for each in kit.blocks(scope=_SCOPE)
+            }
+            score = partial(salience, purpose="later")
+            heard = [message for block in blocks.values() for message in attended(block, score, threshold)]
+            self.heard = {message.message_id for message in heard}
+            self.tokens = sum(estimate_tokens(message.text) for message in heard)
+            within: list[list[str]] = []
+            for question in store["questions"]:
+                at = asked_at(store["messages"], timezone, question.get("time"))
+                recall = kit.recall(question["text"], scope=_SCOPE, k=_K, depth="summaries", asked_at=at)
+                within.append([message.message_id for hit in recall.blocks for message in blocks[hit.record_id]])
+        golds = [question["gold"] for question in store["questions"]]
+        self.recall = [_metrics.recall(ids, gold, len(ids)) for ids, gold in zip(within, golds, strict=True)]
+        known = [[each for each in ids if each in self.heard] for ids in within]
+        self.strictly = [_metrics.recall(ids, gold, len(ids)) for ids, gold in zip(known, golds, strict=True)]
+
+
+def figures(data: Sequence[Store], thresholds: Sequence[float], timezone: str | None = None) -> Iterator[Figure]:
+    """Yield what attention saves and costs; the bars are those of the first threshold.
+
+    Args:
+        data: What is told and asked.
+        thresholds: The attention that a message needs.
+        timezone: Zone of times that name none.
+    """
+    whole = [_Told(store, 0.0, timezone) for store in data]
+    messages, tokens = sum(len(each.heard) for each in whole), sum(each.tokens for each in whole)
+    before = float(np.mean([share for each in whole for share in each.recall]))
+    yield Figure(f"R@{_K} through block summaries", before, note=f"{messages:,} messages, {tokens:,} tokens")
+    for number, threshold in enumerate(thresholds):
+        less = [_Told(store, threshold, timezone) for store in data]
+        saved = 1 - sum(each.tokens for each in less) / tokens
+        after = float(np.mean([share for each in less for share in each.recall]))
+        strictly = float(np.mean([share for each in less for share in each.strictly]))
+        bars = (_SAVED, _LOST) if number == 0 else (None, None)
+        yield Figure(f"{threshold}: messages kept", sum(len(each.heard) for each in less) / messages)
+        yield Figure(f"{threshold}: summarised tokens saved", saved, bars[0], "at least")
+        yield Figure(f"{threshold}: R@{_K} lost", before - after, bars[1], "at most", note=f"{after:.3f} is left")
+        yield Figure(f"{threshold}: R@{_K} lost by attended evidence", before - strictly)
+
+
+def fitted(data: Sequence[Store]) -> Iterator[Figure]:
+    """Yield the weights with which attention tells best what will be asked for, and what they keep.
+
+    Args:
+        data: What is told and asked.
+    """
+    names, signs, found, tokens, stores_of = _signs(data)
+    scores = np.zeros(len(found))
+    for number in range(len(data)):
+        others = stores_of != number
+        scores[~others] = _with_one(signs[~others]) @ _fit(signs[others], found[others])
+    for name, weight in zip(["always", *names], _fit(signs, found), strict=True):
+        yield Figure(name, float(weight))
+    best = np.argsort(-scores)
+    kept = np.cumsum(tokens[best]) <= (1 - _SAVED) * tokens.sum()
+    yield Figure("evidence kept with .7 of the tokens, held out", float(found[best][kept].sum() / found.sum()))
+
+
+def _signs(data: Sequence[Store]) -> tuple[list[str], _Floats, _Floats, _Floats, NDArray[np.int64]]:
+    """Return the names of the signs and, for each message: its signs, whether it is evidence, its tokens, its store."""
+    rows: list[tuple[dict[str, float], bool, int, int]] = []
+    for number, store in enumerate(data):
+        gold = {each for question in store["questions"] for each in question["gold"]}
+        before: defaultdict[str, list[str]] = defaultdict(list)
+        for message in store["messages"]:
+            said = message["content"]
+            signs = dict(signs_of(said, before[message["thread"]]))
+            rows.append((signs, message["id"] in gold, estimate_tokens(said), number))
+            before[message["thread"]].append(said)
+    names = [name for name in rows[0][0] if any(signs[name] for signs, *_ in rows)]
+    return (
+        names,
+        np.array([[signs[name] for name in names] for signs, *_ in rows]),
+        np.array([found for _, found, _, _ in rows], dtype=np.float64),
+        np.array([tokens for _, _, tokens, _ in rows], dtype=np.float64),
+        np.array([number for *_, number in rows]),
+    )
+
+
+def _with_one(signs: _Floats) -> _Floats:
+    return np.column_stack([np.ones(len(signs)), signs])
+
+
+def _fit(signs: _Floats, found: _Floats) -> _Floats:
+    """Return intercept and weights of a logistic regression with a ridge (Newton's method)."""
+    values = _with_one(signs)
+    ridge = _PENALTY * np.diag([0.0, *np.ones(signs.shape[1])])
+    at = np.zeros(values.shape[1])
+    for _ in range(_STEPS):
+        share = 1 / (1 + np.exp(-values @ at))
+        curve = (values * (share * (1 - share))[:, None]).T @ values + ridge
+        at -= np.linalg.solve(curve, values.T @ (share - found) + ridge @ at)
+    return at
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m evals attention", description="What attention saves and costs.")
+    parser.add_argument("--data", type=Path, help="A file of stores.")
+    parser.add_argument("--threshold", type=float, action="append", help="Attention that a message needs; repeatable.")
+    parser.add_argument("--timezone", help="Zone of times that name none.")
+    parser.add_argument("--fit", action="store_true", help="Fit the weights instead.")
+    options = parser.parse_args(argv)
+    if options.data is None:
+        explain_data("attention", "locomo_dev.jsonl")
+        return
+    data = list(stores(options.data))
+    finish(list(fitted(data) if options.fit else figures(data, options.threshold or [_THRESHOLD], options.timezone)))
+
+
+if __name__ == "__main__":
+    main()

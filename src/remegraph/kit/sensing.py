@@ -1,0 +1,132 @@
+"""The verbs of what is sensed, and of what an agent has in mind for a task. Nothing of it is ever stored."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from remegraph.errors import InputError
+from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.kit.calling import check_text, required, twin
+from remegraph.models import Chunk, Scope, Sensed
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.sensory import SensoryBuffer
+    from remegraph.lifecycle.working import WorkingMemory
+    from remegraph.ports import Clock
+
+__all__ = ["Sensing"]
+
+
+class Sensing(ABC):
+    """The verbs of the kit that live in this process alone: another one, or a restart, knows nothing of them."""
+
+    settings: Settings
+    _clock: Clock
+    _sensory: SensoryBuffer
+    _working: WorkingMemory
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    def sense(
+        self,
+        event: MessageLike,
+        *,
+        scope: Scope,
+        task: str = "main",
+        source: str = "",
+        attention: float | None = None,
+    ) -> Sensed:
+        """Take in an event of the moment: what a sensor reads, a user does, a tool shows.
+
+        It stays in the sensory buffer for its time to live, where nothing can read it. With enough attention it enters
+        working memory, and is there until the task ends. It is no message: what is to be remembered is given to
+        `add_messages` or `capture`.
+
+        Args:
+            event: A text, or a message in any form that `add_messages` takes.
+            scope: Whose senses.
+            task: What it may matter for.
+            source: What it comes from; the speaker of a message that has a name, unless given.
+            attention: How much attention it deserves, 0 to 1, where the caller knows; scored unless given.
+
+        Raises:
+            MessageError: The event has no words, or is no message.
+            InputError: Task or source is no text, or the attention is not between 0 and 1.
+            ScopeError: The scope is missing.
+        """
+        parts, partition = self._open_parts(), required(scope).partition()
+        check_text(task=task, source=source)
+        if attention is not None and not 0 <= attention <= 1:
+            raise InputError(f"The attention is {attention}.", "Give a number from 0 to 1, or none.")
+        (message,) = to_messages([event], thread="main", default_time=self._clock(), timezone=None)
+        text, who = message.text, source or message.name
+        score = parts.attention["now"]
+        got = self._sensory.sense(
+            partition,
+            text,
+            source=who,
+            score=lambda before: score(text, before) if attention is None else attention,
+        )
+        if got < self.settings.sensory.threshold:
+            return Sensed(attention=got, attended=False)
+        chunk, evicted = self._working.hold((partition, task), f"{who}: {text}" if who else text)
+        return Sensed(attention=got, attended=True, chunk=chunk, evicted=evicted)
+
+    asense = twin(sense)
+
+    def working(self, *, scope: Scope, task: str = "main") -> tuple[Chunk, ...]:
+        """Return what an agent has in mind for a task, oldest first.
+
+        Args:
+            scope: Which agent, and for whom.
+            task: The task.
+
+        Raises:
+            InputError: The task is no text.
+            ScopeError: The scope is missing.
+        """
+        self._open_parts()
+        check_text(task=task)
+        return self._working.chunks((required(scope).partition(), task))
+
+    aworking = twin(working)
+
+    def rehearse(self, chunk_id: str, *, scope: Scope, task: str = "main") -> Chunk:
+        """Keep a chunk in mind: what was rehearsed least has to go first.
+
+        Args:
+            chunk_id: The chunk.
+            scope: Which agent, and for whom.
+            task: The task.
+
+        Raises:
+            NotFoundError: There is no such chunk for this task.
+            InputError: The task or the id is no text.
+        """
+        self._open_parts()
+        check_text(chunk_id=chunk_id, task=task)
+        return self._working.rehearse((required(scope).partition(), task), chunk_id)
+
+    arehearse = twin(rehearse)
+
+    def end_task(self, task: str = "main", *, scope: Scope) -> int:
+        """Say that a task is over: all that was in mind for it is gone. Returns how many chunks that were.
+
+        Args:
+            task: The task.
+            scope: Which agent, and for whom.
+
+        Raises:
+            InputError: The task is no text.
+            ScopeError: The scope is missing.
+        """
+        self._open_parts()
+        check_text(task=task)
+        return self._working.end((required(scope).partition(), task))
+
+    aend_task = twin(end_task)
