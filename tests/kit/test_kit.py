@@ -257,6 +257,8 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "messages": DAYS,
         "query": "Lisbon",
         "memory_id": "m",
+        "chunk_id": "c",
+        "event": "The door opened.",
         "source_id": "m",
         "target_id": "n",
         "type": "causes",
