@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required
-from remegraph.language.times import parse_range
 from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
-from remegraph.rules.questions import read_question
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -48,6 +46,9 @@ def recall_input(
         InputError: Something is not what it should be.
         ScopeError: There is no scope.
     """
+    from remegraph.language.times import parse_range
+    from remegraph.rules.questions import read_question
+
     time_start, time_end = time_range
     k = settings.recall.k if k is None else k
     _check_asked(query, previous, k)

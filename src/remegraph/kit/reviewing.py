@@ -6,10 +6,13 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from remegraph.models import REVIEWING, Hit, Partition, Review
-from remegraph.ports import Archive
 from remegraph.rules.reviewing import review_kinds
+
+if TYPE_CHECKING:
+    from remegraph.ports import Archive
 
 __all__ = ["ReviewBuffer"]
 
