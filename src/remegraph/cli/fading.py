@@ -7,15 +7,11 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User, scope_of
+from remegraph.cli.options import ME, Agent, AsJson, Home, MemoryId, Project, Tenant, User, scope_of
 from remegraph.cli.reading import full_id
 from remegraph.cli.session import guarded, open_kit
 
 __all__ = ["explain", "forecast", "maintain", "restore"]
-
-MemoryId = Annotated[
-    str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
-]
 
 
 def explain(

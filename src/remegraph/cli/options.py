@@ -19,6 +19,7 @@ __all__ = [
     "Agent",
     "AsJson",
     "Home",
+    "MemoryId",
     "Model",
     "Project",
     "Since",
@@ -37,6 +38,9 @@ ME = "me"
 _WHO = "Who asks"
 _WHERE = "Where and how"
 
+MemoryId = Annotated[
+    str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
+]
 User = Annotated[
     str, typer.Option("--user", "-u", envvar="REMEGRAPH_USER", help="The person talked with.", rich_help_panel=_WHO)
 ]

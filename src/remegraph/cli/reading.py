@@ -12,6 +12,7 @@ from remegraph.cli.options import (
     Agent,
     AsJson,
     Home,
+    MemoryId,
     Project,
     Since,
     Tenant,
@@ -212,9 +213,7 @@ def tools(
 
 
 def trace(
-    memory_id: Annotated[
-        str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
-    ],
+    memory_id: MemoryId,
     *,
     user: User = ME,
     agent: Agent = None,

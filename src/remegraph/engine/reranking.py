@@ -13,9 +13,8 @@ from itertools import chain
 from typing import Literal, TypedDict
 
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.runnables import RunnableLambda
 
-from remegraph.engine.deadlines import awithin, within
+from remegraph.engine.deadlines import within
 from remegraph.engine.failures import provider_failure
 from remegraph.engine.hits import reasons
 from remegraph.engine.nodes import Update
@@ -50,24 +49,13 @@ class Reranker:
         self._first = first
         self._seconds = seconds
 
-    def node(self) -> RunnableLambda[Rerankable, Update]:
-        """Return the retriever's node, sync and async."""
-        return RunnableLambda(self._call, self._acall, name="rerank")
-
-    def _call(self, state: Rerankable) -> Update:
+    def rerank(self, state: Rerankable) -> Update:
+        """Put the best in order, as a node of the retriever."""
         documents, query = self._documents(state), state["query"]
         try:
             answer = within(self._seconds, lambda: self._compressor.compress_documents(documents, query))
             return self._in_order(state, _order(documents, answer))
         except Exception as error:  # noqa: BLE001 - the boundary to foreign code, which may also answer anything
-            return self._without(state, error)
-
-    async def _acall(self, state: Rerankable) -> Update:
-        documents, query = self._documents(state), state["query"]
-        try:
-            answer = await awithin(self._seconds, self._compressor.acompress_documents(documents, query))
-            return self._in_order(state, _order(documents, answer))
-        except Exception as error:  # noqa: BLE001 - the same boundary
             return self._without(state, error)
 
     def _documents(self, state: Rerankable) -> list[Document]:

@@ -101,7 +101,7 @@ def build_retriever(
     if reranker is None:
         graph.add_edge("trace_back", "assemble")
     else:
-        graph.add_node("rerank", reranker.node(), input_schema=Rerankable)
+        graph.add_node("rerank", reranker.rerank, input_schema=Rerankable)
         graph.add_edge("trace_back", "rerank")
         graph.add_edge("rerank", "assemble")
     graph.add_edge("assemble", END)

@@ -128,44 +128,7 @@ class Reading(ABC):
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))
 
-    async def arecall(
-        self,
-        query: str,
-        *,
-        scope: Scope,
-        k: int | None = None,
-        depth: Depth = "memories",
-        mode: RecallMode = "hybrid",
-        time_start: datetime | None = None,
-        time_end: datetime | None = None,
-        topics: Sequence[str] | None = None,
-        only: RecallFilter | None = None,
-        without: Collection[str] = (),
-        asked_at: datetime | None = None,
-        previous: str = "",
-        task: str | None = None,
-    ) -> Recall:
-        """Find what bears on a query; see `recall`."""
-        began = time.perf_counter()
-        parts = self._open_parts()
-        asked = recall_input(
-            query,
-            scope,
-            k=k,
-            depth=depth,
-            mode=mode,
-            time_range=(time_start, time_end),
-            asked_at=parts.clock() if asked_at is None else asked_at,
-            topics=topics,
-            only=only,
-            without=without,
-            previous=previous,
-            settings=self.settings,
-            task=task,
-            working=self._working,
-        )
-        found = await parts.retriever.ainvoke(asked, self._config())
-        return self._recalled(recalled(asked, cast("Found", found), began))
+    arecall = twin(recall)
 
     def trace(self, memory_id: str, *, scope: Scope) -> Trace:
         """Follow a memory down to the exact words that it came from.
