@@ -13,6 +13,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
@@ -76,7 +77,12 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Conflict",
+    "ConflictKind",
+    "ConflictState",
     "Cut",
+    "Decided",
+    "Decision",
     "Depth",
     "Event",
     "Eviction",

@@ -35,7 +35,7 @@ Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
 Source = Mode
 LinkType = Literal[
     "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
-    "supersedes",
+    "supersedes", "settled",
 ]  # fmt: skip
 Status = Literal[
     "proposed", "active", "disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "purged",
