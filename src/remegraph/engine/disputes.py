@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError
-from remegraph.models import ChangeSet, Link, LinkType, Memory, MemoryChange, Partition, Receipt
+from remegraph.models import LIVE, ChangeSet, Link, LinkType, Memory, MemoryChange, Partition, Receipt
 from remegraph.ports import Archive
 from remegraph.rules.claims import slot
-from remegraph.rules.conflicts import Finding, compare, said, says_what_became
+from remegraph.rules.conflicts import Finding, said, says_what_became, unlike
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 
 __all__ = ["Disputes"]
 
 _LOOKED_AT = 8
-"""Memories that a new one is held against, by words and by vectors each."""
+"""Memories that a new one is held against."""
 
 _ATTEMPTS = 4
 """How often a change is weighed anew because a memory that it disputes changed meanwhile."""
@@ -62,21 +62,27 @@ class Disputes:
             changes: What shall change.
         """
         weighing = _Weighing(self._archive, changes)
-        for new in weighing.created():
-            for old in self._near(new, weighing):
-                weighing.hold_against(new, old)
+        created = [each.memory for each in changes.changes if each.expected_version == 0 and each.memory.live]
+        for home in dict.fromkeys(memory.partition for memory in created):
+            new = [memory for memory in created if memory.partition == home]
+            for memory, near in self._near(home, new):
+                weighing.hold_against(memory, near)
         weighing.release()
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
-    def _near(self, new: Memory, weighing: _Weighing) -> Iterator[Memory]:
-        """Yield what a new memory is held against, as it will be after the change; each pair once."""
-        found = [one.memory for one in self._searcher.alike(new.partition, new.indexed_text, _LOOKED_AT)[0]]
-        if new.canonical_topic:
-            found += self._archive.memories([new.partition], canonical_topics=[new.canonical_topic])
-        before = {memory.memory_id: memory for memory in weighing.earlier(new)}
-        for memory in {memory.memory_id: memory for memory in found}.values():
-            before.setdefault(memory.memory_id, weighing.after(memory))
-        yield from (memory for memory in before.values() if memory.live and memory.memory_id != new.memory_id)
+    def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+        """Yield each new memory with each that it is held against: what came before it and is like it by its words.
+
+        Whatever contradicts it shares its words: vectors would cost, and find no more.
+        """
+        slots = sorted({memory.canonical_topic for memory in new} - {""})
+        crowd = self._archive.memories([home], canonical_topics=slots, statuses=sorted(LIVE)) if slots else ()
+        known = self._searcher.worded(home, [memory.indexed_text for memory in new], _LOOKED_AT)
+        for place, memory in enumerate(new):
+            here = [each for each in crowd if each.canonical_topic == memory.canonical_topic]
+            before = {each.memory_id: each for each in (*new[:place], *known[place], *here)}
+            for each in before.values():
+                yield memory, each
 
 
 @dataclass
@@ -94,20 +100,6 @@ class _Weighing:
         for link in self.changes.links:
             self._link(link)
 
-    def created(self) -> list[Memory]:
-        """Return the new live memories, in order."""
-        return [
-            change.memory for change in self.changes.changes if change.expected_version == 0 and change.memory.live
-        ]
-
-    def earlier(self, new: Memory) -> Iterator[Memory]:
-        """Yield the new memories of its partition that come before one, as they will be."""
-        for memory in self.created():
-            if memory.memory_id == new.memory_id:
-                return
-            if memory.partition == new.partition:
-                yield self.after(memory)
-
     def after(self, memory: Memory) -> Memory:
         """Return a memory as it will be after the change."""
         change = self.planned.get(memory.memory_id)
@@ -115,11 +107,11 @@ class _Weighing:
 
     def hold_against(self, new: Memory, old: Memory) -> None:
         """Link what a new memory contradicts or holds, and dispute what is in contradiction."""
+        if not self.after(old).live:
+            return
         mine, yours = said(new), said(old)
-        finding = compare(mine, yours)
+        finding = unlike(mine, yours) or self._of_one_topic(new, old)
         if finding is None:
-            finding = self._of_one_topic(new, old)
-        if finding is None or finding.kind == "redundancy":
             return
         if finding.kind == "contradiction":
             if not says_what_became(mine, yours):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
+    from remegraph.kit.conflicts import Conflicts
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
@@ -58,6 +59,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
+        from remegraph.kit.conflicts import Conflicts
         from remegraph.kit.draining import Worker
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
@@ -69,6 +71,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         self.health = Health()
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
+        self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock

@@ -17,7 +17,7 @@ from remegraph.rules.frames import Frame, differ, updates
 from remegraph.rules.merging import holds
 from remegraph.rules.telling import NARRATOR, unreported
 
-__all__ = ["Finding", "Said", "compare", "said", "says_what_became"]
+__all__ = ["Finding", "Said", "compare", "said", "says_what_became", "unlike"]
 
 _SENTENCES = 4
 """Of each text, so many are compared: a memory is a statement, not a page."""
@@ -83,7 +83,20 @@ def said(memory: Memory) -> Said:
 
 
 def compare(new: Said, old: Said) -> Finding | None:
-    """Return what a statement is to one that was there before; nothing where they have nothing to do with each other.
+    """Return what a statement is to one that was there before, also where they say the same.
+
+    Args:
+        new: The statement.
+        old: What was known.
+    """
+    if finding := unlike(new, old):
+        return finding
+    again = same(new.claims, old.claims) or near_duplicate(new.text, old.text, {new.who, old.who})
+    return Finding("redundancy", "They say the same.") if again else None
+
+
+def unlike(new: Said, old: Said) -> Finding | None:
+    """Return what a statement is to one that was there before: its contrary, more or less; none where nothing of that.
 
     A contradiction is seen in slots, where both parse, or where two sentences are the same but for what is denied, a
     number, a date, a place, or what is preferred. Of workflows, the one that has all steps of the other in their order is
@@ -97,8 +110,6 @@ def compare(new: Said, old: Said) -> Finding | None:
         return Finding("contradiction", reason)
     if len(new.steps) > 1 and len(old.steps) > 1:
         return _of_workflows(new, old)
-    if same(new.claims, old.claims) or near_duplicate(new.text, old.text, {new.who, old.who}):
-        return Finding("redundancy", "They say the same.")
     if _says_more(new, old):
         return Finding("superset", "The newer says all that the older says.")
     if _says_more(old, new):
@@ -134,11 +145,11 @@ def _frames(statement: Said) -> list[Frame]:
 
 def _of_workflows(new: Said, old: Said) -> Finding | None:
     more, less = _has_steps_of(new, old), _has_steps_of(old, new)
-    if more and less:
-        return Finding("redundancy", "They have the same steps.")
+    if more == less:  # the same steps, or others
+        return None
     if more:
         return Finding("superset", "The newer has all steps of the older, and more.")
-    return Finding("subset", "The older has all steps of the newer, and more.") if less else None
+    return Finding("subset", "The older has all steps of the newer, and more.")
 
 
 def _has_steps_of(one: Said, other: Said) -> bool:

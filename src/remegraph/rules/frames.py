@@ -104,8 +104,9 @@ class Frame:
         mine, yours = self.core, other.core
         return (
             self.about == other.about
+            and not (self.passing or other.passing)
             and mine.denied == yours.denied
-            and len(yours.words) >= least
+            and len(_content(yours)) >= least
             and yours.words < mine.words
             and other.values <= self.values
             and other.days <= self.days
@@ -155,7 +156,12 @@ def _denies(no: Frame, yes: Frame) -> bool:
 
 def _telling(core: _Core) -> bool:
     """Return whether it says more than whom it is about."""
-    return any(word[0] != "@" and word != _LIKED for word in core.words)
+    return bool(_content(core))
+
+
+def _content(core: _Core) -> frozenset[str]:
+    """Return its words but for whom it is about, and that it is liked."""
+    return frozenset(word for word in core.words if word[0] != "@" and word != _LIKED)
 
 
 def _clash(one: Frame, other: Frame) -> bool:

@@ -1,0 +1,1 @@
+"""Governance: which memory is current, and who decided that."""
