@@ -1,8 +1,8 @@
-"""Whether a memory that contradicts another is noticed when it is written, without a model: 400 pairs per language and label.
+"""Whether a memory that contradicts another is noticed when it is written, without a model: 400 pairs, half of them Chinese.
 
     python -m evals conflicts [--seed 7] [--missed]
 
-Each pair is saved as two statements of one person, who has told other things before. It is *noticed* where the second
+Each pair is saved as two statements of one person, who has told another thing before. It is *noticed* where the second
 replaces the first, or both are kept in dispute. Half of the pairs, `conflicts_unseen.toml`, were written before the rules
 were read, and are never tuned on; the other half, `conflicts.toml`, are frames that the rules were written with. There are
 preferences, numbers, dates, places and states, as many that contradict each other as that merely sound alike. The two files
@@ -21,11 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Scope
 from remegraph.testing import InMemoryVectorIndex
+
+Half = Literal["unseen", "seen"]
 
 __all__ = ["FALSE_ALARMS", "KINDS", "NOTICED", "Pair", "main", "noticed", "pairs"]
 
@@ -33,10 +35,8 @@ KINDS = ("preference", "number", "date", "location", "status")
 NOTICED, FALSE_ALARMS = 0.8, 0.1
 """The bars, on both halves together."""
 
-_TOLD = {
-    "en": ("Ann collects stamps.", "The garden needs rain.", "The choir sings in spring."),
-    "zh": ("安娜集邮。", "花园需要雨水。", "合唱团春天演出。"),
-}
+_TOLD = {"en": "The choir sings in spring.", "zh": "合唱团春天演出。"}
+_HALVES: dict[Half, str] = {"unseen": "before the rules", "seen": "with the rules"}
 _HERE = Path(__file__).parent
 
 
@@ -46,7 +46,7 @@ class Pair:
 
     language: str
     kind: str
-    unseen: bool
+    half: Half
     contrary: bool
     """Whether they cannot both hold."""
     first: str
@@ -62,7 +62,7 @@ def _by_hand() -> Iterator[Pair]:
     for group in _read("conflicts_unseen.toml")["group"]:
         for label in ("conflicting", "compatible"):
             for first, second in group[label]:
-                yield Pair(group["language"], group["kind"], True, label == "conflicting", first, second)
+                yield Pair(group["language"], group["kind"], "unseen", label == "conflicting", first, second)
 
 
 def _from_frames() -> Iterator[Pair]:
@@ -71,7 +71,7 @@ def _from_frames() -> Iterator[Pair]:
             for first, second in frame[label]:
                 for fill in frame["fill"]:
                     said = first.format(**fill), second.format(**fill)
-                    yield Pair(frame["language"], frame["kind"], False, label == "conflicting", *said)
+                    yield Pair(frame["language"], frame["kind"], "seen", label == "conflicting", *said)
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def noticed(kit: MemoryKit, pair: Pair, scope: Scope) -> bool:
         pair: The statements.
         scope: A person who has told nothing yet.
     """
-    for text in (*_TOLD[pair.language], pair.first):
+    for text in (_TOLD[pair.language], pair.first):
         kit.save("note", text, scope=scope)
     result = kit.save("note", pair.second, scope=scope)
     return bool(result.superseded or result.contradicts)
@@ -100,12 +100,15 @@ def main() -> None:
     options = parser.parse_args()
     asked = pairs()
     random.Random(options.seed).shuffle(asked)
-    found: Counter[tuple[str, bool, bool]] = Counter()
+    found: Counter[tuple[str, Half, bool]] = Counter()
     of_kind: Counter[tuple[str, bool]] = Counter()
-    with TemporaryDirectory() as home, MemoryKit.open(home, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+    with (
+        TemporaryDirectory() as home,
+        MemoryKit.open(home, model=None, embedder=None, index=InMemoryVectorIndex()) as kit,
+    ):
         for number, pair in enumerate(asked):
             hit = noticed(kit, pair, Scope(user=f"ann{number}", agent="remy"))
-            found[pair.language, pair.unseen, pair.contrary] += hit
+            found[pair.language, pair.half, pair.contrary] += hit
             of_kind[pair.kind, pair.contrary] += hit
             if options.missed and hit != pair.contrary:
                 print(f"{'missed' if pair.contrary else 'false alarm'}: {pair.kind}: {pair.first} | {pair.second}")
@@ -113,12 +116,12 @@ def main() -> None:
 
 
 def _figures(
-    asked: list[Pair], found: Counter[tuple[str, bool, bool]], of_kind: Counter[tuple[str, bool]]
+    asked: list[Pair], found: Counter[tuple[str, Half, bool]], of_kind: Counter[tuple[str, bool]]
 ) -> Iterator[Figure]:
-    total = Counter((pair.language, pair.unseen, pair.contrary) for pair in asked)
+    total = Counter((pair.language, pair.half, pair.contrary) for pair in asked)
     for language in _TOLD:
         for contrary, name in ((True, "noticed"), (False, "false alarms")):
-            keys = [(language, unseen, contrary) for unseen in (True, False)]
+            keys = [(language, half, contrary) for half in _HALVES]
             share = sum(found[key] for key in keys) / sum(total[key] for key in keys)
             note = f"of {sum(total[key] for key in keys)} pairs"
             if contrary:
@@ -126,7 +129,7 @@ def _figures(
             else:
                 yield Figure(f"{language}: {name}", share, FALSE_ALARMS, note=note)
             for key in keys:
-                half = "before the rules" if key[1] else "with the rules"
+                half = _HALVES[key[1]]
                 yield Figure(f"  written {half}", found[key] / total[key], note=f"of {total[key]} pairs")
     each = Counter((pair.kind, pair.contrary) for pair in asked)
     for kind in KINDS:

@@ -161,7 +161,8 @@ def _check_loss(kept: Memory, gone: Memory, resolution: Resolution) -> None:
     fixed = gone.importance >= CORE or "knowledge" in {gone.usage, kept.usage}
     if resolution.by_model and fixed:
         raise InputError(
-            f"Memory {gone.memory_id} is a core rule or knowledge, which no model takes back.", "Ask a person to decide."
+            f"Memory {gone.memory_id} is a core rule or knowledge, which no model takes back.",
+            "Ask a person to decide.",
         )
 
 

@@ -58,7 +58,7 @@ class Conflicts:
             raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ConflictState))}.")
         return listed(self._parts().archive, self._own(scope), state)
 
-    alist = twin(list)
+    alist = twin(list)  # noqa: A003 - the verb above
 
     def resolve(
         self,

@@ -14,8 +14,8 @@ from remegraph.models import Claim, ConflictKind, Memory
 from remegraph.rules.claims import conflicting, read_claims, same
 from remegraph.rules.duplicates import near_duplicate
 from remegraph.rules.frames import Frame, differ, updates
-from remegraph.rules.merging import holds
 from remegraph.rules.telling import NARRATOR, unreported
+from remegraph.rules.wording import holds
 
 __all__ = ["Finding", "Said", "compare", "said", "says_what_became", "unlike"]
 

@@ -58,9 +58,9 @@ def disputed(memory: Memory) -> Memory:
     """Return a memory as one that is in dispute, and more important by .1; a core rule stays what it is.
 
     Args:
-        memory: A live memory.
+        memory: The memory; one that is not live stays what it is, too.
     """
-    if memory.importance >= CORE or memory.status == "disputed":
+    if not memory.live or memory.importance >= CORE or memory.status == "disputed":
         return memory
     return memory.evolve(status="disputed", importance=max(memory.importance, min(memory.importance + _RAISE, _LIMIT)))
 

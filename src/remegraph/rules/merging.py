@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from remegraph.models import Claim, Memory
 from remegraph.rules.claims import conflicting
+from remegraph.rules.conflicts import Said, said, unlike
 from remegraph.rules.duplicates import at_odds, content_digest
-from remegraph.rules.wording import wording
+from remegraph.rules.wording import holds
 
-__all__ = ["CORE", "Alike", "Decision", "decide", "folded", "holds", "joined"]
+__all__ = ["CORE", "Alike", "Decision", "decide", "folded", "joined"]
 
 CORE = 0.9
 """Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
@@ -73,10 +74,18 @@ def decide(
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
     may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
+    kept_apart = [one for one in similar if one.memory in may_contradict or _contrary(content, claims, one.memory)]
     for one in similar:
-        if one.memory not in may_contradict and (by_person or one.memory.importance < CORE):
+        if one not in kept_apart and (by_person or one.memory.importance < CORE):
             return _known(one.memory) if one.memory in fixed else Decision(target=one)
     return Decision(may_contradict=may_contradict)
+
+
+def _contrary(content: str, claims: Sequence[Claim], memory: Memory) -> bool:
+    """Return whether a statement, told by whoever told a memory, is the contrary of it."""
+    known = said(memory)
+    finding = unlike(Said.of(content, known.who, claims), known)
+    return finding is not None and finding.kind == "contradiction"
 
 
 def _known(memory: Memory) -> Decision:
@@ -113,14 +122,3 @@ def joined(old: str, new: str) -> str:
     if content_digest(old) == content_digest(new) or holds(old, new):
         return old
     return new if holds(new, old) else f"{old}\n{new}"
-
-
-def holds(one: str, other: str) -> bool:
-    """Return whether one text has all words and numbers of another.
-
-    Args:
-        one: A text.
-        other: Another.
-    """
-    mine, yours = wording(one), wording(other)
-    return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
