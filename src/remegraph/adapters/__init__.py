@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from remegraph.adapters.conflicts import conflict_tools
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.history import MessageHistory
     from remegraph.adapters.injecting import inject
@@ -35,6 +36,7 @@ __all__ = [
     "Recalled",
     "ScopeSource",
     "capture_node",
+    "conflict_tools",
     "decode_label",
     "encode_label",
     "inject",
@@ -58,6 +60,7 @@ _HOMES = {
     "Recalled": "nodes",
     "ScopeSource": "scopes",
     "capture_node": "nodes",
+    "conflict_tools": "conflicts",
     "decode_label": "labels",
     "encode_label": "labels",
     "inject": "injecting",

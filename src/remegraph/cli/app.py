@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import demo, fading, reading, upkeep, writing
+from remegraph.cli import conflicts, demo, fading, reading, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -36,6 +36,8 @@ app.command("explain", rich_help_panel=_READ)(fading.explain)
 app.command("forecast", rich_help_panel=_READ)(fading.forecast)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
 app.command("restore", rich_help_panel=_KEEP)(fading.restore)
+app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
+app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
