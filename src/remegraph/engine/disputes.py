@@ -10,7 +10,7 @@ from remegraph.errors import ConflictError
 from remegraph.models import LIVE, ChangeSet, Link, LinkType, Memory, MemoryChange, Partition, Receipt
 from remegraph.ports import Archive
 from remegraph.rules.claims import slot
-from remegraph.rules.conflicts import Finding, said, says_what_became, unlike
+from remegraph.rules.conflicts import Finding, compare, said, says_what_became
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 
@@ -110,8 +110,8 @@ class _Weighing:
         if not self.after(old).live:
             return
         mine, yours = said(new), said(old)
-        finding = unlike(mine, yours) or self._of_one_topic(new, old)
-        if finding is None:
+        finding = compare(mine, yours) or self._of_one_topic(new, old)
+        if finding is None or finding.kind == "redundancy":
             return
         if finding.kind == "contradiction":
             if not says_what_became(mine, yours):

@@ -180,9 +180,9 @@ def _conflicts(archive: Archive, partitions: Sequence[Partition]) -> Iterator[Co
     ids = sorted(frozenset().union(*between))
     memories = {memory.memory_id: memory for memory in archive.memories(partitions, ids=ids)} if ids else {}
     for pair, some in between.items():
-        older, newer = sorted((memories[end] for end in pair), key=_age)
-        is_open = older.live and newer.live and pair not in over
         link = min(some, key=lambda each: _TYPES.index(each.type))
+        older, newer = _by_age(memories[link.source_id], memories[link.target_id])
+        is_open = older.live and newer.live and pair not in over
         yield Conflict(
             conflict_id=_id(older, newer),
             kind=_kind(link, newer),
@@ -194,8 +194,9 @@ def _conflicts(archive: Archive, partitions: Sequence[Partition]) -> Iterator[Co
         )
 
 
-def _age(memory: Memory) -> tuple[datetime, str]:
-    return memory.said_at, memory.memory_id
+def _by_age(source: Memory, target: Memory) -> tuple[Memory, Memory]:
+    """Return both, the older first; of one time, the one that was linked to: it was there before."""
+    return (source, target) if source.said_at < target.said_at else (target, source)
 
 
 def _kind(link: Link, newer: Memory) -> ConflictKind:

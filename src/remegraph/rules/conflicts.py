@@ -12,12 +12,12 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import asks, sentences
 from remegraph.models import Claim, ConflictKind, Memory
 from remegraph.rules.claims import conflicting, read_claims, same
-from remegraph.rules.duplicates import near_duplicate
+from remegraph.rules.duplicates import content_digest, near_duplicate
 from remegraph.rules.frames import Frame, differ, updates
 from remegraph.rules.telling import NARRATOR, unreported
 from remegraph.rules.wording import holds
 
-__all__ = ["Finding", "Said", "compare", "said", "says_what_became", "unlike"]
+__all__ = ["Finding", "Said", "compare", "said", "says_what_became"]
 
 _SENTENCES = 4
 """Of each text, so many are compared: a memory is a statement, not a page."""
@@ -83,20 +83,7 @@ def said(memory: Memory) -> Said:
 
 
 def compare(new: Said, old: Said) -> Finding | None:
-    """Return what a statement is to one that was there before, also where they say the same.
-
-    Args:
-        new: The statement.
-        old: What was known.
-    """
-    if finding := unlike(new, old):
-        return finding
-    again = same(new.claims, old.claims) or near_duplicate(new.text, old.text, {new.who, old.who})
-    return Finding("redundancy", "They say the same.") if again else None
-
-
-def unlike(new: Said, old: Said) -> Finding | None:
-    """Return what a statement is to one that was there before: its contrary, more or less; none where nothing of that.
+    """Return what a statement is to one that was there before; nothing where they have nothing to do with each other.
 
     A contradiction is seen in slots, where both parse, or where two sentences are the same but for what is denied, a
     number, a date, a place, or what is preferred. Of workflows, the one that has all steps of the other in their order is
@@ -106,14 +93,16 @@ def unlike(new: Said, old: Said) -> Finding | None:
         new: The statement.
         old: What was known.
     """
-    if reason := _contradiction(new, old):
-        return Finding("contradiction", reason)
     if len(new.steps) > 1 and len(old.steps) > 1:
         return _of_workflows(new, old)
+    if reason := _contradiction(new, old):
+        return Finding("contradiction", reason)
     if _says_more(new, old):
         return Finding("superset", "The newer says all that the older says.")
     if _says_more(old, new):
         return Finding("subset", "The older says all that the newer says.")
+    if same(new.claims, old.claims) or content_digest(new.text) == content_digest(old.text):
+        return Finding("redundancy", "They say the same.")
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from remegraph.models import Claim, Memory
 from remegraph.rules.claims import conflicting
-from remegraph.rules.conflicts import Said, said, unlike
+from remegraph.rules.conflicts import Said, compare, said
 from remegraph.rules.duplicates import at_odds, content_digest
 from remegraph.rules.wording import holds
 
@@ -84,7 +84,7 @@ def decide(
 def _contrary(content: str, claims: Sequence[Claim], memory: Memory) -> bool:
     """Return whether a statement, told by whoever told a memory, is the contrary of it."""
     known = said(memory)
-    finding = unlike(Said.of(content, known.who, claims), known)
+    finding = compare(Said.of(content, known.who, claims), known)
     return finding is not None and finding.kind == "contradiction"
 
 
