@@ -104,7 +104,7 @@ def main() -> None:
     of_kind: Counter[tuple[str, bool]] = Counter()
     with (
         TemporaryDirectory() as home,
-        MemoryKit.open(home, model=None, embedder=None, index=InMemoryVectorIndex()) as kit,
+        MemoryKit.open(home, ledger_url="sqlite://", model=None, embedder=None, index=InMemoryVectorIndex()) as kit,
     ):
         for number, pair in enumerate(asked):
             hit = noticed(kit, pair, Scope(user=f"ann{number}", agent="remy"))
