@@ -1,0 +1,105 @@
+"""How skills go, and which one is chosen: the one place where heads and outcomes come together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from remegraph.errors import NotFoundError
+from remegraph.language.plain import folded
+from remegraph.models import Memory, SkillChoice, SkillFigures
+from remegraph.ports import Archive, Tally
+from remegraph.rules.choosing import choose, wilson
+from remegraph.rules.conditions import Facts, Predicate, unmet
+from remegraph.rules.procedures import read_workflow
+
+__all__ = ["choice", "figures", "histories", "variants"]
+
+_UNTRIED = Tally()
+
+
+def figures(archive: Archive, memories: Sequence[Memory]) -> list[SkillFigures]:
+    """Return how the head versions of skills have gone so far, in their order.
+
+    Args:
+        archive: Counts the outcomes.
+        memories: Skills.
+    """
+    found = _tallies(archive, memories)
+    heads = [(memory, read_workflow(memory)) for memory in memories]
+    return [
+        _figures(memory, skill.name, skill.version, found.get((memory.memory_id, skill.version), _UNTRIED))
+        for memory, skill in heads
+    ]
+
+
+def histories(archive: Archive, memory: Memory) -> tuple[SkillFigures, ...]:
+    """Return how each version of a skill that was run has gone, the oldest first.
+
+    Args:
+        archive: Counts the outcomes.
+        memory: The skill.
+    """
+    name = read_workflow(memory).name
+    found = sorted(_tallies(archive, [memory]).items())
+    return tuple(_figures(memory, name, version, tally) for (_, version), tally in found)
+
+
+def variants(memories: Iterable[Memory], task: str) -> list[Memory]:
+    """Return the skills of a task: those whose task has these words.
+
+    Args:
+        memories: Skills.
+        task: The task.
+    """
+    return [memory for memory in memories if folded(read_workflow(memory).task) == folded(task)]
+
+
+def choice(
+    archive: Archive, memories: Sequence[Memory], facts: Facts | None, predicates: Mapping[str, Predicate]
+) -> SkillChoice:
+    """Return the variant to use, and why.
+
+    Args:
+        archive: Counts the outcomes.
+        memories: All variants, at least one.
+        facts: What is known; with it, variants whose preconditions do not hold are left out.
+        predicates: What the host registered, by name.
+
+    Raises:
+        NotFoundError: No variant can be used now.
+    """
+    skills = {memory.memory_id: read_workflow(memory) for memory in memories}
+    missing = {name: unmet(skill.preconditions, facts or {}, predicates) for name, skill in skills.items()}
+    left_out = {name: f"Does not hold: {what}." for name, what in missing.items() if what and facts is not None}
+    usable = figures(archive, [memory for memory in memories if memory.memory_id not in left_out])
+    if not usable:
+        raise NotFoundError(f"No variant can be used now: {'; '.join(left_out.values())}", "See their preconditions.")
+    chosen, how, why = choose(usable)
+    others = sorted((each for each in usable if each is not chosen), key=lambda each: each.memory_id)
+    return SkillChoice(
+        skill=skills[chosen.memory_id], figures=chosen, how=how, why=why, others=tuple(others), left_out=left_out
+    )
+
+
+def _tallies(archive: Archive, memories: Sequence[Memory]) -> dict[tuple[str, int], Tally]:
+    places = list(dict.fromkeys(memory.partition for memory in memories))
+    homes = {memory.memory_id: memory.partition for memory in memories}
+    found = archive.outcomes(places, list(homes))
+    return {
+        (memory_id, version): tally for (place, memory_id, version), tally in found.items() if homes[memory_id] == place
+    }
+
+
+def _figures(memory: Memory, name: str, version: int, tally: Tally) -> SkillFigures:
+    lower, upper = wilson(tally.successes, tally.runs)
+    return SkillFigures(
+        memory_id=memory.memory_id,
+        name=name,
+        version=version,
+        runs=tally.runs,
+        successes=tally.successes,
+        lower=lower,
+        upper=upper,
+        seconds=tally.seconds,
+        tokens=tally.tokens,
+    )
