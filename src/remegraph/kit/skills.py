@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from remegraph.errors import InputError, NotFoundError, SkillError
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Learned, Memory, Review, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
+from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
 
 if TYPE_CHECKING:
     from remegraph.engine.procedures import Attempt, SkillWriter
@@ -23,6 +23,9 @@ __all__ = ["Skills"]
 
 _LOOKED_AT = 200
 """Memories that a search looks at for skills among them, by vectors."""
+
+_LEAST = 0.1
+"""Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
 
 
 class Skills:
@@ -150,22 +153,12 @@ class Skills:
         Raises:
             InputError: The query is empty or no text, or k is less than 1.
         """
-        from remegraph.rules.questions import read_question
-
         check_text(query=query)
         if not query.strip():
             raise InputError("The query is empty.", "Say what you want to do.")
         if k < 1:
             raise InputError(f"k is {k}.", "Ask for at least one.")
-        parts = self._parts()
-        known = {memory.memory_id: memory for memory in self._writer().known(self._home(scope))}
-        places = list(dict.fromkeys(memory.partition for memory in known.values()))
-        hits = (
-            parts.searcher.search(places, "memory", read_question(query, parts.clock()), _LOOKED_AT).found
-            if known
-            else ()
-        )
-        return tuple(known[hit.record_id] for hit in hits if hit.record_id in known)[:k]
+        return self._found(query, self._writer().known(self._home(scope)))[:k]
 
     afind = twin(find)
 
@@ -190,7 +183,7 @@ class Skills:
         check_text(task=task)
         known = self._writer().known(self._home(scope))
         found = variants(known, task)
-        if not found and (like := self.find(task, scope=scope, k=1)):
+        if not found and (like := self._found(task, known)):
             found = variants(known, read_workflow(like[0]).task)
         if not found:
             raise NotFoundError(f"There is no skill for {task!r} here.", "State one with add, or learn it from a run.")
@@ -210,7 +203,7 @@ class Skills:
         seconds: float | None = None,
         tokens: int | None = None,
     ) -> SkillFigures:
-        """Say how a run of a skill went. Once this returns it is durable, and counts at the next choice.
+        """Say how a run of a skill went. Once this returns it is durable, counts at the next choice, and reviews the skill.
 
         Args:
             skill_id: The memory that holds the skill.
@@ -256,7 +249,6 @@ class Skills:
             raise InputError(
                 f"The run {told.run_id!r} went otherwise before.", "A run ends once: name the other one anew."
             )
-        parts.archive.add_reviews([Review(partition=memory.partition, memory_id=skill_id, kind="used", at=told.at)])
         return next(each for each in histories(parts.archive, memory) if each.version == kept.version)
 
     arecord_outcome = twin(record_outcome)
@@ -325,6 +317,17 @@ class Skills:
         check_text(skill_id=skill_id)
         memory = self._writer().get(skill_id, self._home(scope))
         return memory, read_workflow(memory)
+
+    def _found(self, query: str, known: Sequence[Memory]) -> tuple[Memory, ...]:
+        """Return those skills that have something in common with a query, the best first."""
+        from remegraph.rules.questions import read_question
+
+        parts = self._parts()
+        by_id = {memory.memory_id: memory for memory in known}
+        places = list(dict.fromkeys(memory.partition for memory in known))
+        question = read_question(query, parts.clock())
+        hits = parts.searcher.search(places, "memory", question, _LOOKED_AT).found if known else ()
+        return tuple(by_id[hit.record_id] for hit in hits if hit.record_id in by_id and hit.score >= _LEAST)
 
     def _reached(self, skill: Skill, facts: Mapping[str, Any]) -> bool:
         from remegraph.rules.conditions import predicates_of, unmet

@@ -105,8 +105,8 @@ class SkillOutcome(Record):
     run_id: Token = Field(min_length=1, description="The run: it counts once.")
     ok: bool = Field(strict=True, description="Whether it reached what it is for.")
     at: AwareTime = Field(description="When.")
-    seconds: float | None = Field(default=None, ge=0, description="How long it took, if known.")
-    tokens: int | None = Field(default=None, ge=0, description="What it cost, if known.")
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False, description="How long it took, if known.")
+    tokens: int | None = Field(default=None, ge=0, le=2**53, description="What it cost, if known.")
 
 
 class SkillFigures(Record):

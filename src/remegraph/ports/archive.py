@@ -255,7 +255,7 @@ class Archive(Protocol):
         ...
 
     def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
-        """Append how a run of a skill went, durably; return what the ledger holds of this run, which it may have known.
+        """Append how a run of a skill went, durably, which reviews the skill; return what the ledger holds of this run.
 
         Args:
             partition: Where the skill lives.

@@ -351,7 +351,7 @@ class SqlArchive:
         """Append how a run went; see `ports.Archive`."""
         with self.database.write() as connection:
             (number,) = self._interning.known(connection, [partition])
-            return outcome_rows.add(connection, number, outcome)
+            return outcome_rows.add(connection, number, partition, outcome)
 
     def outcomes(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, case, func, select
 
-from remegraph.models import Partition, SkillOutcome
+from remegraph.models import Partition, Review, SkillOutcome
 from remegraph.ports import Tally
+from remegraph.storage import reviews
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks, from_micros, micros
 from remegraph.storage.tables import outcomes
@@ -15,12 +16,13 @@ from remegraph.storage.tables import outcomes
 __all__ = ["add", "counted"]
 
 
-def add(connection: Connection, partition_id: int, outcome: SkillOutcome) -> SkillOutcome:
-    """Append an outcome, unless its run is known; return what is known of the run.
+def add(connection: Connection, partition_id: int, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
+    """Append an outcome, unless its run is known, and that the skill was used; return what is known of the run.
 
     Args:
         connection: A write transaction.
-        partition_id: Where the skill lives.
+        partition_id: The number of the partition.
+        partition: Where the skill lives.
         outcome: How it went.
     """
     statement = upsert(connection.dialect.name, outcomes).values(
@@ -33,7 +35,9 @@ def add(connection: Connection, partition_id: int, outcome: SkillOutcome) -> Ski
         seconds=outcome.seconds,
         tokens=outcome.tokens,
     )
-    connection.execute(statement.on_conflict_do_nothing())
+    if connection.execute(statement.on_conflict_do_nothing().returning(outcomes.c.id)).first():
+        used = Review(partition=partition, memory_id=outcome.memory_id, kind="used", at=outcome.at)
+        reviews.add(connection, {partition: partition_id}, [used])
     row = connection.execute(
         select(outcomes).where(
             outcomes.c.partition_id == partition_id,

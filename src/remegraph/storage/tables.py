@@ -355,7 +355,7 @@ outcomes = Table(
     Column("ok", Boolean, nullable=False),
     Column("at", _Big, nullable=False),
     Column("seconds", Float),
-    Column("tokens", Integer),
+    Column("tokens", _Big),
     UniqueConstraint("partition_id", "memory_id", "run"),
 )
 

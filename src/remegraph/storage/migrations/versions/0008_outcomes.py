@@ -23,7 +23,7 @@ def upgrade() -> None:
         sa.Column("ok", sa.Boolean(), nullable=False),
         sa.Column("at", _BIG, nullable=False),
         sa.Column("seconds", sa.Float(), nullable=True),
-        sa.Column("tokens", sa.Integer(), nullable=True),
+        sa.Column("tokens", _BIG, nullable=True),
         sa.ForeignKeyConstraint(["partition_id"], ["partitions.id"], name="fk_outcomes_partition_id"),
         sa.PrimaryKeyConstraint("id", name="pk_outcomes"),
         sa.UniqueConstraint("partition_id", "memory_id", "run", name="uq_outcomes_partition_id_memory_id_run"),
