@@ -21,8 +21,10 @@ def test_the_ledger_counts_each_run_once_by_version_and_place(ledger: Ledger) ->
     ledger.wait(60)
     again = first.evolve(ok=False, at=ledger.now, version=2)
     assert ledger.archive.add_outcome(ANN, again) == first
-    for run, changes in {"b": {"ok": False}, "c": {"tokens": 2**40}, "d": {"version": 2, "seconds": None}}.items():
-        ledger.archive.add_outcome(ANN, first.evolve(run_id=run, tokens=None).evolve(**changes))
+    untimed = first.evolve(tokens=None)
+    ledger.archive.add_outcome(ANN, untimed.evolve(run_id="b", ok=False))
+    ledger.archive.add_outcome(ANN, first.evolve(run_id="c", tokens=2**40))
+    ledger.archive.add_outcome(ANN, untimed.evolve(run_id="d", version=2, seconds=None))
     ledger.archive.add_outcome(BOB, first.evolve(memory_id=other.memory_id, ok=False))
     assert ledger.archive.outcomes([ANN], ids) == {
         (ANN, memory.memory_id, 1): Tally(3, 2, 2.0, (10 + 2**40) / 2),
