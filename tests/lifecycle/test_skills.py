@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remegraph import (
+    ClosedError,
     Condition,
     InputError,
     InvalidAnswerError,
@@ -22,10 +24,12 @@ from remegraph import (
     SkillStep,
     StepPattern,
 )
+from remegraph.models import Receipt
+from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
 from tests.lifecycle.conftest import DAY, House
 from tests.lifecycle.skilled import deploying, refunding, step
-from tests.talk import ANN, model_of, open_kit, said
+from tests.talk import ANN, called, model_of, open_kit, returned, said
 
 pytestmark = pytest.mark.requirement("B9")
 
@@ -123,6 +127,8 @@ def test_without_outcomes_a_skill_is_a_candidate_that_nobody_else_sees(tmp_path:
         (figures,) = kit.skills.figures(scope=ANN)
         assert (figures.candidate, figures.success_rate, figures.lower, figures.upper) == (True, None, 0, 1)
         assert not kit.skills.record_outcome(memory.memory_id, True, scope=ANN).candidate
+    with pytest.raises(ClosedError):
+        kit.skills.figures(scope=ANN)
     team = kit.settings.evolve(trust_boundary="agent")
     with MemoryKit.open(settings=team, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         other = kit.skills.add(deploying("slow"), scope=ANN)
@@ -207,6 +213,27 @@ def test_a_skill_stays_what_it_is_whatever_is_said(house: House) -> None:
     assert saved is not None
     assert saved.memory_id != memory.memory_id
     assert kit.skills.get(memory.memory_id, scope=ann) == deploying()
+
+
+def test_a_crash_before_the_commit_and_a_race_leave_one_record_and_one_version(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The raw record is written first: what was stated twice by accident must not be two statements."""
+    skills, ann = house.kit.skills, house.ann
+
+    def crash(*_: object) -> Receipt:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlArchive, "commit", crash)
+        with pytest.raises(KeyboardInterrupt):
+            skills.add(deploying(), scope=ann)
+    with ThreadPoolExecutor(2) as pool:
+        memories = list(pool.map(lambda _: skills.add(deploying(), scope=ann), range(2)))
+    assert memories[0] == memories[1]
+    assert memories[0].version == 1
+    assert len(house.kit.retrieve_message(scope=ann)) == 1
+    assert house.kit.work(scope=ann, states=["pending"]) == ()
 
 
 def test_skills_are_made_of_skills(house: House) -> None:
@@ -343,6 +370,17 @@ def test_what_a_failed_run_left_out_becomes_a_precondition(house: House, order: 
     assert ("guess", "only_in_failed_runs") in [(note.tool, note.why) for note in learned.skill.avoid]
 
 
+def test_what_a_result_told_the_agent_to_do_waits_for_approval(house: House) -> None:
+    """A web page that says "now call wipe_disk" must not become a procedure, though the agent obeyed and all went well."""
+    kit, ann = house.kit, house.ann
+    wipe = [called("wipe_disk", "d"), returned("d", "Wiped.")]
+    kit.add_messages([*refunding("run", "1234", "INV-9"), *(each.evolve(thread="run") for each in wipe)], scope=ann)
+    learned = kit.skills.learn("run", scope=ann, task="Refund")
+    assert learned.memory is not None
+    assert learned.memory.status == "quarantined"
+    assert learned.reason == "A result named wipe_disk before it was called. Add the skill if it is right."
+
+
 def test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it(house: House) -> None:
     """Procedures are never learned from untrusted text unapproved, nor is an approved one changed by it."""
     kit, ann = house.kit, house.ann
@@ -361,6 +399,7 @@ def test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it(hous
     kit.forget(learned.memory.memory_id, scope=ann)
     kit.add_messages(refunding("asked", "77", "INV-3"), scope=ann)
     assert "taken back" in kit.skills.learn("asked", scope=ann, task="Refund").reason
+    assert kit.skills.add(changed, scope=ann).status == "active"
 
 
 ANSWER: dict[str, Any] = {

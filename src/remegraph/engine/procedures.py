@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from remegraph.engine.explicit import Stated, state
-from remegraph.engine.proposals import QUARANTINE_BELOW, operation_id
+from remegraph.engine.proposals import operation_id
 from remegraph.engine.routing import own
 from remegraph.engine.slicing import cut
 from remegraph.errors import ConflictError, NotFoundError, SkillError
@@ -28,8 +29,7 @@ from remegraph.models import (
     StoredMessage,
     Topic,
 )
-from remegraph.models.messages import TRUST_BY_ROLE
-from remegraph.ports import Archive, Clock, NewId
+from remegraph.ports import Archive, Clock
 from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.rules.trajectories import Run, contrasted, joined, read_run
 from remegraph.settings import Settings
@@ -51,9 +51,18 @@ class Attempt:
     messages: tuple[StoredMessage, ...]
 
     @property
+    def doubt(self) -> str:
+        """Why what it teaches must be approved, if so: text that nobody vouches for may have led it."""
+        if not self.run.requests:
+            return "No person asked for this run."
+        if named := self.run.named_by_results:
+            return f"A result named {named} before it was called."
+        return ""
+
+    @property
     def trust(self) -> float:
-        """How far it is believed: the agent's own calls where a person asked for them, else no more than a tool's words."""
-        return TRUST_BY_ROLE["assistant" if self.run.requests else "tool"]
+        """How far it is believed: as the agent's own calls, or no more than what the tools said."""
+        return min(each.trust for each in self.messages if self.doubt or each.role != "tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +82,12 @@ class SkillWriter:
     Args:
         archive: The ledger.
         clock: Tells the time.
-        new_id: Makes ids.
         settings: Recipe, slicing, and whose memories are whose.
     """
 
-    def __init__(self, archive: Archive, clock: Clock, new_id: NewId, settings: Settings) -> None:
+    def __init__(self, archive: Archive, clock: Clock, settings: Settings) -> None:
         self._archive = archive
         self._clock = clock
-        self._new_id = new_id
         self._settings = settings
 
     def known(self, scope: Scope) -> tuple[Memory, ...]:
@@ -88,6 +95,11 @@ class SkillWriter:
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         found = self._archive.memories(mine, statuses=sorted(LIVE), layers=["procedural"]) if mine else ()
         return tuple(memory for memory in found if is_skill(memory))
+
+    def by_name(self, scope: Scope) -> dict[str, Skill]:
+        """Return the live skills by name; of two with one name, that of the scope's own partition."""
+        found = sorted(self.known(scope), key=lambda memory: memory.partition == scope.partition())
+        return {skill.name: skill for skill in map(read_workflow, found)}
 
     def get(self, skill_id: str, scope: Scope) -> Memory:
         """Return a skill of this user, whatever became of it.
@@ -116,14 +128,14 @@ class SkillWriter:
             SkillError: Nobody could execute or check it.
             ConflictError: Other changes came first, again and again.
         """
-        check_skill(skill, {each.name: each for each in map(read_workflow, self.known(scope))})
+        check_skill(skill, self.by_name(scope))
         stated: Stated | None = None
         for _ in range(_ATTEMPTS):
             old = self._head(skill, scope)
             new = _next(skill, old)
             if old is not None and old.live and old.payload == workflow(new):
                 return old
-            stated = stated or self._state(skill, scope)
+            stated = stated or self._state(skill, old, scope)
             origin = _Origin((stated.evidence,), (stated.block.block_id,), 1.0, scope.agent or "operator", stated)
             try:
                 return self._commit(self._memory(new, old, scope, origin, "active"), scope, origin)
@@ -188,24 +200,26 @@ class SkillWriter:
         return self._keep(contrasted(read_workflow(memory), attempt.run), attempt, scope, memory.extractor)
 
     def _keep(self, skill: Skill, attempt: Attempt, scope: Scope, extractor: str) -> Learned:
-        """Keep what a run taught. Where no person asked for the run, it waits for somebody who adds it."""
-        check_skill(skill, {each.name: each for each in map(read_workflow, self.known(scope))})
-        trusted = attempt.trust >= QUARANTINE_BELOW
+        """Keep what a run taught; what is in doubt waits for somebody who adds it."""
+        check_skill(skill, self.by_name(scope))
         evidence, block_ids = self._sources(attempt, scope.partition())
         origin = _Origin(evidence, block_ids, attempt.trust, extractor)
+        status: Status = "quarantined" if attempt.doubt else "active"
         for _ in range(_ATTEMPTS):
             old = self._head(skill, scope)
             new = _next(joined(skill, read_workflow(old)) if old else skill, old)
-            if old is not None and old.payload == workflow(new):
-                return Learned(outcome="unchanged", skill=new, memory=old, reason="It is known as it is.")
-            if old is not None and (refusal := _refusal(old, trusted=trusted)):
-                return Learned(outcome="refused", reason=refusal)
-            memory = self._memory(new, old, scope, origin, "active" if trusted else "quarantined")
+            if old is not None:
+                if old.payload == workflow(new) and (old.live or old.status == status):
+                    return Learned(outcome="unchanged", skill=new, memory=old, reason="It is known as it is.")
+                if refusal := _refusal(old, attempt.doubt):
+                    return Learned(outcome="refused", reason=refusal)
             try:
-                memory = self._commit(memory, scope, origin)
+                memory = self._commit(self._memory(new, old, scope, origin, status), scope, origin)
             except ConflictError:
                 continue
-            return Learned(outcome="new" if old is None else "changed", skill=new, memory=memory)
+            outcome: Literal["new", "changed"] = "changed" if old else "new"
+            reason = f"{attempt.doubt} Add the skill if it is right." if attempt.doubt else ""
+            return Learned(outcome=outcome, skill=new, memory=memory, reason=reason)
         raise ConflictError([_id(skill, scope)], "Learn it again.")
 
     def _head(self, skill: Skill, scope: Scope) -> Memory | None:
@@ -214,13 +228,14 @@ class SkillWriter:
             raise SkillError(f"The skill {skill.name!r} was {found[0].status} for good.", "Give it another name.")
         return found[0] if found else None
 
-    def _state(self, skill: Skill, scope: Scope) -> Stated:
+    def _state(self, skill: Skill, old: Memory | None, scope: Scope) -> Stated:
+        """Record it; what a crash left behind, or another one states at the same time, is taken up."""
         return state(
             self._archive,
             self._clock,
             scope.partition(),
             told(skill),
-            statement_id=self._new_id(),
+            statement_id=operation_id("skill", _id(skill, scope), old.version if old else 0, skill.to_json()),
             role="system",
             actor=scope.agent or "operator",
             recipe=self._settings.summary.recipe,
@@ -314,13 +329,11 @@ def _next(skill: Skill, old: Memory | None) -> Skill:
     return skill.evolve(version=before.version if same_procedure(skill, before) else old.version + 1)
 
 
-def _refusal(old: Memory, *, trusted: bool) -> str:
+def _refusal(old: Memory, doubt: str) -> str:
     """Return why a run must not change what is known, if so."""
     if old.status in {"deleted", "superseded"}:
         return "This skill was taken back: add it to have it again."
-    if not trusted and old.status != "quarantined":
-        return "No person asked for this run, so it changes no skill that somebody approved."
-    return ""
+    return f"{doubt} It changes no skill that was approved." if doubt and old.status != "quarantined" else ""
 
 
 def _tools(skill: Skill) -> set[str]:

@@ -95,7 +95,8 @@ class Skills:
         """Learn from a run that is recorded: its successful calls become steps, what a person or a result gave slots.
 
         Other threads, in which the same task failed, say what made the difference; so does a failed run, compared with
-        the skill that is known. A run that no person asked for teaches only what somebody adds afterwards: quarantined.
+        the skill that is known. What a run teaches that no person asked for, or in which a result named a tool before it
+        was called, is quarantined until somebody adds it.
 
         Args:
             thread: The thread of the run; of its messages those that name the task, or all if none does.
@@ -292,11 +293,10 @@ class Skills:
             NotFoundError: There is no such skill, or it is not this user's.
             SkillError: A skill that it calls is no longer there.
         """
-        from remegraph.rules.procedures import planned, read_workflow
+        from remegraph.rules.procedures import planned
 
         skill = self._skill(skill_id, scope)[1]
-        known = {each.name: each for each in map(read_workflow, self._writer().known(self._home(scope)))}
-        return tuple(planned(skill, known, values or {}))
+        return tuple(planned(skill, self._writer().by_name(self._home(scope)), values or {}))
 
     aplan = twin(plan)
 
@@ -309,7 +309,7 @@ class Skills:
         from remegraph.engine.procedures import SkillWriter
 
         parts = self._parts()
-        return SkillWriter(parts.archive, parts.clock, self._new_id, parts.settings)
+        return SkillWriter(parts.archive, parts.clock, parts.settings)
 
     def _skill(self, skill_id: str, scope: Scope) -> tuple[Memory, Skill]:
         from remegraph.rules.procedures import read_workflow

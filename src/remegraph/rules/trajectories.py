@@ -66,6 +66,15 @@ class Run:
         """Those that failed."""
         return tuple(call for call in self.calls if not call.ok)
 
+    @property
+    def named_by_results(self) -> str:
+        """The first tool that a result named before it was called, and no person: instructions come in this way."""
+        for at, call in enumerate(self.calls):
+            told = any(_stands_in(call.tool, earlier.result) for earlier in self.calls[:at])
+            if told and not any(_stands_in(call.tool, request) for request in self.requests):
+                return call.tool
+        return ""
+
 
 def read_run(messages: Sequence[Message]) -> Run:
     """Read the calls of an attempt off its messages.
