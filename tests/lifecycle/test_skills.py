@@ -24,7 +24,7 @@ from remegraph import (
     SkillStep,
     StepPattern,
 )
-from remegraph.models import Receipt
+from remegraph.models import Receipt, Shelf
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
 from tests.lifecycle.conftest import DAY, House
@@ -209,10 +209,15 @@ def test_a_skill_stays_what_it_is_whatever_is_said(house: House) -> None:
     before = house.rows()
     assert kit.skills.add(deploying(), scope=ann) == memory
     assert house.rows() == before
-    saved = kit.save("deploy", f"{memory.content} twice", scope=ann, topic="task:general").memory
+    saved = kit.save(
+        "deploy", "Deploy the site", scope=ann, topic="task:general"
+    ).memory  # the skill is indexed by this
     assert saved is not None
     assert saved.memory_id != memory.memory_id
     assert kit.skills.get(memory.memory_id, scope=ann) == deploying()
+    shelf = Shelf(partition=memory.partition, topic=memory.topic)
+    shown = kit._open_parts().searcher.similar(shelf, [said("Deploy the site")], 10)
+    assert [each.memory_id for each in shown] == [saved.memory_id]  # what a Sub Agent may rewrite
 
 
 def test_a_crash_before_the_commit_and_a_race_leave_one_record_and_one_version(
@@ -391,6 +396,7 @@ def test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it(hous
     assert (learned.memory.status, learned.memory.trust) == ("quarantined", 0.3)
     with pytest.raises(NotFoundError):
         kit.skills.choose("Refund", scope=ann)
+    assert kit.skills.learn("run", scope=ann, task="Refund").outcome == "unchanged"
     assert kit.skills.add(learned.skill, scope=ann).status == "active"
     assert kit.skills.choose("Refund", scope=ann).skill == learned.skill
     changed = learned.skill.evolve(steps=learned.skill.steps[:1], postconditions=(Condition(field="find_order.ok"),))
@@ -400,6 +406,19 @@ def test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it(hous
     kit.add_messages(refunding("asked", "77", "INV-3"), scope=ann)
     assert "taken back" in kit.skills.learn("asked", scope=ann, task="Refund").reason
     assert kit.skills.add(changed, scope=ann).status == "active"
+
+
+def test_a_skill_in_doubt_is_trusted_once_a_person_asks_for_the_same(house: House) -> None:
+    """The next run that somebody vouches for is approval enough."""
+    kit, ann = house.kit, house.ann
+    kit.add_messages(refunding("run", "1234", "INV-9", person=False), scope=ann)
+    doubted = kit.skills.learn("run", scope=ann, task="Refund").skill
+    assert doubted is not None
+    asked = [said("Refund it.", thread="asked", message_id="asked"), *refunding("asked", "1234", "INV-9", person=False)]
+    kit.add_messages(asked, scope=ann)
+    learned = kit.skills.learn("asked", scope=ann, task="Refund")
+    assert (learned.outcome, learned.skill) == ("changed", doubted)
+    assert kit.skills.choose("Refund", scope=ann).skill == doubted
 
 
 ANSWER: dict[str, Any] = {

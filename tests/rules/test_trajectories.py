@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remegraph.rules.trajectories import Call, Run, steps_of, template_of
+from remegraph.rules.trajectories import Call, Run, steps_of, template_of, to_avoid
 
 pytestmark = pytest.mark.requirement("B9")
 
@@ -66,3 +66,11 @@ def test_failures_and_the_same_call_twice_in_a_row_are_no_steps() -> None:
     """Polling is not a procedure."""
     run = Run((), (call("poll", "no", ok=False), call("poll"), call("poll"), call("get"), call("poll")))
     assert [step.name for step in steps_of(run)] == ["poll", "get", "poll_2"]
+
+
+def test_a_call_that_only_failed_once_is_not_to_be_avoided() -> None:
+    """A tool that was busy is no wrong way."""
+    run = Run(
+        ("order 77",), (call("find", "busy", ok=False, id="77"), call("find", id="77"), call("buy", ok=False, n=1))
+    )
+    assert [(note.tool, note.args) for note in to_avoid(run, steps_of(run))] == [("buy", {"n": 1})]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from remegraph.errors import NotFoundError
 from remegraph.language.plain import folded
-from remegraph.models import Memory, SkillChoice, SkillFigures
+from remegraph.models import Memory, Partition, SkillChoice, SkillFigures
 from remegraph.ports import Archive, Tally
 from remegraph.rules.choosing import choose, wilson
 from remegraph.rules.conditions import Facts, Predicate, unmet
@@ -24,10 +25,10 @@ def figures(archive: Archive, memories: Sequence[Memory]) -> list[SkillFigures]:
         archive: Counts the outcomes.
         memories: Skills.
     """
-    found = _tallies(archive, memories)
-    heads = [(memory, read_workflow(memory)) for memory in memories]
+    found = archive.outcomes(_places(memories), [memory.memory_id for memory in memories])
+    heads = ((memory, read_workflow(memory)) for memory in memories)
     return [
-        _figures(memory, skill.name, skill.version, found.get((memory.memory_id, skill.version), _UNTRIED))
+        _figures(memory, skill.name, skill.version, found.get((memory.partition, memory.memory_id, skill.version)))
         for memory, skill in heads
     ]
 
@@ -40,8 +41,9 @@ def histories(archive: Archive, memory: Memory) -> tuple[SkillFigures, ...]:
         memory: The skill.
     """
     name = read_workflow(memory).name
-    found = sorted(_tallies(archive, [memory]).items())
-    return tuple(_figures(memory, name, version, tally) for (_, version), tally in found)
+    found = archive.outcomes([memory.partition], [memory.memory_id])
+    tallies = sorted(((version, tally) for (_, _, version), tally in found.items()), key=itemgetter(0))
+    return tuple(_figures(memory, name, version, tally) for version, tally in tallies)
 
 
 def variants(memories: Iterable[Memory], task: str) -> list[Memory]:
@@ -81,16 +83,12 @@ def choice(
     )
 
 
-def _tallies(archive: Archive, memories: Sequence[Memory]) -> dict[tuple[str, int], Tally]:
-    places = list(dict.fromkeys(memory.partition for memory in memories))
-    homes = {memory.memory_id: memory.partition for memory in memories}
-    found = archive.outcomes(places, list(homes))
-    return {
-        (memory_id, version): tally for (place, memory_id, version), tally in found.items() if homes[memory_id] == place
-    }
+def _places(memories: Sequence[Memory]) -> list[Partition]:
+    return list(dict.fromkeys(memory.partition for memory in memories))
 
 
-def _figures(memory: Memory, name: str, version: int, tally: Tally) -> SkillFigures:
+def _figures(memory: Memory, name: str, version: int, tally: Tally | None) -> SkillFigures:
+    tally = tally or _UNTRIED
     lower, upper = wilson(tally.successes, tally.runs)
     return SkillFigures(
         memory_id=memory.memory_id,
