@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from remegraph.language.plain import plain
 from remegraph.models import Avoidance, Condition, Message, Skill, SkillStep, StepPattern
+from remegraph.rules.context import shows_recalled
 from remegraph.rules.templates import fits, literal
 
 __all__ = [
@@ -77,11 +78,12 @@ class Run:
 
 
 def read_run(messages: Sequence[Message]) -> Run:
-    """Read the calls of an attempt off its messages.
+    """Read the calls of an attempt off its messages. Recalled memory was not said, and recalling is no step.
 
     Args:
         messages: In their order.
     """
+    messages = [message for message in messages if not shows_recalled(message)]
     results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     calls = [
         Call(plain(call.name), call.args, results[call.call_id].ok is not False, results[call.call_id].text)
