@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from remegraph import MemoryKit
@@ -67,8 +67,9 @@ def test_looking_a_skill_up_and_telling_of_it_are_no_steps_of_the_next_one(kit: 
         AIMessage("Done."),
     ]
     agent = create_agent(ScriptedChatModel(script={"": turns * 2}), tools=[*skill_tools(kit, ANN), build])
-    for _ in range(2):
-        messages = agent.invoke({"messages": [("user", "Deploy the shop, please")]})["messages"]
+    question = HumanMessage("Deploy the shop, please")
+    runs = [agent.invoke({"messages": [question]})["messages"] for _ in range(2)]
+    messages = runs[-1]
     shown = next(each for each in messages if isinstance(each, ToolMessage))
     assert shown.additional_kwargs[RECALLED] == [memory.memory_id]
     assert [each.runs for each in kit.skills.figures(scope=ANN)] == [1]
