@@ -306,6 +306,11 @@ def test_a_skill_whose_preconditions_do_not_hold_is_left_out_and_said_so(house: 
     choice = skills.choose("Deploy the site", scope=ann, facts={"disk": {"free": 3}})
     assert (choice.skill.name, choice.left_out) == ("other", {best.memory_id: "Does not hold: disk.free at_least 10."})
     assert skills.choose("Deploy the site", scope=ann, facts={"disk": {"free": 30}}).left_out == {}
+    skills.add(deploying("other", preconditions=(Condition(predicate="quiet"),)), scope=ann)
+    with pytest.raises(
+        NotFoundError, match=r"Does not hold: disk.free at_least 10. No predicate 'quiet' is registered."
+    ):
+        skills.choose("Deploy the site", scope=ann, facts={})
 
 
 def test_a_skill_in_use_is_not_forgotten(house: House) -> None:
@@ -366,6 +371,8 @@ def test_what_a_failed_run_left_out_becomes_a_precondition(house: House, order: 
     else:
         assert kit.skills.learn("bad", scope=ann, task="Refund", succeeded=False).outcome == "nothing"
         kit.skills.learn("good", scope=ann, task="Refund")
+        kit.add_messages([said("Refund it!", thread="idle")], scope=ann)
+        assert kit.skills.learn("idle", scope=ann, task="Refund", succeeded=False).outcome == "nothing"
         learned = kit.skills.learn("bad", scope=ann, task="Refund", succeeded=False)
         assert learned.outcome == "changed"
         assert kit.skills.learn("good", scope=ann, task="Refund").outcome == "unchanged"
@@ -537,7 +544,11 @@ BAD: dict[str, tuple[Callable[[Any, Scope, str], object], type[RemegraphError], 
         "A run ends once",
     ),
     "unknown": (lambda skills, scope, _: skills.record_outcome("x", True, scope=scope), NotFoundError, "Check the id"),
-    "no query": (lambda skills, scope, _: skills.find(" ", scope=scope), InputError, "Say what you want"),
+    "no query": (lambda skills, scope, _: skills.find(" ", scope=scope), InputError, "Say it in words"),
+    "no task": (lambda skills, scope, _: skills.choose("", scope=scope), InputError, "Say it in words"),
+    "no domain": (
+        lambda skills, scope, _: skills.learn("talk", scope=scope, task="x", domain=" "), InputError, "in words"
+    ),
     "k zero": (lambda skills, scope, _: skills.find("x", scope=scope, k=0), InputError, "at least one"),
     "no thread": (lambda skills, scope, _: skills.learn("x", scope=scope, task="y"), NotFoundError, "add_messages"),
     "failed as text": (

@@ -30,6 +30,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.ports import Archive, Clock
+from remegraph.rules.context import shows_recalled
 from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.rules.trajectories import Run, contrasted, joined, read_run
 from remegraph.settings import Settings
@@ -144,7 +145,7 @@ class SkillWriter:
         raise ConflictError([_id(skill, scope)], "Add it again.")
 
     def attempt(self, thread: str, task: str, scope: Scope) -> Attempt:
-        """Read a run off a thread: the messages that name the task, or all if none does.
+        """Read a run off a thread: the messages that name the task, or all if none does; recalled memory left out.
 
         Args:
             thread: The thread.
@@ -154,7 +155,8 @@ class SkillWriter:
         Raises:
             NotFoundError: There are no messages in this thread.
         """
-        messages = self._archive.messages([scope.partition()], thread=thread)
+        found = self._archive.messages([scope.partition()], thread=thread)
+        messages = tuple(message for message in found if not shows_recalled(message))
         if not messages:
             raise NotFoundError(f"There are no messages in the thread {thread!r}.", "Record the run with add_messages.")
         named = tuple(message for message in messages if folded(message.task) == folded(task))
@@ -189,6 +191,8 @@ class SkillWriter:
             scope: Whose.
         """
         called = {call.tool for call in attempt.run.calls}
+        if not called:
+            return Learned(outcome="nothing", reason="The run made no calls.")
         known = [
             memory
             for memory in self.known(scope)
@@ -250,7 +254,7 @@ class SkillWriter:
             for tail in self._archive.tails(partition, thread=attempt.thread)
             for each in cut(tail, slicing, close=True)
         ]
-        self._archive.add_blocks(partition, cuts, recipe, enqueue=True)
+        self._archive.add_blocks(partition, cuts, recipe)
         blocks = self._archive.blocks([partition], thread=attempt.thread)
         holding = {
             message.message_id: block.block_id
@@ -261,7 +265,7 @@ class SkillWriter:
         evidence = tuple(
             Evidence(message_id=message.message_id, quote=message.text, block_id=holding[message.message_id])
             for message in attempt.messages
-            if message.role == "user" and message.text
+            if message.role == "user" and message.text and message.message_id in holding
         )
         return evidence, tuple(dict.fromkeys(holding.values()))
 

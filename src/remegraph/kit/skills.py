@@ -14,7 +14,7 @@ from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFi
 
 if TYPE_CHECKING:
     from remegraph.engine.procedures import Attempt, SkillWriter
-    from remegraph.engine.tasks import DistilTask
+    from remegraph.engine.tasks import DistilTask, Thinker
     from remegraph.kit.parts import Parts
     from remegraph.ports import NewId
     from remegraph.rules.conditions import Predicate
@@ -118,7 +118,7 @@ class Skills:
         if not succeeded:
             return self._kept(self._writer().learn_failure(attempts[0], task, self._home(scope)))
         meter = Meter()
-        skill = self._parts().thinkers.of(scope.agent).distil(_distilling(attempts[0], task), meter)
+        skill = self._thinker(scope).distil(_distilling(attempts[0], task), meter)
         return self._learned(skill, attempts, scope, domain).evolve(usage=meter.usage())
 
     async def alearn(
@@ -139,7 +139,7 @@ class Skills:
             done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
             return await asyncio.to_thread(self._kept, done)
         meter = Meter()
-        skill = await self._parts().thinkers.of(scope.agent).adistil(_distilling(attempts[0], task), meter)
+        skill = await self._thinker(scope).adistil(_distilling(attempts[0], task), meter)
         learned = await asyncio.to_thread(self._learned, skill, attempts, scope, domain)
         return learned.evolve(usage=meter.usage())
 
@@ -154,9 +154,7 @@ class Skills:
         Raises:
             InputError: The query is empty or no text, or k is less than 1.
         """
-        check_text(query=query)
-        if not query.strip():
-            raise InputError("The query is empty.", "Say what you want to do.")
+        _check_words(query=query)
         if k < 1:
             raise InputError(f"k is {k}.", "Ask for at least one.")
         return self._found(query, self._writer().known(self._home(scope)))[:k]
@@ -181,7 +179,7 @@ class Skills:
         from remegraph.lifecycle.skills import choice, variants
         from remegraph.rules.procedures import read_workflow
 
-        check_text(task=task)
+        _check_words(task=task)
         known = self._writer().known(self._home(scope))
         found = variants(known, task)
         if not found and (like := self._found(task, known)):
@@ -305,6 +303,9 @@ class Skills:
     def _home(self, scope: Scope) -> Scope:
         return self._library(required(scope))
 
+    def _thinker(self, scope: Scope) -> Thinker:
+        return self._parts().thinkers.of(self._home(scope).agent)
+
     def _writer(self) -> SkillWriter:
         from remegraph.engine.procedures import SkillWriter
 
@@ -337,7 +338,8 @@ class Skills:
         return not unmet(skill.postconditions, facts, self._predicates)
 
     def _attempts(self, thread: str, failed: Sequence[str], scope: Scope, task: str, domain: str) -> list[Attempt]:
-        check_text(thread=thread, task=task, domain=domain)
+        check_text(thread=thread)
+        _check_words(task=task, domain=domain)
         if isinstance(failed, str):
             raise InputError("failed is one text.", "Give a list of threads.")
         check_text(**{f"failed[{at}]": each for at, each in enumerate(failed)})
@@ -346,12 +348,24 @@ class Skills:
 
     def _learned(self, skill: Skill, attempts: Sequence[Attempt], scope: Scope, domain: str) -> Learned:
         run, *failed = attempts
-        extractor = self._parts().thinkers.of(scope.agent).name
+        extractor = self._thinker(scope).name
         return self._kept(self._writer().learn(skill.evolve(domain=domain), run, failed, self._home(scope), extractor))
 
     def _kept(self, learned: Learned) -> Learned:
         self._bring_up_to_date()
         return learned
+
+
+def _check_words(**texts: object) -> None:
+    """Refuse what is no text, or empty.
+
+    Raises:
+        InputError: One is; it is named.
+    """
+    check_text(**texts)
+    for name, value in texts.items():
+        if not str(value).strip():
+            raise InputError(f"{name} is empty.", "Say it in words.")
 
 
 def _distilling(attempt: Attempt, task: str) -> DistilTask:

@@ -7,10 +7,10 @@ from operator import itemgetter
 
 from remegraph.errors import NotFoundError
 from remegraph.language.plain import folded
-from remegraph.models import Memory, Partition, SkillChoice, SkillFigures
+from remegraph.models import Memory, Partition, Skill, SkillChoice, SkillFigures
 from remegraph.ports import Archive, Tally
 from remegraph.rules.choosing import choose, wilson
-from remegraph.rules.conditions import Facts, Predicate, unmet
+from remegraph.rules.conditions import Facts, Predicate, predicates_of, unmet
 from remegraph.rules.procedures import read_workflow
 
 __all__ = ["choice", "figures", "histories", "variants"]
@@ -71,16 +71,24 @@ def choice(
         NotFoundError: No variant can be used now.
     """
     skills = {memory.memory_id: read_workflow(memory) for memory in memories}
-    missing = {name: unmet(skill.preconditions, facts or {}, predicates) for name, skill in skills.items()}
-    left_out = {name: f"Does not hold: {what}." for name, what in missing.items() if what and facts is not None}
+    missing = {name: _missing(skill, facts, predicates) for name, skill in skills.items() if facts is not None}
+    left_out = {name: why for name, why in missing.items() if why}
     usable = figures(archive, [memory for memory in memories if memory.memory_id not in left_out])
     if not usable:
-        raise NotFoundError(f"No variant can be used now: {'; '.join(left_out.values())}", "See their preconditions.")
+        raise NotFoundError(f"No variant can be used now: {' '.join(left_out.values())}", "See their preconditions.")
     chosen, how, why = choose(usable)
     others = sorted((each for each in usable if each is not chosen), key=lambda each: each.memory_id)
     return SkillChoice(
         skill=skills[chosen.memory_id], figures=chosen, how=how, why=why, others=tuple(others), left_out=left_out
     )
+
+
+def _missing(skill: Skill, facts: Facts, predicates: Mapping[str, Predicate]) -> str:
+    """Return why a skill cannot be used now, if so."""
+    if unknown := sorted(predicates_of(skill.preconditions) - predicates.keys()):
+        return f"No predicate {unknown[0]!r} is registered."
+    what = unmet(skill.preconditions, facts, predicates)
+    return f"Does not hold: {what}." if what else ""
 
 
 def _places(memories: Sequence[Memory]) -> list[Partition]:

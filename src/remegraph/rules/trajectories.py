@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from remegraph.language.plain import plain
 from remegraph.models import Avoidance, Condition, Message, Skill, SkillStep, StepPattern
-from remegraph.rules.context import shows_recalled
 from remegraph.rules.templates import fits, literal
 
 __all__ = [
@@ -71,19 +70,20 @@ class Run:
     def named_by_results(self) -> str:
         """The first tool that a result named before it was called, and no person: instructions come in this way."""
         for at, call in enumerate(self.calls):
-            told = any(_stands_in(call.tool, earlier.result) for earlier in self.calls[:at])
-            if told and not any(_stands_in(call.tool, request) for request in self.requests):
+            before = self.calls[:at]
+            told = any(_stands_in(call.tool, each.result) for each in before)
+            asked = any(_stands_in(call.tool, request) for request in self.requests)
+            if told and not asked and call.tool not in {each.tool for each in before}:
                 return call.tool
         return ""
 
 
 def read_run(messages: Sequence[Message]) -> Run:
-    """Read the calls of an attempt off its messages. Recalled memory was not said, and recalling is no step.
+    """Read the calls of an attempt off its messages; those that nothing answers are left out.
 
     Args:
         messages: In their order.
     """
-    messages = [message for message in messages if not shows_recalled(message)]
     results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     calls = [
         Call(plain(call.name), call.args, results[call.call_id].ok is not False, results[call.call_id].text)
@@ -167,13 +167,13 @@ def to_avoid(run: Run, steps: Sequence[SkillStep]) -> tuple[Avoidance, ...]:
         run: The run.
         steps: What went well.
     """
-    found = {
-        json.dumps([call.tool, args], sort_keys=True): Avoidance(tool=call.tool, args=args, why="failed")
-        for call in run.failed
-        for args in [template_of(call.args, run.requests, {f"{at}": each for at, each in enumerate(run.calls)}, {})]
-        if not any(_does(step, call) for step in steps)
-    }
-    return tuple(found.values())
+    names, found = _names([call.tool for call in run.calls]), list[Avoidance]()
+    for at, call in enumerate(run.calls):
+        if not call.ok and not any(_does(step, call) for step in steps):
+            earlier = dict(zip(names, run.calls[:at], strict=False))
+            args = template_of(call.args, run.requests, earlier, {})
+            found.append(Avoidance(tool=call.tool, args=args, why="failed"))
+    return _both((), found)
 
 
 def contrasted(skill: Skill, failed: Run) -> Skill:
@@ -229,7 +229,11 @@ def _bare(step: SkillStep) -> str:
 
 
 def _both(known: Sequence[R], new: Sequence[R]) -> tuple[R, ...]:
-    return (*known, *(each for each in new if each not in known))
+    found = list(known)
+    for each in new:
+        if each not in found:
+            found.append(each)
+    return tuple(found)
 
 
 def _does(step: SkillStep, call: Call) -> bool:
