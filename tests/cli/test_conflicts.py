@@ -30,7 +30,8 @@ def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path)
     done = run("resolve", short, "supersede", "--by", "Olga", "--note", "I counted.").stdout
     assert "supersede by Olga" in done
     assert "No conflicts." in run("conflicts").stdout
-    assert "I counted." in run("conflicts", "--state", "resolved").stdout.replace("\n", " ")
+    (over,) = json.loads(run("conflicts", "--state", "resolved", "--json").stdout)
+    assert over["decided"]["note"] == "I counted."
 
 
 def test_a_decision_that_cannot_be_is_told_with_its_cure(run: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -168,7 +169,7 @@ class _OnceChanged:
         self._change = lambda: kit.save("note", memories(kit, scope)[memory_id].content, scope=scope)
         self._left = 1
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._archive, name)
 
     def commit(self, changes: ChangeSet) -> Receipt:

@@ -12,10 +12,13 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from sqlalchemy.exc import SQLAlchemyError
 
+from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.errors import InputError, RemegraphError, ScopeError
+from remegraph.kit import MemoryKit
+from remegraph.models import Scope
 from remegraph.rules.context import RECALLED
 
-__all__ = ["NO_RUNTIME", "Answer", "answered", "as_tool", "reply"]
+__all__ = ["NO_RUNTIME", "Answer", "OfSomebody", "answered", "as_tool", "reply"]
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +27,22 @@ NO_RUNTIME: Any = None
 
 Answer = str | ToolMessage
 """What a tool returns."""
+
+
+class OfSomebody:
+    """What all tools know: the kit, and for whom a run calls.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all calls have in common.
+    """
+
+    def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None) -> None:
+        self._kit = kit
+        self._scope = scope
+
+    def _who(self, runtime: ToolRuntime[Any, Any] | None) -> Scope:
+        return resolve_scope(self._scope, runtime=runtime, config=runtime.config if runtime else None)
 
 
 def as_tool(name: str, run: Callable[..., Answer], arun: Callable[..., Awaitable[Answer]]) -> BaseTool:

@@ -129,13 +129,12 @@ class _Weighing:
 
     def _contradict(self, new: Memory, old: Memory, finding: Finding) -> None:
         certain = bool(finding.reason) and "knowledge" not in {new.usage, old.usage}
-        weaker = (new.memory_id, "may_contradict", old.memory_id)
         if not certain:
             reason = finding.reason or f"Both hold {new.canonical_topic}."
             if not any(pair_of(link) == {new.memory_id, old.memory_id} for link in self.links.values()):
                 self._link(_link_of(new, "may_contradict", old, reason))
             return
-        self.links.pop(weaker, None)
+        self.links.pop((new.memory_id, "may_contradict", old.memory_id), None)
         self._link(_link_of(new, "contradicts", old, finding.reason))
         for memory in (new, old):
             self._dispute(self.after(memory))

@@ -60,6 +60,18 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.skills import (
+    Avoidance,
+    Condition,
+    Learned,
+    Skill,
+    SkillChoice,
+    SkillFigures,
+    SkillOutcome,
+    SkillSource,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -68,6 +80,7 @@ __all__ = [
     "MOVES",
     "REVIEWING",
     "AddReceipt",
+    "Avoidance",
     "Block",
     "BlockSummary",
     "Budget",
@@ -77,6 +90,7 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Condition",
     "Conflict",
     "ConflictKind",
     "ConflictState",
@@ -96,6 +110,7 @@ __all__ = [
     "Json",
     "Kind",
     "Layer",
+    "Learned",
     "LeftOut",
     "Link",
     "LinkType",
@@ -121,10 +136,17 @@ __all__ = [
     "Scope",
     "Sensed",
     "Shelf",
+    "Skill",
+    "SkillChoice",
+    "SkillFigures",
+    "SkillOutcome",
+    "SkillSource",
+    "SkillStep",
     "Source",
     "Standing",
     "Status",
     "StatusMove",
+    "StepPattern",
     "StoredItem",
     "StoredMessage",
     "Subject",
