@@ -15,6 +15,7 @@ from remegraph import ConflictError, InputError, MemoryKit, NotFoundError, Scope
 from remegraph.engine.disputes import Disputes
 from remegraph.models import ChangeSet, Conflict, Decision, Memory, Receipt, SaveResult
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from tests.lifecycle.skilled import deploying, step
 from tests.talk import NOON, change, digest, open_kit, proposal, said
 
 SMALL, LARGE, HUGE = (f"The hall seats {count} guests." for count in (250, 320, 400))
@@ -132,6 +133,17 @@ def test_what_says_more_is_linked_both_ways_and_folded_in_if_somebody_wants_it(k
     kit.conflicts.resolve(conflict.conflict_id, "merge", scope=ann, by="Olga")
     (live,) = kit.memories(scope=ann, statuses=["active"])
     assert (live.memory_id, live.supersedes, len(live.evidence)) == (whole.memory_id, (part.memory_id,), 2)
+
+
+@pytest.mark.requirement("K4")
+def test_a_skill_that_holds_another_is_linked_with_it_and_waits_for_nobody(kit: MemoryKit, ann: Scope) -> None:
+    """Which of two ways is the better one, their outcomes tell; no person needs to."""
+    part = kit.skills.add(deploying("quick", step("build"), step("push", "build", image="{build.image}")), scope=ann)
+    steps = (step("build"), step("push", "build", image="{build.image}"), step("check", "push", url="{push.url}"))
+    whole = kit.skills.add(deploying("careful", *steps), scope=ann)
+    links = {(link.source_id, link.type, link.target_id) for link in kit.trace(whole.memory_id, scope=ann).links}
+    assert (whole.memory_id, "superset_of", part.memory_id) in links
+    assert kit.conflicts.list(scope=ann) == ()
 
 
 @pytest.mark.requirement("G7")

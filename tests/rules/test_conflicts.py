@@ -145,8 +145,8 @@ def test_what_a_writer_put_around_the_words_is_not_compared() -> None:
     assert (quoted.text, quoted.who) == ("The shop is open.", "Ben")
     own = said(memory("I learned that Ann sings.", perspective="first-person", extractor="remy"))
     assert (own.text, own.who) == ("Ann sings.", "self")
-    steps = said(memory("Pay", payload={"steps": ["Scan", "Pay"]}))
-    assert steps.steps == ("Scan", "Pay")
+    steps = said(memory("Pay", payload={"steps": [{"name": "scan", "description": "the code"}, {"name": "pay"}]}))
+    assert steps.steps == ("scan the code", "pay")
 
 
 @given(st.floats(0, 1))

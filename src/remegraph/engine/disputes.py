@@ -114,7 +114,8 @@ class _Weighing:
         if finding is None or finding.kind == "redundancy":
             return
         if finding.kind == "contradiction":
-            if not says_what_became(mine, yours):
+            skill = "procedural" in {new.layer, old.layer}  # of two ways to do a thing, neither is untrue
+            if not skill and not says_what_became(mine, yours):
                 self._contradict(new, old, finding)
             return
         more, less = (new, old) if finding.kind == "superset" else (old, new)

@@ -182,6 +182,8 @@ def _conflicts(archive: Archive, partitions: Sequence[Partition]) -> Iterator[Co
     for pair, some in between.items():
         link = min(some, key=lambda each: _TYPES.index(each.type))
         older, newer = _by_age(memories[link.source_id], memories[link.target_id])
+        if "procedural" in {older.layer, newer.layer}:
+            continue  # skills are variants, of which outcomes choose
         is_open = older.live and newer.live and pair not in over
         yield Conflict(
             conflict_id=_id(older, newer),

@@ -12,7 +12,7 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import asks, sentences
 from remegraph.models import Claim, ConflictKind, Memory
 from remegraph.rules.claims import conflicting, read_claims, same
-from remegraph.rules.duplicates import content_digest, near_duplicate
+from remegraph.rules.duplicates import content_digest
 from remegraph.rules.frames import Frame, differ, updates
 from remegraph.rules.telling import NARRATOR, unreported
 from remegraph.rules.wording import holds
@@ -77,9 +77,16 @@ def said(memory: Memory) -> Said:
         text, who = unreported(text), NARRATOR
     elif memory.extractor == "extractive" and (speaker := _SPEAKER.match(text)):
         text, who = _DAYS.sub("", text[speaker.end() :]), speaker.group().rstrip(" :：")
+    return Said.of(text, who or memory.partition.user or "", memory.claims, _steps(memory))
+
+
+def _steps(memory: Memory) -> list[str]:
+    """Return the steps of a workflow's payload (MEK, 2.4.1), each in its words."""
     steps = memory.payload.get("steps") if isinstance(memory.payload, dict) else None
-    listed = [step for step in steps if isinstance(step, str)] if isinstance(steps, list) else []
-    return Said.of(text, who or memory.partition.user or "", memory.claims, listed)
+    if not isinstance(steps, list):
+        return []
+    told = [[step.get("name"), step.get("description")] for step in steps if isinstance(step, dict)]
+    return [" ".join(part for part in each if isinstance(part, str) and part) for each in told]
 
 
 def compare(new: Said, old: Said) -> Finding | None:
@@ -144,7 +151,11 @@ def _of_workflows(new: Said, old: Said) -> Finding | None:
 def _has_steps_of(one: Said, other: Said) -> bool:
     """Return whether one workflow holds the steps of the other, in their order."""
     left = iter(one.steps)
-    return all(any(near_duplicate(mine, step) or holds(mine, step) for mine in left) for step in other.steps)
+    return all(any(_same_step(mine, step) for mine in left) for step in other.steps)
+
+
+def _same_step(mine: str, step: str) -> bool:
+    return content_digest(mine) == content_digest(step) or holds(mine, step)
 
 
 def _says_more(one: Said, other: Said) -> bool:
