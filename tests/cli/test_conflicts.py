@@ -21,21 +21,13 @@ def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path)
         for count in (250, 320):
             kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"))
 
-    shown = run("conflicts").stdout
-    assert "The hall seats 250." in shown
-    assert "The hall seats 320." in shown
     (conflict,) = json.loads(run("conflicts", "--json").stdout)
     short = conflict["conflict_id"][:6]
-    assert short in shown
+    shown = run("conflicts").stdout
+    assert all(words in shown for words in (short, "The hall seats 250.", "The hall seats 320."))
     done = run("resolve", short, "supersede", "--by", "Olga", "--note", "I counted.").stdout
     assert "supersede by Olga" in done
-    assert "No conflicts." in run("conflicts").stdout
     (over,) = json.loads(run("conflicts", "--state", "resolved", "--json").stdout)
     assert over["decided"]["note"] == "I counted."
-
-
-def test_a_decision_that_cannot_be_is_told_with_its_cure(run: Run, tmp_path: Path) -> None:
-    """One line, and nothing changed."""
-    MemoryKit.open(tmp_path / "home", model=None, embedder=None).close()
     assert "There is no conflict 'abc'" in run("resolve", "abc", "add").stderr
     assert run("resolve", "abc", "perhaps").exit_code == 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, get_args
 
 import typer
 
@@ -11,14 +12,17 @@ from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User
 from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.models import ConflictState, Decision, Scope
+from remegraph.models import ConflictKind, ConflictState, Decision, Scope
 
 __all__ = ["conflicts", "resolve"]
+
+_ALL: Sequence[ConflictKind] = get_args(ConflictKind)
 
 
 def conflicts(
     *,
     state: Annotated[ConflictState, typer.Option("--state", help="open: to be decided; resolved: decided.")] = "open",
+    every: Annotated[bool, typer.Option("--all", help="Also pairs of which one says all that the other says.")] = False,
     user: User = ME,
     agent: Agent = None,
     project: Project = None,
@@ -26,11 +30,12 @@ def conflicts(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """List memories that contradict each other, or of which one says more than the other."""
+    """List memories that contradict each other, side by side."""
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
-            found = kit.conflicts.list(scope=scope, state=state)
+            kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
+            found = kit.conflicts.list(scope=scope, state=state, kinds=kinds)
         out.show(found, *views.conflicts(found))
 
 
@@ -68,7 +73,8 @@ def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
     Raises:
         InputError: Several do.
     """
-    found = [each.conflict_id for each in kit.conflicts.list(scope=scope) if each.conflict_id.startswith(given)]
+    known = kit.conflicts.list(scope=scope, kinds=_ALL)
+    found = [each.conflict_id for each in known if each.conflict_id.startswith(given)]
     if not found or not given:
         return given
     if len(found) > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast, get_args
@@ -52,15 +52,18 @@ class Resolution:
     """Whether a model decides: it takes back neither core rules nor knowledge."""
 
 
-def listed(archive: Archive, partitions: Sequence[Partition], state: ConflictState) -> tuple[Conflict, ...]:
+def listed(
+    archive: Archive, partitions: Sequence[Partition], state: ConflictState, kinds: Collection[ConflictKind]
+) -> tuple[Conflict, ...]:
     """Return the conflicts in a state, contradictions first, the newest first.
 
     Args:
         archive: The ledger.
         partitions: Where to look.
         state: open or resolved.
+        kinds: Of these kinds.
     """
-    found = [each for each in _conflicts(archive, partitions) if each.state == state]
+    found = [each for each in _conflicts(archive, partitions) if each.state == state and each.kind in kinds]
     if state == "resolved":
         found = [each.evolve(decided=_decided(archive, partitions, each)) for each in found]
     found.sort(key=lambda each: each.conflict_id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import ConflictError, InputError
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Conflict, ConflictState, Decision, Partition, Scope
+from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Partition, Scope
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from remegraph.ports import Clock, NewId
 
 __all__ = ["Conflicts"]
+
+
+_WAITING: tuple[ConflictKind, ...] = ("contradiction",)
+"""The kinds that wait for a decision."""
 
 
 class Conflicts:
@@ -42,21 +46,31 @@ class Conflicts:
         self._new_id = new_id
         self._follow = follow
 
-    def list(self, *, scope: Scope, state: ConflictState = "open") -> tuple[Conflict, ...]:
+    def list(
+        self,
+        *,
+        scope: Scope,
+        state: ConflictState = "open",
+        kinds: Collection[ConflictKind] = _WAITING,
+    ) -> tuple[Conflict, ...]:
         """Return the conflicts, contradictions first, the newest first.
 
         Args:
             scope: Whose.
             state: open: those that wait for a decision; resolved: those that were decided, or of which a memory is gone.
+            kinds: contradiction; superset and subset: pairs of which one says all that the other says, and which nobody
+                needs to decide.
 
         Raises:
-            InputError: There is no such state.
+            InputError: There is no such state or kind.
         """
         from remegraph.governance.conflicts import listed
 
         if state not in get_args(ConflictState):
             raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ConflictState))}.")
-        return listed(self._parts().archive, self._own(scope), state)
+        if isinstance(kinds, str) or not set(kinds) <= set(get_args(ConflictKind)):
+            raise InputError(f"kinds is {kinds!r}.", f"Give a list of {', '.join(get_args(ConflictKind))}.")
+        return listed(self._parts().archive, self._own(scope), state, kinds)
 
     alist = twin(list)  # noqa: A003 - the verb above
 
