@@ -24,6 +24,8 @@ Language = Literal["en", "zh"]
 
 _LIKED = "±like"
 _ONE = re.compile(r"(?<![\d.,:])1(?![\d.,:])|一(?=[个只条位名岁年月日号点])|\bone\b", re.IGNORECASE)
+_MODEL = re.compile(r"[A-Za-z]+-?\d[\w.-]*")
+"""A number that is part of a name: B12, GPT-4."""
 _NAMED = re.compile(r"[A-Z]")
 
 
@@ -82,6 +84,8 @@ class Frame:
     passing: bool
     """Whether it happened, or holds for a day: it may happen again, otherwise."""
     dated: bool
+    liking: bool
+    """Whether it says what is liked: many things are, and a number may be the name of one."""
 
     @classmethod
     def of(cls, sentence: str, who: str, language: Language) -> Frame:
@@ -165,6 +169,11 @@ def _content(core: _Core) -> frozenset[str]:
 
 
 def _clash(one: Frame, other: Frame) -> bool:
+    """Return whether each gives a number or a date that the other does not give."""
+    if one.liking or other.liking:
+        return False
+    if not (one.dated or other.dated) and len(one.values ^ other.values) > 2:
+        return False  # door 4 has code 11, door 5 has code 12: one of the numbers says of what
     days = not one.habit and not other.habit
     mine, yours = (each.values | each.days if days else each.values for each in (one, other))
     return _each_has(mine, yours)
@@ -183,7 +192,8 @@ def _frame(sentence: str, who: str, language: Language) -> Frame:
     place = _place(bare, grammar)
     person = bool(_search(grammar["person"], text))
     once = bool(_search(grammar["once"], text))
-    values = frozenset({*months, *wording(without).numbers, *(["1"] if _ONE.search(without) else [])})
+    counted = _MODEL.sub(" ", without)
+    values = frozenset({*months, *wording(counted).numbers, *(["1"] if _ONE.search(counted) else [])})
     located = f"{place['head']}{place['tail']}" if place else ""
     core = _core(bare, who, language)
     return Frame(
@@ -199,6 +209,7 @@ def _frame(sentence: str, who: str, language: Language) -> Frame:
         habit=person and not once,
         passing=bool(_search(grammar["happened"], text)) and not once,
         dated=bool(days or months),
+        liking=bool(_search(f"{grammar['likes']}|{grammar['dislikes']}", text)),
     )
 
 
