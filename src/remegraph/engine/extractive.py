@@ -34,6 +34,7 @@ from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_outcomes import outcome
 
 __all__ = ["ExtractiveThinker"]
 
@@ -234,8 +235,9 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
         call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
     }
     results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
-    known = [message for message in results if message.ok is not None]
-    failed = [message for message in known if message.ok is False]
+    went = [(message, outcome(message.ok, message.text)) for message in results]
+    known = [message for message, ok in went if ok is not None]
+    failed = [message for message, ok in went if ok is False]
     if len(known) < _FEWEST_CALLS:
         return
     flaky = len(failed) / len(known) >= _FAILING

@@ -8,8 +8,6 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
-    ToolRecord,
-    ToolStats,
     Work,
     WorkState,
 )
@@ -54,11 +52,13 @@ from remegraph.models.reports import (
     Progress,
     SaveResult,
     SummaryReport,
+    ToolRefresh,
     Usage,
     Verification,
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -123,15 +123,19 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
     "ToolRecord",
+    "ToolRefresh",
     "ToolStats",
+    "ToolWindow",
     "Topic",
     "TopicEdge",
     "TopicGraph",
     "TopicNode",
     "TopicType",
     "Trace",
+    "TypicalError",
     "Usage",
     "Verification",
     "Weight",
