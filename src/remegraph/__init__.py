@@ -43,7 +43,10 @@ from remegraph.models import (
     Scope,
     Sensed,
     SummaryReport,
+    ToolAdvice,
     ToolCall,
+    ToolRefresh,
+    ToolStats,
     Topic,
     Trace,
 )
@@ -58,6 +61,7 @@ from remegraph.settings import (
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    ToolPolicy,
     WorkingPolicy,
 )
 
@@ -108,7 +112,11 @@ __all__ = [
     "SlicingPolicy",
     "SummaryPolicy",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
+    "ToolPolicy",
+    "ToolRefresh",
+    "ToolStats",
     "Topic",
     "Trace",
     "VectorIndexError",

@@ -6,7 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["DigestAnswer", "ObjectionAnswer", "OperationAnswer", "ProposalAnswer", "QuoteAnswer", "VerdictAnswer"]
+__all__ = [
+    "DigestAnswer",
+    "GuidelineAnswer",
+    "ObjectionAnswer",
+    "OperationAnswer",
+    "ProposalAnswer",
+    "QuoteAnswer",
+    "VerdictAnswer",
+]
 
 
 def _no_nul(value: str) -> str:
@@ -72,3 +80,9 @@ class VerdictAnswer(_Answer):
     """What is wrong with the memories; empty: nothing."""
 
     objections: list[ObjectionAnswer] = Field(max_length=40)
+
+
+class GuidelineAnswer(_Answer):
+    """How to use a tool."""
+
+    guideline: _Words = Field(min_length=1, max_length=4000, description="At most 200 words, calls in [brackets].")

@@ -120,7 +120,7 @@ def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolR
     for message in messages:
         for call in message.tool_calls:
             result = results.get(call.call_id)
-            ok = outcome(result.ok, result.text) if result else None
+            ok = outcome(result.text, told=result.ok) if result else None
             seconds = (result.time - message.time).total_seconds() if result else None
             records.append(
                 ToolRecord(

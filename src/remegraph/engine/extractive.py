@@ -16,9 +16,9 @@ from itertools import combinations
 import numpy as np
 
 from remegraph.engine.metering import Meter
-from remegraph.engine.proposals import Writer
+from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, GuideTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
@@ -34,6 +34,7 @@ from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
 
 __all__ = ["ExtractiveThinker"]
@@ -42,9 +43,6 @@ _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
 _MOST_SENTENCES = 60
 """Sentences ranked at most: the graph of their likeness grows with the square."""
-
-_COUNTED_TRUST = 0.8
-"""Trust of what code itself counted over tool calls; the words of a tool are believed less."""
 
 _FEWEST_CALLS = 2
 _FAILING = 0.3
@@ -118,6 +116,14 @@ class ExtractiveThinker:
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Return what the rules flag; see `review`."""
         return task.flags
+
+    def guide(self, task: GuideTask, meter: Meter) -> str:
+        """Say what was counted."""
+        return guideline(task.facts, task.language)
+
+    async def aguide(self, task: GuideTask, meter: Meter) -> str:
+        """Say what was counted; see `guide`."""
+        return self.guide(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:
@@ -235,7 +241,7 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
         call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
     }
     results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
-    went = [(message, outcome(message.ok, message.text)) for message in results]
+    went = [(message, outcome(message.text, told=message.ok)) for message in results]
     known = [message for message, ok in went if ok is not None]
     failed = [message for message, ok in went if ok is False]
     if len(known) < _FEWEST_CALLS:
@@ -252,6 +258,4 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     content = f"{tool}: {len(failed)}/{len(known)} calls failed."
     slot_name = f"{task.shelf.topic.target}:reliability"
     old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
-    writer.new_memory(
-        content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=_COUNTED_TRUST, replaces=old
-    )
+    writer.new_memory(content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=COUNTED_TRUST, replaces=old)

@@ -21,9 +21,20 @@ from remegraph.models import (
 )
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.settings import Mode, Perspective
 
-__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker", "ThinkerOf", "Voice"]
+__all__ = [
+    "Digest",
+    "DigestTask",
+    "GuideTask",
+    "Proposal",
+    "ProposeTask",
+    "ReviewTask",
+    "Thinker",
+    "ThinkerOf",
+    "Voice",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,14 @@ class ReviewTask:
     language: Language
 
 
+@dataclass(frozen=True, slots=True)
+class GuideTask:
+    """Say how to use a tool."""
+
+    facts: ToolFacts
+    language: Language
+
+
 class Thinker(Protocol):
     """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
 
@@ -152,6 +171,14 @@ class Thinker(Protocol):
 
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Confirm, drop or add objections to what the rules flagged."""
+        ...
+
+    def guide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool, citing calls."""
+        ...
+
+    async def aguide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool, citing calls."""
         ...
 
 

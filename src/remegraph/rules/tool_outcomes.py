@@ -30,15 +30,15 @@ _MARKS = [
 """What differs between errors that are one: the narrower mark first, as what it covers may hold others."""
 
 
-def outcome(told: bool | None, text: str) -> bool | None:
+def outcome(text: str, *, told: bool | None) -> bool | None:
     """Return whether a call succeeded; none where nothing came back that could tell.
 
     What the host says of a failure holds. That nothing was raised is no success where the text is that of an error:
     frameworks call each result a success that a tool returns.
 
     Args:
-        told: What the host says.
         text: What came back.
+        told: What the host says.
     """
     if told is False or failed(text):
         return False
@@ -106,8 +106,7 @@ def _tells(value: Mapping[str, Any]) -> bool:
     filled = {name for name, held in value.items() if held not in (None, "", False, [], {})}
     return (
         any(name in filled for name in fields["filled"])
-        or (bool(filled)
-        and filled <= set(fields["alone"]))
+        or (bool(filled) and filled <= set(fields["alone"]))
         or any(value.get(name) is False for name in fields["false"])
         or any(value.get(name) is True for name in fields["true"])
         or any(str(value.get(name)).casefold() in words for name, words in fields["said"].items())
