@@ -12,6 +12,7 @@ from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
+    from remegraph.adapters.hearing import ToolMemoryHandler
     from remegraph.adapters.history import MessageHistory
     from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
@@ -34,6 +35,7 @@ __all__ = [
     "MessageHistory",
     "Recalled",
     "ScopeSource",
+    "ToolMemoryHandler",
     "capture_node",
     "decode_label",
     "encode_label",
@@ -57,6 +59,7 @@ _HOMES = {
     "MessageHistory": "history",
     "Recalled": "nodes",
     "ScopeSource": "scopes",
+    "ToolMemoryHandler": "hearing",
     "capture_node": "nodes",
     "decode_label": "labels",
     "encode_label": "labels",
