@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import logging
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ class Agent:
             checkpointer=InMemorySaver(),
         )
 
-    async def run(self, how: str, asked: Any = None, scope: Scope = ANN) -> Any:
+    async def run(self, how: str, scope: Scope, asked: Any = None) -> Any:
         config = {"configurable": {"thread_id": "1"}, "callbacks": self.callbacks}
         result = getattr(self.graph, how)(asked or {"messages": [HumanMessage("Go.")]}, config, context=scope)
         return await result if inspect.isawaitable(result) else result
@@ -70,32 +71,53 @@ def calling(name: str, call_id: str, **args: Any) -> ToolCall:
     return ToolCall(name=name, args=args, id=call_id)
 
 
-def counts(kit: MemoryKit, scope: Scope = ANN) -> dict[str, tuple[int, int, int]]:
+def counts(kit: MemoryKit, scope: Scope) -> dict[str, tuple[int, int, int]]:
     """Calls, successes and failures of each tool."""
     return {each.tool: (each.calls, each.succeeded, each.failed) for each in kit.tool_stats(scope=scope)}
 
 
-def stats_of(kit: MemoryKit, name: str, scope: Scope = ANN) -> ToolStats:
+def stats_of(kit: MemoryKit, name: str, scope: Scope) -> ToolStats:
     (found,) = kit.tools.stats(scope=scope, tools=[name])
     return found
 
 
-HEARERS = pytest.mark.parametrize(("middleware", "handler"), [(True, False), (False, True), (True, True)])
-HOW = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+HEARERS = pytest.mark.parametrize(
+    ("how", "middleware", "handler"),
+    [("invoke", True, False), ("ainvoke", True, False), ("invoke", False, True), ("ainvoke", True, True)],
+    ids=["middleware", "middleware, async", "handler", "both, async"],
+)
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """One kit for all tests."""
+    with open_kit(tmp_path_factory.mktemp("home")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ann() -> Scope:
+    """A user whom the kit has never met."""
+    return Scope(user=f"ann{next(_NUMBERS)}", agent="remy")
 
 
 @pytest.mark.requirement("R12")
 @HEARERS
-@HOW
 async def test_each_call_is_heard_once_with_its_time_and_its_outcome(
-    kit: MemoryKit, middleware: bool, handler: bool, how: str
+    kit: MemoryKit, ann: Scope, how: str, middleware: bool, handler: bool
 ) -> None:
     """How reliable a tool is is known at once, before anything is summarised, whoever listens."""
-    calls = (calling("paint", "1", colour="blue"), calling("paint", "2", colour="gold"), calling("think", "3", about="x"))
-    await Agent(kit, *calls, middleware=middleware, handler=handler).run(how)
+    calls = (
+        calling("paint", "1", colour="blue"),
+        calling("paint", "2", colour="gold"),
+        calling("think", "3", about="x"),
+    )
+    await Agent(kit, *calls, middleware=middleware, handler=handler).run(how, ann)
 
-    assert counts(kit) == {"paint": (2, 1, 1), "think": (1, 1, 0)}
-    painted, thought = stats_of(kit, "paint"), stats_of(kit, "think")
+    assert counts(kit, ann) == {"paint": (2, 1, 1), "think": (1, 1, 0)}
+    painted, thought = stats_of(kit, "paint", ann), stats_of(kit, "think", ann)
     assert painted.last_error == "Error: out of stock"
     assert painted.mean_seconds is not None
     assert (thought.mean_input_tokens, thought.mean_output_tokens) == (12, 3)
@@ -104,65 +126,63 @@ async def test_each_call_is_heard_once_with_its_time_and_its_outcome(
 @pytest.mark.requirement("R12")
 @HEARERS
 async def test_what_was_heard_and_what_the_messages_tell_is_one_call(
-    kit: MemoryKit, middleware: bool, handler: bool
+    kit: MemoryKit, ann: Scope, how: str, middleware: bool, handler: bool
 ) -> None:
     """Counted twice, a tool that is called once would look proven; arguments that a host injects are no other call."""
     agent = Agent(kit, calling("paint", "1", colour="blue"), middleware=middleware, handler=handler)
-    result = await agent.run("invoke")
-    kit.capture(result["messages"], scope=ANN, thread="1")
-    before = counts(kit)
-    kit.end_session("1", scope=ANN)
+    result = await agent.run(how, ann)
+    kit.capture(result["messages"], scope=ann, thread="1")
+    before = counts(kit, ann)
+    kit.end_session("1", scope=ann)
     kit.drain()
 
-    assert before == counts(kit) == {"paint": (1, 1, 0)}
-    (call,) = kit._open_parts().archive.tool_calls([ANN.partition()], last=9)
+    assert before == counts(kit, ann) == {"paint": (1, 1, 0)}
+    (call,) = kit._open_parts().archive.tool_calls([ann.partition()], last=9)
     assert call.message_id
     assert call.seconds
 
 
 @HEARERS
-@HOW
 async def test_what_a_tool_raises_reaches_the_host_and_is_counted(
-    kit: MemoryKit, middleware: bool, handler: bool, how: str
+    kit: MemoryKit, ann: Scope, how: str, middleware: bool, handler: bool
 ) -> None:
     """Listening must change nothing about what is heard."""
     agent = Agent(kit, calling("paint", "1", colour="invisible"), middleware=middleware, handler=handler)
     with pytest.raises(ConnectionError, match="no such paint"):
-        await agent.run(how)
-    assert counts(kit) == {"paint": (1, 0, 1)}
-    assert stats_of(kit, "paint").last_error == "ConnectionError: no such paint: invisible"
+        await agent.run(how, ann)
+    assert counts(kit, ann) == {"paint": (1, 0, 1)}
+    assert stats_of(kit, "paint", ann).last_error == "ConnectionError: no such paint: invisible"
 
 
 @HEARERS
-@HOW
 async def test_a_call_that_waits_for_a_person_is_no_failure_and_counts_when_it_is_over(
-    kit: MemoryKit, middleware: bool, handler: bool, how: str
+    kit: MemoryKit, ann: Scope, how: str, middleware: bool, handler: bool
 ) -> None:
     """LangGraph runs the tool again when the person has answered; it was one call."""
     agent = Agent(kit, calling("ask", "1", question="Which colour?"), middleware=middleware, handler=handler)
-    await agent.run(how)
-    assert counts(kit) == {}
-    await agent.run(how, Command(resume="blue"))
-    assert counts(kit) == {"ask": (1, 1, 0)}
+    await agent.run(how, ann)
+    assert counts(kit, ann) == {}
+    await agent.run(how, ann, Command(resume="blue"))
+    assert counts(kit, ann) == {"ask": (1, 1, 0)}
 
 
 @pytest.mark.requirement("X5")
-async def test_a_tool_is_known_to_the_user_whose_agent_called_it_alone(kit: MemoryKit) -> None:
+async def test_a_tool_is_known_to_the_user_whose_agent_called_it_alone(kit: MemoryKit, ann: Scope) -> None:
     """What goes wrong for one user may tell what she does."""
-    bob = Scope(user="bob", agent="remy")
-    await Agent(kit, calling("paint", "1", colour="gold"), middleware=True, handler=True).run("invoke")
-    await Agent(kit, calling("think", "1", about="y"), middleware=False, handler=True).run("invoke", scope=bob)
-    assert counts(kit) == {"paint": (1, 0, 1)}
+    bob = ann.evolve(user="bob")
+    await Agent(kit, calling("paint", "1", colour="gold"), middleware=True, handler=True).run("invoke", ann)
+    await Agent(kit, calling("think", "1", about="y"), middleware=False, handler=True).run("invoke", bob)
+    assert counts(kit, ann) == {"paint": (1, 0, 1)}
     assert counts(kit, bob) == {"think": (1, 1, 0)}
 
 
 @HEARERS
-@HOW
 async def test_a_memory_that_fails_breaks_no_call_and_logs_no_argument(
     kit: MemoryKit,
+    ann: Scope,
+    how: str,
     middleware: bool,
     handler: bool,
-    how: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -171,32 +191,35 @@ async def test_a_memory_that_fails_breaks_no_call_and_logs_no_argument(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("the memory is broken")
 
+    before = int(kit.health.stats()["capture_failures"])
     monkeypatch.setattr(kit.tools, "record", fail)
     agent = Agent(kit, calling("paint", "1", colour=SECRET), middleware=middleware, handler=handler)
     with caplog.at_level(logging.DEBUG):
-        result = await agent.run(how)
+        result = await agent.run(how, ann)
     assert [each.text for each in result["messages"] if isinstance(each, ToolMessage)] == [f"It is {SECRET} now."]
-    assert kit.health.stats()["capture_failures"] == middleware + handler
-    assert SECRET not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("remegraph"))
+    assert kit.health.stats()["capture_failures"] == before + middleware + handler
+    assert SECRET not in "".join(
+        record.getMessage() for record in caplog.records if record.name.startswith("remegraph")
+    )
 
 
 async def test_a_deployment_may_leave_the_middleware_deaf(tmp_path: Path) -> None:
     """Who has no use for it pays nothing; messages tell of the calls all the same."""
     settings = Settings(home=tmp_path, tools=ToolPolicy(heard=False))
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
-        await Agent(kit, calling("paint", "1", colour="blue")).run("ainvoke")
-        assert counts(kit) == {}
+        await Agent(kit, calling("paint", "1", colour="blue")).run("ainvoke", ANN)
+        assert counts(kit, ANN) == {}
         kit.drain()
-        assert counts(kit) == {"paint": (1, 1, 0)}
+        assert counts(kit, ANN) == {"paint": (1, 1, 0)}
 
 
-def test_a_tool_that_is_called_directly_is_heard_too(kit: MemoryKit) -> None:
+def test_a_tool_that_is_called_directly_is_heard_too(kit: MemoryKit, ann: Scope) -> None:
     """Chains and scripts call tools without an agent; each run is a call of its own."""
     tools: list[BaseTool] = [think]
-    config: Any = {"callbacks": [ToolMemoryHandler(kit, ANN)]}
+    config: Any = {"callbacks": [ToolMemoryHandler(kit, ann)]}
     for about in ("x", "x", "y"):
         tools[0].invoke({"about": about}, config)
-    found = stats_of(kit, "think")
+    found = stats_of(kit, "think", ann)
     assert (found.calls, found.distinct) == (3, 2)
 
 
@@ -204,7 +227,6 @@ def test_nobody_named_is_noted_and_the_tool_runs(kit: MemoryKit) -> None:
     """A callback has no way to refuse a call; the operator sees why nothing is counted."""
     assert "yes" in think.invoke({"about": "x"}, {"callbacks": [ToolMemoryHandler(kit)]})
     assert "ScopeError" in str(kit.health.stats()["capture_failure"])
-    assert counts(kit) == {}
 
 
 def test_calls_that_never_end_are_forgotten(kit: MemoryKit) -> None:
@@ -226,4 +248,4 @@ def reopened(tmp_path: Path) -> Iterator[Path]:
 def test_what_was_heard_is_written_when_the_kit_closes(reopened: Path) -> None:
     """Noting waits for nothing, and yet nothing is lost by a process that ends as it should."""
     with open_kit(reopened) as kit:
-        assert counts(kit) == {"paint": (1, 1, 0)}
+        assert counts(kit, ANN) == {"paint": (1, 1, 0)}

@@ -7,6 +7,7 @@ with one it is one call, checked by code; where that fails, what code writes sta
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
@@ -36,6 +37,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
+from remegraph.rules.quotes import find_quote
 from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
 from remegraph.settings import ToolPolicy
 
@@ -52,6 +54,12 @@ _GIVES = 12
 """What of the situations that a tool was used in is embedded: words of persons, and names of what its results hold."""
 
 _QUOTE = 200
+"""Characters of a result that are quoted; a word is not cut."""
+
+_FIELD = re.compile(r"[a-z][A-Za-z_]{1,30}")
+"""A name, and no value that a mapping is keyed by: `payment_methods`, not `JFK` or `credit_card_4421486`."""
+
+_CUT_WORD = re.compile(r"[^\W_]+$")
 
 
 class GuideInput(TypedDict):
@@ -88,13 +96,16 @@ class _Read:
             return ()
         while isinstance(value, list) and value:
             value = value[0]
-        return tuple(value) if isinstance(value, dict) else ()
+        return tuple(filter(_FIELD.fullmatch, value)) if isinstance(value, dict) else ()
 
     @property
     def evidence(self) -> Evidence | None:
         """The first words of its result."""
-        words = (self.answer.text if self.answer else "").strip().partition("\n")[0].strip()[:_QUOTE].strip()
-        if self.answer is None or not words:
+        if self.answer is None:
+            return None
+        line = self.answer.text.strip().partition("\n")[0].strip()
+        words = line if len(line) <= _QUOTE else _CUT_WORD.sub("", line[:_QUOTE])
+        if find_quote(words, self.answer.text) is None:
             return None
         return Evidence(message_id=self.answer.message_id, quote=words, block_id=self.record.block_id)
 

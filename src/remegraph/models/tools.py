@@ -82,7 +82,9 @@ class ToolAdvice(Record):
     """A tool for a task: why this one, and what to watch for."""
 
     tool: Text = Field(description="The tool.")
-    score: float = Field(ge=0, description="Relevance times the success that is to be expected; best first.")
+    score: float = Field(
+        ge=0, description="Relevance times the success to be expected, a little more for tools called often."
+    )
     relevance: float = Field(ge=0, description="How well the situations that it was used in fit the task, 0 to 1.")
     failure: float = Field(ge=0, le=1, description="The error rate that is to be expected of it.")
     guideline: str = Field(description="When it works, what fails and what to pass, citing calls; 200 words at most.")
@@ -92,4 +94,4 @@ class ToolAdvice(Record):
     @property
     def why(self) -> str:
         """The score in figures."""
-        return f"relevance {self.relevance:.2f} x expected success {1 - self.failure:.2f}"
+        return f"relevance {self.relevance:.2f} x expected success {1 - self.failure:.2f}, {self.stats.calls} calls"

@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["call_digest", "error_kind", "error_line", "failed", "outcome"]
+__all__ = ["call_digest", "error_kind", "error_line", "failed", "outcome", "without_values"]
 
 _LINE = 200
 _KIND = 120
@@ -88,6 +88,17 @@ def error_kind(line: str) -> str:
     for pattern, mark in _MARKS:
         line = pattern.sub(mark, line)
     return " ".join(line.split())[:_KIND]
+
+
+def without_values(text: str) -> str:
+    """Return a text without what differs from case to case: numbers, ids, paths and what is quoted.
+
+    Args:
+        text: What is to be done, as a person says it.
+    """
+    for pattern, _ in _MARKS:
+        text = pattern.sub(" ", text)
+    return " ".join(text.split())
 
 
 def call_digest(tool: str, args: object) -> str:
