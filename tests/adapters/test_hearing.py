@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.tools import BaseTool, InjectedToolArg, tool
+from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
@@ -28,8 +27,9 @@ SECRET = "hunter2"
 
 
 @tool
-def paint(colour: str, runtime: ToolRuntime[Any, Any], coats: Annotated[int, InjectedToolArg] = 1) -> str:
+def paint(colour: str, runtime: ToolRuntime[Any, Any]) -> str:
     """Paint the bicycle."""
+    assert runtime.tool_call_id, "injected"
     if colour == "invisible":
         raise ConnectionError(f"no such paint: {colour}")
     return "Error: out of stock" if colour == "gold" else f"It is {colour} now."
@@ -238,14 +238,14 @@ def test_calls_that_never_end_are_forgotten(kit: MemoryKit) -> None:
 
 
 @pytest.fixture
-def reopened(tmp_path: Path) -> Iterator[Path]:
+def left(tmp_path: Path) -> Path:
     """A home in which a call was heard, closed."""
     with open_kit(tmp_path) as kit:
-        kit.tools.record("paint", scope=ANN, args=json.loads('{"colour": "blue"}'), call_id="1", result="blue")
-    yield tmp_path
+        kit.tools.record("paint", scope=ANN, args={"colour": "blue"}, call_id="1", result="blue")
+    return tmp_path
 
 
-def test_what_was_heard_is_written_when_the_kit_closes(reopened: Path) -> None:
+def test_what_was_heard_is_written_when_the_kit_closes(left: Path) -> None:
     """Noting waits for nothing, and yet nothing is lost by a process that ends as it should."""
-    with open_kit(reopened) as kit:
+    with open_kit(left) as kit:
         assert counts(kit, ANN) == {"paint": (1, 1, 0)}

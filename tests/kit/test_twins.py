@@ -11,6 +11,7 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
+from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said
@@ -25,7 +26,7 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not inspect.iscoroutinefunction(value)}
 
 
-VERBS = [(kind, name) for kind in (MemoryKit, Admin) for name in verbs(kind) if name not in _WITHOUT]
+VERBS = [(kind, name) for kind in (MemoryKit, Admin, ToolMemory) for name in verbs(kind) if name not in _WITHOUT]
 
 
 @pytest.mark.parametrize(("kind", "name"), VERBS, ids=lambda value: getattr(value, "__name__", value))
@@ -39,7 +40,7 @@ def test_every_verb_has_an_async_twin_with_the_same_signature(kind: type, name: 
 
 def test_every_async_verb_is_the_twin_of_a_sync_one() -> None:
     """A verb that only async code can call would split the users in two."""
-    for kind in (MemoryKit, Admin):
+    for kind in (MemoryKit, Admin, ToolMemory):
         coroutines = {name for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] == "a"}
         assert {name[1:] for name in coroutines} <= verbs(kind).keys()
 
