@@ -43,7 +43,13 @@ def test_the_examples_run_one_after_the_other_and_print_what_they_say(
     names["kit"].close()
 
     printed = capsys.readouterr().out
-    for expected in ("Ann lives in Lisbon.", "Saved as new memory", "Bob is vegan. Bob is vegan.", "I moved to Porto."):
+    for expected in (
+        "Ann lives in Lisbon.",
+        "Saved as new memory",
+        "get_forecast: 2 of the last 3 calls",
+        "Bob is vegan. Bob is vegan.",
+        "I moved to Porto.",
+    ):
         assert expected in printed
     assert printed.splitlines()[:3] == ["It is scarlet."] * 3  # by middleware, around a node, by a node
 
