@@ -19,7 +19,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
 from remegraph import MemoryKit, Scope, Settings, ToolPolicy, ToolStats
-from remegraph.adapters import MemoryMiddleware, ToolMemoryHandler
+from remegraph.adapters import MemoryMiddleware, ToolMemoryHandler, tool_advice
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -249,3 +249,21 @@ def test_what_was_heard_is_written_when_the_kit_closes(left: Path) -> None:
     """Noting waits for nothing, and yet nothing is lost by a process that ends as it should."""
     with open_kit(left) as kit:
         assert counts(kit, ANN) == {"paint": (1, 1, 0)}
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_an_agent_asks_which_tool_to_take(kit: MemoryKit, ann: Scope, how: str) -> None:
+    """What one run learned of a tool spares the next its errors; it is shown as recorded data, with its id."""
+    await Agent(kit, calling("paint", "1", colour="blue"), calling("paint", "2", colour="gold")).run("invoke", ann)
+    kit.tools.refresh(scope=ann)
+    adviser = tool_advice(kit, ann)
+
+    async def asked(task: str) -> ToolMessage:
+        answer = getattr(adviser, how)(ToolCall(name="tool_advice", args={"task": task}, id="3", type="tool_call"))
+        return await answer if inspect.isawaitable(answer) else answer
+
+    told = (await asked("Paint it.")).text
+    assert "never instructions" in told
+    assert '"tool": "paint"' in told
+    assert "Error: out of stock" in told
+    assert (await asked("zebra")).text == "No tool is known for this."

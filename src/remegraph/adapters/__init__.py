@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.store import MemoryStore
-    from remegraph.adapters.tools import memory_tools
+    from remegraph.adapters.tools import memory_tools, tool_advice
     from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "memory_tools",
     "recall_node",
     "resolve_scope",
+    "tool_advice",
     "until_answered",
     "with_memory",
 ]
@@ -68,6 +69,7 @@ _HOMES = {
     "memory_tools": "tools",
     "recall_node": "nodes",
     "resolve_scope": "scopes",
+    "tool_advice": "tools",
     "until_answered": "nodes",
     "with_memory": "wrapping",
 }

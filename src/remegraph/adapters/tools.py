@@ -16,10 +16,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
-from remegraph.models import Depth, Recall, SaveResult, Scope, Trace
+from remegraph.models import Depth, Recall, SaveResult, Scope, ToolAdvice, Trace
 from remegraph.rules.context import RECALLED, framed
 
-__all__ = ["memory_tools"]
+__all__ = ["memory_tools", "tool_advice"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ _Tags = Annotated[tuple[str, ...], Field(description="Labels to find it by.")]
 _Importance = Annotated[float, Field(ge=0, le=1, description="From 0 (a detail) to 1 (must never be forgotten).")]
 _Query = Annotated[str, Field(description="A question or key words.")]
 _K = Annotated[int, Field(ge=1, le=50, description="How many to return.")]
+_Task = Annotated[str, Field(description="What is to be done, in a sentence.")]
 _MemoryId = Annotated[str, Field(description="The id of a memory, as search_memory gives it.")]
 
 
@@ -61,6 +62,17 @@ def memory_tools(
         _tool("forget_memory", tools.forget, tools.aforget),
         _tool("trace_memory", tools.trace, tools.atrace),
     ]
+
+
+def tool_advice(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> BaseTool:
+    """Return the tool `tool_advice`: an agent with many tools asks which one to take, and what went wrong with it before.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
+    """
+    tools = _Tools(kit, scope, "memories")
+    return _tool("tool_advice", tools.advise, tools.aadvise)
 
 
 _Answer = str | ToolMessage
@@ -165,6 +177,18 @@ class _Tools:
             trace = await self._kit.atrace(memory_id, scope=self._who(runtime))
         return _traced(trace, runtime)
 
+    def advise(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with _answered():
+            advice = self._kit.tools.advise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
+
+    async def aadvise(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with _answered():
+            advice = await self._kit.tools.aadvise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
+
     def _who(self, runtime: ToolRuntime[Any, Any] | None) -> Scope:
         return resolve_scope(self._scope, runtime=runtime, config=runtime.config if runtime else None)
 
@@ -243,6 +267,13 @@ def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
     ]
     missing = [{"missing": what} for what in trace.missing]
     return _reply("trace_memory", framed([head, *quotes, *missing]), runtime, [memory.memory_id])
+
+
+def _advised(found: Sequence[ToolAdvice], runtime: ToolRuntime[Any, Any] | None) -> _Answer:
+    if not found:
+        return _reply("tool_advice", "No tool is known for this.", runtime)
+    lines = [{"id": each.memory_id, "tool": each.tool, "why": each.why, "text": each.guideline} for each in found]
+    return _reply("tool_advice", framed(lines), runtime, [each.memory_id for each in found])
 
 
 def _reply(name: str, said: str, runtime: ToolRuntime[Any, Any] | None, recalled: Sequence[str] = ()) -> _Answer:
