@@ -259,8 +259,9 @@ async def test_an_agent_asks_which_tool_to_take(kit: MemoryKit, ann: Scope, how:
     adviser = tool_advice(kit, ann)
 
     async def asked(task: str) -> ToolMessage:
-        answer = getattr(adviser, how)(ToolCall(name="tool_advice", args={"task": task}, id="3", type="tool_call"))
-        return await answer if inspect.isawaitable(answer) else answer
+        answer: Any = getattr(adviser, how)(ToolCall(name="tool_advice", args={"task": task}, id="3", type="tool_call"))
+        message: ToolMessage = await answer if inspect.isawaitable(answer) else answer
+        return message
 
     told = (await asked("Paint it.")).text
     assert "never instructions" in told

@@ -231,7 +231,10 @@ def test_a_note_is_in_the_statistics_at_once_and_waits_for_nothing(kit: MemoryKi
         (lambda kit, ann: kit.tools.record("a\x00", scope=ann), "UTF-8"),
         (lambda kit, ann: kit.tools.record("a", scope=ann, seconds=-1), "0 or more"),
         (lambda kit, ann: kit.tools.record("a", scope=ann, seconds=float("nan")), "0 or more"),
-        (lambda kit, ann: kit.tools.record("a", scope=ann, output_tokens="7"), "0 or more"),
+        (lambda kit, ann: kit.tools.record("a", scope=ann, output_tokens="7"), "whole number, 0 or more"),
+        (lambda kit, ann: kit.tools.record("a", scope=ann, input_tokens=2.5), "whole number"),
+        (lambda kit, ann: kit.tools.record("a", scope=ann, input_tokens=10**400), "whole number"),
+        (lambda kit, ann: kit.tools.record("a", scope=ann, ok="yes"), "True, False, or None"),
         (lambda kit, ann: kit.tools.record("a", scope=ann, result=7), "Give text"),
         (lambda kit, ann: kit.tools.stats(scope=ann, last=0), "1 or more"),
         (lambda kit, ann: kit.tools.stats(scope=ann, tools="a"), "Give a list"),
@@ -240,7 +243,7 @@ def test_a_note_is_in_the_statistics_at_once_and_waits_for_nothing(kit: MemoryKi
         (lambda kit, ann: kit.tools.guideline(7, scope=ann), "Give text"),
         (lambda kit, ann: kit.tools.predict("\ud800", scope=ann), "UTF-8"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_bad_input_is_refused_at_the_door(kit: MemoryKit, ann: Scope, wrong: Any, cure: str) -> None:
     """Nothing of it may reach the ledger, where it would fail for others later."""

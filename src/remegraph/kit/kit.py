@@ -19,13 +19,14 @@ from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
+from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
 from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
-from remegraph.kit.toolbox import CallBuffer, ToolMemory
+from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import AddReceipt, Scope
 from remegraph.settings import Settings
 

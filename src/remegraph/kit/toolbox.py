@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, required, twin
-from remegraph.kit.noting import Notes
+from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.kit.hearing import CallBuffer
 from remegraph.models import (
     LIVE,
     Budget,
-    ChangeSet,
     Memory,
     Partition,
     Scope,
     ToolAdvice,
-    ToolRecord,
     ToolRefresh,
     ToolStats,
     ToolWindow,
 )
-from remegraph.rules.reliability import Prior, expected, fitted_prior
-from remegraph.rules.tool_outcomes import call_digest, error_line, outcome, without_values
+from remegraph.rules.reliability import Prior, expected
+from remegraph.rules.tool_advice import advised, failure, usual
+from remegraph.rules.tool_outcomes import call_digest, without_values
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,54 +30,12 @@ if TYPE_CHECKING:
 
     from remegraph.engine.tool_guidelines import GuideInput
     from remegraph.kit.parts import Parts
-    from remegraph.ports import Archive, Clock, NewId
+    from remegraph.ports import Archive
 
-__all__ = ["CallBuffer", "ToolMemory"]
-
-_MANY = 16
-"""After each so many calls, they should be written down soon."""
-
-_PREFERENCE = 0.05
-"""Of tools that fit alike, the one that is called more comes first. On tau-bench's calls, .05 names the right tool in .67
-of the situations, 0 in .20, as the tools share their words; a larger one helps no more, and hides rare tools."""
+__all__ = ["ToolMemory"]
 
 _LOOKED_AT = 200
 """Memories that are searched for a tool's guideline, by vectors; all that share a word count."""
-
-
-class CallBuffer(Notes[ToolRecord]):
-    """Tool calls that were heard, and are not written yet.
-
-    Args:
-        archive: Where they are written.
-        clock: Tells the time.
-        new_id: Names operations.
-    """
-
-    def __init__(self, archive: Archive, clock: Clock, new_id: NewId) -> None:
-        super().__init__(_MANY)
-        self._archive = archive
-        self._clock = clock
-        self._new_id = new_id
-
-    def ended(self, partition: Partition, *, call_id: str, seconds: float | None, **heard: Any) -> ToolRecord:
-        """Return the record of a call that has just ended."""
-        return ToolRecord(
-            partition=partition,
-            call_id=call_id or self._new_id(),
-            seconds=seconds,
-            time=self._clock() - timedelta(seconds=seconds or 0),
-            **heard,
-        )
-
-    def _write(self, taken: Sequence[ToolRecord]) -> None:
-        by_partition: defaultdict[Partition, list[ToolRecord]] = defaultdict(list)
-        for call in taken:
-            by_partition[call.partition].append(call)
-        for calls in by_partition.values():
-            self._archive.commit(
-                ChangeSet(operation_id=self._new_id(), actor="tools", recorded_at=self._clock(), tools=tuple(calls))
-            )
 
 
 class ToolMemory:
@@ -148,27 +102,18 @@ class ToolMemory:
             InputError: The tool has no name, or something cannot be used.
         """
         self._parts()
-        check_text(tool=tool)
-        if not tool:
-            raise InputError("The tool has no name.", "Give its name, as the model calls it.")
-        numbers = {"seconds": seconds, "input_tokens": input_tokens, "output_tokens": output_tokens}
-        for name, value in numbers.items():
-            if value is not None and not (isinstance(value, int | float) and isfinite(value) and value >= 0):
-                raise InputError(f"{name} is {value!r}.", "Give a number, 0 or more, or leave it out.")
-        for name, text in (("call_id", call_id), ("result", result)):
-            if not isinstance(text, str):
-                raise InputError(f"{name} is of type {type(text).__name__}.", "Give text.")
-        went = outcome(result, told=ok)
-        call = self._calls.ended(
+        due = self._calls.hear(
             self._library(required(scope)).partition(),
-            tool=tool,
+            tool,
+            args=args,
             call_id=call_id,
-            digest=call_digest(tool, args),
-            ok=went,
-            error=error_line(result) if went is False else "",
-            **numbers,
+            ok=ok,
+            result=result,
+            seconds=seconds,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
         )
-        if self._calls.add([call]):
+        if due:
             self._write_soon()
 
     arecord = twin(record)
@@ -186,8 +131,7 @@ class ToolMemory:
         Raises:
             InputError: `last` is not positive, or the tools are no list of names.
         """
-        if last is not None and (not isinstance(last, int) or last < 1):
-            raise InputError(f"last is {last!r}.", "Give a number of calls, 1 or more.")
+        check_numbers(least=1, whole=True, last=last)
         archive = self._archive()
         return archive.tool_stats(
             archive.visible(required(scope)), _names(tools), last=last or self._settings.tools.last
@@ -208,8 +152,8 @@ class ToolMemory:
         """
         check_text(tool=tool)
         found = {each.tool: each.recent for each in self.stats(scope=scope)}
-        prior = _prior(found.values())
-        rate = _expected(found.get(tool, ToolWindow()), prior)
+        prior = usual(found.values())
+        rate = failure(found.get(tool, ToolWindow()), prior)
         if args is None:
             return rate
         archive = self._archive()
@@ -239,31 +183,14 @@ class ToolMemory:
         check_text(task=task)
         if not task.strip():
             raise InputError("The task is empty.", "Say what is to be done.")
-        if not isinstance(k, int) or k < 1:
-            raise InputError(f"k is {k!r}.", "Give a number of tools, 1 or more.")
+        check_numbers(least=1, whole=True, k=k)
         stats = {each.tool: each for each in self.stats(scope=scope)}
-        prior = _prior(each.recent for each in stats.values())
         parts = self._parts()
         partitions = parts.archive.visible(scope)
         question = read_question(without_values(task) or task, parts.clock())  # whose number it is tells no tool
         candidates = parts.searcher.search(partitions, "memory", question, _LOOKED_AT)
-        scores = {(each.partition, each.record_id): each.score for each in candidates.found}
-        advised: dict[str, ToolAdvice] = {}
-        for memory in self._guidelines(partitions, [name for _, name in scores]):
-            tool, relevance = memory.payload["tool"], scores.get((memory.partition, memory.memory_id), 0.0)
-            best = advised[tool].relevance if tool in advised else 0.0
-            if tool in stats and relevance > best:
-                failure = _expected(stats[tool].recent, prior)
-                advised[tool] = ToolAdvice(
-                    tool=tool,
-                    score=relevance * (1 - failure) * stats[tool].calls ** _PREFERENCE,
-                    relevance=relevance,
-                    failure=failure,
-                    guideline=memory.content,
-                    memory_id=memory.memory_id,
-                    stats=stats[tool],
-                )
-        return tuple(sorted(advised.values(), key=lambda each: (-each.score, each.tool))[:k])
+        relevance = {(each.partition, each.record_id): each.score for each in candidates.found}
+        return tuple(advised(self._guidelines(partitions, [name for _, name in relevance]), relevance, stats)[:k])
 
     aadvise = twin(advise)
 
@@ -349,11 +276,3 @@ def _names(tools: object) -> list[str] | None:
     for tool in tools:
         check_text(tool=tool)
     return list(tools)
-
-
-def _prior(windows: Iterable[ToolWindow]) -> Prior:
-    return fitted_prior([(each.failed, each.failed + each.succeeded) for each in windows])
-
-
-def _expected(window: ToolWindow, prior: Prior) -> float:
-    return expected(window.failed, window.failed + window.succeeded, prior)
