@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from remegraph import Budget, InputError, MemoryKit, Message, Scope, ScopeError,
 from remegraph.models import Memory
 from remegraph.rules.tool_guidelines import MOST_WORDS, words
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
-from tests.talk import NOON, called, returned, said
+from tests.talk import NOON, called, digest, model_of, open_kit, proposal, returned, said
 
 pytestmark = pytest.mark.requirement("R12")
 
@@ -26,7 +27,7 @@ _NUMBERS = itertools.count(1)
 LAST = 5
 
 
-def open_with(home: Any, model: Any = None) -> MemoryKit:
+def open_with(home: Path, model: ScriptedChatModel | None = None) -> MemoryKit:
     """A kit that looks at five calls."""
     return MemoryKit.open(
         settings=Settings(home=home, tools=ToolPolicy(last=LAST), summary=SummaryPolicy(retries=0)),
@@ -351,3 +352,26 @@ async def test_sync_and_async_give_equal_results(thinking: tuple[MemoryKit, Writ
     advice = kit.tools.advise("send mail", scope=ann)
     assert await kit.tools.aadvise("send mail", scope=ann) == advice
     assert advice[0].tool == "mail"
+
+
+def test_what_was_counted_is_not_for_conversations_to_change(tmp_path: Path, ann: Scope) -> None:
+    """A Sub Agent that rewrites a guideline would put words in place of figures; it has the rest of the shelf."""
+    script = {
+        "DigestAnswer": digest("tool:mail"),
+        "ProposalAnswer": proposal(),
+        "GuidelineAnswer": {"guideline": "Mail well [m1]."},
+    }
+    with open_kit(tmp_path, script) as kit:
+        kit.save("mail", "The mail tool is slow on Mondays.", topic="tool:mail", scope=ann)
+        tell(kit, ann, said("Mail Bob, mail well!"), called("mail", "m1", minutes=1), returned("m1", "sent", minutes=2))
+        kit.tools.refresh(scope=ann)
+        tell(
+            kit,
+            ann,
+            said("Mail Bob, mail well!", minutes=600),
+            called("mail", "m2", minutes=601),
+            returned("m2", "sent", minutes=602),
+        )
+        *_, last = (call for call in model_of(kit).calls if call.schema == "ProposalAnswer")
+        assert "slow on Mondays" in last.text
+        assert "Mail well [m1]." not in last.text

@@ -22,6 +22,7 @@ from remegraph.models import (
 )
 from remegraph.rules.reliability import Prior, expected
 from remegraph.rules.tool_advice import advised, failure, usual
+from remegraph.rules.tool_guidelines import is_guideline
 from remegraph.rules.tool_outcomes import call_digest, without_values
 from remegraph.settings import Settings
 
@@ -243,7 +244,7 @@ class ToolMemory:
 
     def _guidelines(self, partitions: Sequence[Partition], ids: Sequence[str]) -> list[Memory]:
         found = self._parts().archive.memories(partitions, ids=ids, statuses=sorted(LIVE)) if ids else ()
-        return [memory for memory in found if memory.topic.type == "tool" and "tool" in memory.payload]
+        return [memory for memory in found if is_guideline(memory)]
 
     def _asked(
         self, scope: Scope, tools: Sequence[str] | None, budget: Budget | None

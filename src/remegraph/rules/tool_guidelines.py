@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from remegraph.language.scripts import CJK
-from remegraph.models import ToolWindow
+from remegraph.models import Memory, ToolWindow
 
 __all__ = [
     "MOST_WORDS",
@@ -21,6 +21,7 @@ __all__ = [
     "citable",
     "facts_of",
     "guideline",
+    "is_guideline",
     "objection",
     "situation",
     "words",
@@ -170,6 +171,15 @@ def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
         or (rate is not None and not before.get("low", 0) <= rate <= before.get("high", 1))
         or bool({each.kind for each in window.errors[:_TYPICAL]} - set(before.get("errors", ())))
     )
+
+
+def is_guideline(memory: Memory) -> bool:
+    """Return whether a memory is the guideline of a tool: what was counted, which no conversation changes.
+
+    Args:
+        memory: Any memory.
+    """
+    return memory.topic.type == "tool" and "tool" in memory.payload
 
 
 def situation(tool: str, names: Sequence[str], gives: Sequence[str], asked: Sequence[str]) -> str:
