@@ -8,7 +8,7 @@ from datetime import datetime
 from remegraph.engine.answers import DigestAnswer, OperationAnswer, ProposalAnswer, QuoteAnswer, VerdictAnswer
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
-from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
+from remegraph.engine.proposals import Writer
 from remegraph.engine.rendering import (
     block_lines,
     memory_lines,
@@ -25,6 +25,7 @@ from remegraph.rules.claims import read_claims
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.telling import NARRATOR, of_narrator
 
 __all__ = ["ModelThinker"]
