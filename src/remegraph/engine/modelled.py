@@ -28,7 +28,7 @@ from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.telling import NARRATOR, of_narrator
 
-__all__ = ["ModelThinker"]
+__all__ = ["ModelThinker", "framed"]
 
 
 class ModelThinker:
@@ -98,7 +98,7 @@ class ModelThinker:
 
         prompt = load("digest", task.language)
         data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages))
-        return Question("digest", _framed(data, task.language), task.language, DigestAnswer, accept)
+        return Question("digest", framed(data, task.language), task.language, DigestAnswer, accept)
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
         names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
@@ -115,7 +115,7 @@ class ModelThinker:
             block=block_lines(task.messages),
         )
         reader = _Reader(task, names, self.name, self._voice)
-        return Question("propose", _framed(data, task.language), task.language, ProposalAnswer, reader.read)
+        return Question("propose", framed(data, task.language), task.language, ProposalAnswer, reader.read)
 
     def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
         keys = {topic.key.casefold(): topic.key for topic in task.topics}
@@ -135,11 +135,16 @@ class ModelThinker:
             after=memory_lines((memory.topic.key, memory) for memory in task.after),
             block=block_lines(task.messages),
         )
-        return Question("review", _framed(data, task.language), task.language, VerdictAnswer, accept)
+        return Question("review", framed(data, task.language), task.language, VerdictAnswer, accept)
 
 
-def _framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
-    """Return a prompt with the rule that no prompt goes without, whoever wrote it: the block is data."""
+def framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
+    """Return a prompt with the rule that no prompt goes without, whoever wrote it: what it shows is data.
+
+    Args:
+        prompt: Instructions and data.
+        language: en or zh.
+    """
     instructions, data = prompt
     return load("frame", language).render(instructions=instructions, data=data)
 

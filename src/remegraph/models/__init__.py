@@ -13,6 +13,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
@@ -66,6 +67,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
     "AddReceipt",
     "Block",
     "BlockSummary",
@@ -76,6 +78,7 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Consolidation",
     "Cut",
     "Depth",
     "Event",
