@@ -30,7 +30,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, Concluder
 from remegraph.rules.abstracting import same_conclusion, stated
-from remegraph.rules.claims import conflicting
+from remegraph.rules.claims import conflicting, slot
 from remegraph.rules.naming import operation_id
 from remegraph.rules.terms import Lexicon
 from remegraph.settings import LifecyclePolicy
@@ -266,25 +266,26 @@ class _Library:
         return _Step(united(kept, retired, self._at), "merge", "says the same", retired=retired, links=tuple(carried))
 
     def _doubt(self) -> None:
-        """Count what contradicts each abstracted memory, and link the two: both stay."""
-        for memories in self._shelves():
-            for memory in memories:
-                abstraction = Abstraction.of(memory)
-                if abstraction is None or not may_be_mixed(memory):
-                    continue
-                known, sources = self._contrary(memory.memory_id), self._sources.get(memory.memory_id, frozenset())
-                found = {
-                    other.memory_id
-                    for other in memories
-                    if other.memory_id not in sources and conflicting(abstraction.claims, stated(other))
-                }
-                if len(found | known) != abstraction.contradictions:
-                    links = tuple(
-                        Link(source_id=memory.memory_id, type="contradicts", target_id=other)
-                        for other in sorted(found - known)
-                    )
-                    new = doubted(memory, len(found | known), self._at)
-                    self._commit([_Step(new, "doubt", f"{len(found | known)} say the contrary", links=links)])
+        """Count what contradicts each abstracted memory, on whichever shelf, and link the two: both stay."""
+        stating: defaultdict[str, set[str]] = defaultdict(set)
+        for memory in self._heads.values():
+            for claim in stated(memory):
+                stating[slot(claim)].add(memory.memory_id)
+        for memory in sorted(self._heads.values(), key=lambda each: each.memory_id):
+            abstraction = Abstraction.of(memory)
+            if abstraction is None or not may_be_mixed(memory):
+                continue
+            known, own = self._contrary(memory.memory_id), self._sources.get(memory.memory_id, frozenset())
+            near = {name for claim in abstraction.claims for name in stating[slot(claim)]} - own
+            found = {name for name in near if conflicting(abstraction.claims, stated(self._heads[name]))}
+            against = len(found | known)
+            if against != abstraction.contradictions:
+                links = tuple(
+                    Link(source_id=memory.memory_id, type="contradicts", target_id=name)
+                    for name in sorted(found - known)
+                )
+                new = doubted(memory, against, self._at)
+                self._commit([_Step(new, "doubt", f"{against} say the contrary", links=links)])
 
     def _contrary(self, memory_id: str) -> set[str]:
         pairs = ({link.source_id, link.target_id} for link in self._links if link.type in _CONTRARY)

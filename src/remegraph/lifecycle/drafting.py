@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
+from remegraph.language.scripts import language_of
 from remegraph.lifecycle.gathering import Gathered
 from remegraph.models import Abstraction, Evidence, Memory, Topic
 from remegraph.ports import Archive, Concluded, Concluder
@@ -46,7 +47,7 @@ class Drafter:
     def _new(self, group: Gathered) -> Memory:
         sources, first = group.sources, group.sources[0]
         memory_id = operation_id("abstract", first.partition.to_json(), *sorted(each.memory_id for each in sources))
-        language = Counter(source.language for source in sources).most_common(1)[0][0]
+        language = language_of("\n".join(source.content for source in sources))
         words = phrased(sources, group.terms)
         said = sum(source.merges + 1 for source in sources)
         trust = min(source.trust for source in sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -21,9 +21,13 @@ _RUN = re.compile(f"[{HAN}]{{2,}}")
 _COMMON_SHARE, _COMMON_LEAST = 0.1, 10
 """What stands in so many of a topic's memories, by share and by number, tells none of them from another."""
 
+_SMALL = 50
+"""How rare a word is, few memories cannot tell: they count as so many."""
+
 _MOST = 5
 """Recurring words that say what a group is about: with more, a list of them might repeat a sentence."""
 
+_LONGEST_SYNONYM = 4
 _LONGEST_PHRASE = 8
 """Chinese characters."""
 
@@ -37,16 +41,26 @@ def terms_of(text: str) -> Mapping[str, str]:
     Args:
         text: A sentence, English or Chinese.
     """
-    telling = {word for word in wording(text).words if not word.startswith("~")}
+    telling = frozenset(word for word in wording(text).words if not word.startswith("~"))
     found: dict[str, str] = {}
     for match in _WORD.finditer(text):
         for word in wording(match.group()).words & telling:
             found.setdefault(word, match.group())
     for match in _RUN.finditer(text):
-        for one, other in pairwise(match.group()):
-            if {one, other} <= telling:
-                found.setdefault(one + other, one + other)
+        found |= {word: written for word, written in _chinese(match.group(), telling) if word not in found}
     return found
+
+
+def _chinese(run: str, telling: frozenset[str]) -> Iterator[tuple[str, str]]:
+    for one, other in pairwise(run):
+        if {one, other} <= telling:
+            yield one + other, one + other
+    groups = {word for word in telling if word.startswith("=")}
+    for length in range(_LONGEST_SYNONYM if groups else 0, 0, -1):  # the shortest is written last, and stays
+        for at in range(len(run) - length + 1):
+            (word, *more) = wording(run[at : at + length]).words or ("",)
+            if word in groups and not more:
+                yield word, run[at : at + length]
 
 
 class Lexicon:
@@ -64,7 +78,7 @@ class Lexicon:
         written = {word: text for words in said for word, text in words.items()}
         about = {word for name in names for word in terms_of(name)}
         self._weights = {
-            word: math.log((len(said) + 1) / count)
+            word: math.log((max(len(said), _SMALL) + 1) / count)
             for word, count in counts.items()
             if count <= most and word not in about and not sentiment(written[word])
         }
@@ -100,7 +114,7 @@ def recurring(said: Sequence[frozenset[str]], lexicon: Lexicon) -> tuple[str, ..
 
 
 def phrases(terms: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
-    """Return terms as some texts write them, rather in small letters; Chinese pairs that overlap become one phrase.
+    """Return terms as some texts write them, rather in small letters; Chinese ones as the phrase that all of them share.
 
     Args:
         terms: Words as they are compared.
@@ -108,19 +122,27 @@ def phrases(terms: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for term in terms:
-        written = Counter(terms_of(text)[term] for text in texts if term in terms_of(text))
+        written = Counter(words[term] for words in map(terms_of, texts) if term in words)
         if written:
-            found.append(min(written, key=lambda each: (not each.islower(), -written[each], each)))
-    return tuple(dict.fromkeys(_joined(found, texts)))
+            chosen = min(written, key=lambda each: (not each.islower(), -written[each], each))
+            found.append(_widened(chosen, texts) if _RUN.fullmatch(chosen * 2) else chosen)
+    return tuple(
+        phrase
+        for place, phrase in enumerate(found)
+        if phrase not in found[:place]
+        and not (_RUN.match(phrase * 2) and any(phrase in other or other in phrase for other in found[:place]))
+    )
 
 
-def _joined(found: list[str], texts: Sequence[str]) -> list[str]:
-    for one in found:
-        for other in found:
-            whole = one + other[1:]
-            overlap = one != other and _RUN.fullmatch(one + other) and one[-1] == other[0]
-            if overlap and len(whole) <= _LONGEST_PHRASE and sum(whole in text for text in texts) > 1:
-                at = min(found.index(one), found.index(other))
-                rest = [each for each in found if each not in {one, other}]
-                return _joined([*rest[:at], whole, *rest[at:]], texts)
-    return found
+def _widened(phrase: str, texts: Sequence[str]) -> str:
+    """Return a Chinese phrase with the characters that stand beside it wherever it stands."""
+    within = [text for text in texts if phrase in text]
+    while len(within) > 1 and len(phrase) < _LONGEST_PHRASE:
+        for pattern, put in ((f"(?=([{HAN}]){phrase})", "{1}{0}"), (f"(?={phrase}([{HAN}]))", "{0}{1}")):
+            beside = [frozenset(re.findall(pattern, text)) for text in within]
+            if len(set(beside)) == 1 and len(beside[0]) == 1:
+                phrase = put.format(phrase, *beside[0])
+                break
+        else:
+            break
+    return phrase
