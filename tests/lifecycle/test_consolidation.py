@@ -184,6 +184,21 @@ def test_what_nothing_can_be_linked_with_waits(house: House) -> None:
     assert (len(done.made), done.waiting) == (1, ())
 
 
+@pytest.mark.requirement("B7")
+def test_causes_and_dependencies_are_lifted_to_what_was_abstracted(house: House) -> None:
+    """Neo4j：概念、因果、依赖: what caused what among the episodes, their long-term memories still tell, once."""
+    episodes = told(house, *TEA, *RIVER)
+    house.kit.link(episodes[0].memory_id, "causes", episodes[3].memory_id, scope=house.ann, reason="caffeine")
+    house.kit.link(episodes[0].memory_id, "causes", episodes[1].memory_id, scope=house.ann)
+    house.kit.consolidate(scope=house.ann)
+    tea, river = about(house, "tea"), about(house, "river")
+    links = house.kit.trace(tea.memory_id, scope=house.ann).links
+    assert [(each.source_id, each.target_id, each.reason) for each in links if each.type == "causes"] == [
+        (tea.memory_id, river.memory_id, "caffeine")
+    ]
+    assert house.kit.consolidate(scope=house.ann).linked == 0
+
+
 @pytest.mark.requirement("B8")
 def test_long_term_memories_are_usable_when_the_episodes_are_gone(house: House) -> None:
     """删除 M3 后 LTM 是否仍可用: recalled by what the episodes were about, and traced to the raw words."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from remegraph.errors import WITHOUT_VECTORS, CancelledError, ConflictError, NotFoundError
 from remegraph.lifecycle.drafting import Drafter, doubted, united
 from remegraph.lifecycle.gathering import Gathered, gather, may_be_mixed
-from remegraph.lifecycle.neighbours import Ties
+from remegraph.lifecycle.neighbours import Ties, lifted
 from remegraph.lifecycle.retaining import SettingsOf
 from remegraph.models import (
     LIVE,
@@ -292,9 +292,11 @@ class _Library:
         return {other for pair in pairs if memory_id in pair for other in pair} - {memory_id}
 
     def _tie(self) -> None:
-        """Give each long-term memory the neighbours that it lacks."""
-        links: list[Link] = []
+        """Give each long-term memory the links that its sources have, and the neighbours that it lacks."""
         lasting = sorted(each.memory_id for each in self._heads.values() if each.layer == "long_term")
+        links = lifted(self._links, self._sources, lasting)
+        for link in links:
+            self._ties.add(link)
         for memory_id in lasting:
             missing = self._ties.missing(memory_id)
             for link in missing:

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nsmallest
+from operator import itemgetter
 
 from remegraph.models import Abstraction, Link, Memory
 from remegraph.rules.terms import Lexicon, phrases
 
-__all__ = ["WANTED", "Ties"]
+__all__ = ["WANTED", "Ties", "lifted"]
 
 WANTED = 2
 """Neighbours of a long-term memory, where there are so many."""
+
+
+_LIFTED = frozenset({"causes", "depends_on", "is_a", "superset_of"})
+
+
+def lifted(links: Sequence[Link], sources: Mapping[str, frozenset[str]], lasting: Collection[str]) -> list[Link]:
+    """Return the links that long-term memories lack although what they came from has them: a cause remains a cause.
+
+    Args:
+        links: All links.
+        sources: What each long-term memory was abstracted from.
+        lasting: The live long-term memories.
+    """
+    owner = {source: name for name in sorted(lasting) for source in (name, *sources.get(name, ()))}
+    known = {(link.source_id, link.type, link.target_id) for link in links}
+    found = {
+        (owner[link.source_id], link.type, owner[link.target_id]): link
+        for link in links
+        if link.type in _LIFTED and link.source_id in owner and link.target_id in owner
+    }
+    return [
+        Link(source_id=source, type=kind, target_id=target, reason=link.reason)
+        for (source, kind, target), link in sorted(found.items(), key=itemgetter(0))
+        if source != target and (source, kind, target) not in known
+    ]
 
 
 class Ties:
