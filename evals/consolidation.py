@@ -1,6 +1,6 @@
 """What long-term memories are worth that similar episodes were made into, and what is left when the episodes are gone.
 
-    python -m evals consolidation --data locomo_dev.jsonl [--stores 2]
+    python -m evals consolidation --data locomo_dev.jsonl [--stores 5]
 
 Each store is summarised without a model, asked its questions, consolidated, and asked again. Then every episode that a
 long-term memory was made of is forgotten, and the questions are asked once more. *Degree* counts the live memories that
@@ -148,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m evals consolidation", description="Long-term memories.")
     parser.add_argument("--data", type=Path, help="A file of stores.")
     parser.add_argument("--embedder", choices=EMBEDDERS, default="hashed", help="That of the kit.")
-    parser.add_argument("--stores", type=int, help="The first so many; all unless given.")
+    parser.add_argument("--stores", type=int, default=3, help="The first so many of the file.")
     parser.add_argument("--timezone", help="Zone of times that name none.")
     options = parser.parse_args(argv)
     if options.data is None:

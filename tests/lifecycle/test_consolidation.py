@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from remegraph import CancelledError, MemoryKit, Scope
 from remegraph.lifecycle import consolidation
+from remegraph.lifecycle.gathering import may_be_mixed
 from remegraph.models import (
     Abstraction,
     ChangeSet,
@@ -99,12 +100,12 @@ class Settled:
 def settled(lived_in: tuple[MemoryKit, FrozenClock]) -> Settled:
     """Ann told of tea, then of the river, and had something saved."""
     house = House(*lived_in, Scope(user="settled", agent="remy"))
-    tea = told(house, *TEA, *LATTE[:1])
+    tea = [*told(house, *TEA[:2], *LATTE[:1])[:2], *told(house, *TEA[2:])]
     house.clock.move(3 * DAY)
     river = told(house, *RIVER, *LATTE[1:])
     saved = house.saved("Ann never works on Fridays.")
     before = house.kit.memories(scope=house.ann)
-    return Settled(house, tea[:3], river[:3], before, saved, house.kit.consolidate(scope=house.ann))
+    return Settled(house, tea, river[:3], before, saved, house.kit.consolidate(scope=house.ann))
 
 
 def test_several_similar_episodes_become_one_long_term_memory(settled: Settled) -> None:
@@ -264,15 +265,18 @@ def test_conflicting_knowledge_coexists_with_its_confidence(house: House) -> Non
     house.kit.consolidate(scope=house.ann)
     before = about(house, "sencha")
     assert before.content.startswith("Ann likes ")
-    house.saved("Ann does not like sencha.", scope=house.ann)
+    (contrary,) = told(house, "I don't like sencha.")
+    saved = house.saved("Ann does not like sencha.")
     house.kit.consolidate(scope=house.ann)
     after = about(house, "likes")
     counted = abstraction(after)
-    assert (counted.corroborations, counted.contradictions) == (3, 1)
-    assert counted.confidence == pytest.approx(4 / 6)
+    assert (counted.corroborations, counted.contradictions) == (3, 2)
+    assert counted.confidence == pytest.approx(4 / 7)
     assert counted.confidence < abstraction(before).confidence
     links = house.kit.trace(after.memory_id, scope=house.ann).links
-    assert [link.source_id for link in links if link.type == "contradicts"] == [after.memory_id]
+    against = {link.target_id for link in links if link.type == "contradicts"}
+    assert against == {contrary.memory_id, saved.memory_id}
+    assert not against & sources(house, after)
     assert about(house, "not like").live
     assert house.kit.consolidate(scope=house.ann).grown == ()
 
@@ -379,18 +383,39 @@ def test_what_a_person_forgot_is_not_made_again(house: House) -> None:
     assert house.kit.consolidate(scope=house.ann).made == ()
 
 
-def test_knowledge_and_what_is_doubtful_is_never_mixed_in(house: House) -> None:
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"usage": "knowledge"}, {"status": "disputed"}, {"trust": 0.4}, {"importance": 0.9}],
+    ids=lambda spoilt: next(iter(spoilt)),
+)
+def test_knowledge_and_what_is_doubtful_is_never_mixed_in(settled: Settled, spoilt: dict[str, object]) -> None:
     """A conclusion is as good as its worst source: what must not be rewritten, or is not trusted, stays apart."""
+    assert may_be_mixed(settled.tea[0])
+    assert not may_be_mixed(settled.tea[0].evolve(**spoilt))
+
+
+def test_what_may_not_be_mixed_in_is_left_as_it_is(house: House) -> None:
+    """Two episodes and a piece of knowledge are no three episodes."""
     episodes = told(house, *TEA, *RIVER)
-    spoilt: Sequence[dict[str, object]] = ({"usage": "knowledge"}, {"status": "disputed"}, {"trust": 0.4})
-    changes = tuple(
-        MemoryChange(memory=each.evolve(version=2, **change), expected_version=1, action="refine")
-        for each, change in zip(episodes, spoilt, strict=False)
-    )
+    known = MemoryChange(memory=episodes[0].evolve(version=2, usage="knowledge"), expected_version=1, action="refine")
     archive = house.kit._open_parts().archive
-    archive.commit(ChangeSet(operation_id="spoilt", actor="a", recorded_at=house.clock(), changes=changes))
+    archive.commit(ChangeSet(operation_id=house.ann.user, actor="a", recorded_at=house.clock(), changes=(known,)))
     (made,) = house.kit.consolidate(scope=house.ann).made
     assert sources(house, made) == {each.memory_id for each in episodes[3:]}
+
+
+def test_a_source_that_is_forgotten_meanwhile_makes_its_group_wait(house: House) -> None:
+    """A model may take its time: what was deleted while it wrote must not come back as a conclusion."""
+    episodes = told(house, *TEA, *RIVER, "I have a grey cat.")
+    gone = iter(episodes[:1])
+
+    def forget(_: Progress) -> None:
+        for episode in gone:
+            house.kit.forget(episode.memory_id, scope=house.ann)
+
+    done = house.kit.consolidate(scope=house.ann, progress=forget)
+    assert set(done.skipped) == {each.memory_id for each in episodes[:3]}
+    assert [sources(house, memory) for memory in done.made] == [{each.memory_id for each in episodes[3:6]}]
 
 
 def test_one_user_never_consolidates_what_is_anothers(house: House) -> None:

@@ -35,10 +35,10 @@ def test_what_contradicts_is_not_tied() -> None:
     assert grouped(*TEA, apart=frozenset({0, 1, 2})) == []
 
 
-def test_a_chain_of_neighbours_is_no_group() -> None:
-    """A shares a word with B, and B with C: that A and C have nothing in common must count."""
-    chain = ("violin pottery", "pottery camera", "camera bridge", "bridge garden", "garden guitar", "guitar kettle")
-    assert all(len(group) < len(chain) for group in grouped(*chain))
+def test_who_is_tied_to_a_group_by_one_neighbour_only_is_not_in_it() -> None:
+    """A shares a word with B, and B another one with C: that A and C have nothing in common must count."""
+    group = [f"sencha river {word}" for word in ("violin", "kettle", "bridge", "garden", "guitar", "camera")]
+    assert grouped(*group, "violin pottery") == [(0, 1, 2, 3, 4, 5)]
 
 
 def test_meaning_ties_what_words_tie_too_loosely() -> None:
