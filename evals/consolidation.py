@@ -25,7 +25,7 @@ from evals._figures import Figure, explain_data, finish
 from evals._memories import SCOPE, evidence_recall, isolated, untraceable
 from evals._records import Store
 from evals._stores import stores
-from remegraph import MemoryKit, Settings
+from remegraph import AgentMemorySettings, LifecyclePolicy, MemoryKit, Settings
 from remegraph.models import Abstraction, Memory, Trace
 from remegraph.ports import Embedder
 from remegraph.rules.abstracting import repeats
@@ -57,7 +57,9 @@ class Found:
     """Shares of gold, by quotes and by blocks: before, after, and without the episodes."""
 
 
-def consolidated(store: Store, embedder: Embedder, found: Found, timezone: str | None = None) -> None:
+def consolidated(
+    store: Store, embedder: Embedder, found: Found, timezone: str | None = None, policy: LifecyclePolicy | None = None
+) -> None:
     """Consolidate a store and add up what became of it.
 
     Args:
@@ -65,11 +67,13 @@ def consolidated(store: Store, embedder: Embedder, found: Found, timezone: str |
         embedder: The embedder.
         found: What became of the stores before.
         timezone: Zone of times that name none.
+        policy: How alike episodes must be; the default unless given.
     """
+    agent = AgentMemorySettings(lifecycle=policy or LifecyclePolicy())
     with (
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(
-            settings=Settings(home=Path(home)), model=None, embedder=embedder, index=InMemoryVectorIndex()
+            settings=Settings(home=Path(home), agent=agent), model=None, embedder=embedder, index=InMemoryVectorIndex()
         ) as kit,
     ):
         kit.add_messages(store["messages"], scope=SCOPE, timezone=timezone)
@@ -149,14 +153,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="A file of stores.")
     parser.add_argument("--embedder", choices=EMBEDDERS, default="hashed", help="That of the kit.")
     parser.add_argument("--stores", type=int, default=3, help="The first so many of the file.")
+    parser.add_argument("--likeness", type=float, default=LifecyclePolicy().cluster_likeness, help="Of episodes.")
     parser.add_argument("--timezone", help="Zone of times that name none.")
     options = parser.parse_args(argv)
     if options.data is None:
         explain_data("consolidation", "locomo_dev.jsonl")
         return
-    found = Found()
+    found, policy = Found(), LifecyclePolicy(cluster_likeness=options.likeness)
     for store in islice(stores(options.data), options.stores):
-        consolidated(store, embedder_of(options.embedder), found, options.timezone)
+        consolidated(store, embedder_of(options.embedder), found, options.timezone, policy)
     finish(list(figures(found)))
 
 

@@ -117,7 +117,7 @@ def _made(
     for group in found:
         claims = agreed([left[number] for number in group])
         sources = [left[number] for number in group if not conflicting(claims, left[number].claims)]
-        if len(sources) >= policy.cluster_size:
-            terms = recurring([words[memory.memory_id] for memory in sources], lexicon)
+        terms = recurring([words[memory.memory_id] for memory in sources], lexicon)
+        if terms and len(sources) >= policy.cluster_size:
             result.append(Gathered(terms, claims, sources))
     return result
