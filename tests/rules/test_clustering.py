@@ -37,7 +37,9 @@ def test_what_contradicts_is_not_tied() -> None:
 
 def test_who_is_tied_to_a_group_by_one_neighbour_only_is_not_in_it() -> None:
     """A shares a word with B, and B another one with C: that A and C have nothing in common must count."""
-    group = [f"sencha river {word}" for word in ("violin", "kettle", "bridge", "garden", "guitar", "camera")]
+    group = [
+        f"sencha river harbour tower {word}" for word in ("violin", "kettle", "bridge", "garden", "guitar", "camera")
+    ]
     assert grouped(*group, "violin pottery") == [(0, 1, 2, 3, 4, 5)]
 
 

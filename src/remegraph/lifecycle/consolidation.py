@@ -218,11 +218,10 @@ class _Library:
 
     def _unchanged(self, groups: Sequence[Gathered]) -> list[Gathered]:
         """Return the groups whose memories are as they were read: making one may take its time."""
-        read = [each for group in groups for each in (*group.sources, *([group.joined] if group.joined else []))]
-        now = self._archive.memories([self._partition], ids=[each.memory_id for each in read])
-        changed = {each.memory_id for each in read} - {each.memory_id for each in now if each in read}
-        late = [group for group in groups if not changed.isdisjoint(each.memory_id for each in group.sources)]
-        late += [group for group in groups if group.joined and group.joined.memory_id in changed and group not in late]
+        read = {memory.memory_id: memory for group in groups for memory in group.memories()}
+        now = {memory.memory_id: memory for memory in self._archive.memories([self._partition], ids=list(read))}
+        changed = {memory_id for memory_id, memory in read.items() if now.get(memory_id) != memory}
+        late = [group for group in groups if any(memory.memory_id in changed for memory in group.memories())]
         self._note(skipped=tuple(each.memory_id for group in late for each in group.sources))
         return [group for group in groups if group not in late]
 
@@ -248,7 +247,9 @@ class _Library:
 
     def _same(self, one: Memory, other: Memory) -> bool:
         mine, yours = (self._sources.get(each.memory_id, frozenset()) for each in (one, other))
-        return same_conclusion(one, other) or 2 * len(mine & yours) > min(len(mine), len(yours))
+        if 2 * len(mine & yours) > min(len(mine), len(yours)):
+            return True
+        return self._ties.share_words(one.memory_id, other.memory_id) and same_conclusion(one, other)
 
     def _union(self, kept: Memory, retired: Memory) -> _Step:
         """Return a step in which one memory takes in another, with its sources and links."""
@@ -317,9 +318,7 @@ class _Library:
         try:
             self._apply([change for step in steps for change in step.changes()], links)
         except (ConflictError, NotFoundError):
-            for step in steps:
-                if step.memory.version == 1:
-                    self._ties.drop(step.memory.memory_id)
+            self._undo(steps)
             if len(steps) == 1:
                 self._note(skipped=tuple(each.memory_id for each in steps[0].sources) or (steps[0].memory.memory_id,))
                 return
@@ -342,10 +341,15 @@ class _Library:
                 self._ties.add(link)
             links += missing
         alone = [step for step in new if self._ties.alone(step.memory.memory_id)]
-        for step in alone:
-            self._ties.drop(step.memory.memory_id)
+        self._undo(alone)
         self._note(waiting=tuple(each.memory_id for step in alone for each in step.sources))
         return [step for step in steps if step not in alone], links
+
+    def _undo(self, steps: Sequence[_Step]) -> None:
+        for step in steps:
+            if step.memory.version == 1:
+                self._ties.drop(step.memory.memory_id)
+                del self._sources[step.memory.memory_id]
 
     def _apply(self, changes: Sequence[MemoryChange], links: Sequence[Link]) -> None:
         if self._dry_run:

@@ -40,6 +40,10 @@ class Gathered:
     sources: list[Memory] = field(default_factory=list)
     joined: Memory | None = None
 
+    def memories(self) -> Sequence[Memory]:
+        """Return all that it is made from."""
+        return self.sources if self.joined is None else [*self.sources, self.joined]
+
     def welcomes(self, memory: Memory, words: frozenset[str], lexicon: Lexicon) -> float:
         """Return how well an episode fits, 0 to 1; not at all where it says the contrary."""
         if conflicting(self.claims, memory.claims):

@@ -83,6 +83,10 @@ class Ties:
         """Return whether a memory has no neighbour."""
         return not self._near[memory_id]
 
+    def share_words(self, one: str, other: str) -> bool:
+        """Return whether two memories have a telling word in common."""
+        return not self._words[one].isdisjoint(self._words[other])
+
     def missing(self, memory_id: str) -> list[Link]:
         """Return the links that a long-term memory lacks: to those most like it, long-term ones before others."""
         wanted = WANTED - len(self._near[memory_id])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
@@ -14,6 +13,9 @@ from remegraph.rules.terms import Lexicon, recurring
 __all__ = ["clusters"]
 
 _SEED = 7
+
+_HOLDERS = 100
+"""A word that more have ties nobody by itself: pairs grow with the square of them."""
 
 Near = Callable[[int, int], float | None]
 """Cosine of two texts' meanings; none where it is not known."""
@@ -55,19 +57,14 @@ def clusters(
 
 
 def _alike(said: Sequence[frozenset[str]], lexicon: Lexicon) -> Iterator[tuple[int, int, float]]:
-    """Yield pairs that share a word, with the cosine of their words."""
+    """Yield pairs that share a word that few have, with the cosine of all their words."""
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for number, words in enumerate(said):
-        for word in sorted(words):
+        for word in words:
             holders[word].append(number)
-    shared: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for word, numbers in holders.items():
-        for pair in combinations(numbers, 2):
-            shared[pair] += lexicon.weight(word) ** 2
-    lengths = [math.sqrt(sum(lexicon.weight(word) ** 2 for word in sorted(words))) for words in said]
-    for (one, other), weight in sorted(shared.items()):
-        if weight:
-            yield one, other, weight / (lengths[one] * lengths[other])
+    rare = [numbers for numbers in holders.values() if len(numbers) <= _HOLDERS]
+    for one, other in sorted({pair for numbers in rare for pair in combinations(numbers, 2)}):
+        yield one, other, lexicon.likeness(said[one], said[other])
 
 
 def _core(group: Sequence[int], said: Sequence[frozenset[str]], lexicon: Lexicon) -> tuple[int, ...]:
