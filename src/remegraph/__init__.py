@@ -30,6 +30,7 @@ from remegraph.errors import (
 )
 from remegraph.kit import MemoryKit
 from remegraph.models import (
+    Abstraction,
     Budget,
     Captured,
     Chunk,
@@ -62,6 +63,7 @@ from remegraph.settings import (
 )
 
 __all__ = [
+    "Abstraction",
     "AgentMemorySettings",
     "Budget",
     "BudgetExceededError",

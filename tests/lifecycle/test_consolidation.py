@@ -7,10 +7,13 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from remegraph import CancelledError, MemoryKit, Scope
 from remegraph.lifecycle import consolidation
@@ -30,7 +33,7 @@ from remegraph.rules.abstracting import repeats
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.lifecycle.conftest import DAY, House
-from tests.talk import said
+from tests.talk import NOON, said
 
 pytestmark = pytest.mark.requirement("B6")
 
@@ -451,6 +454,39 @@ def test_whatever_is_told_none_is_isolated_and_no_source_is_lost(
     assert all(neighbours(trace) for trace in traces(house))
     again = house.kit.consolidate(scope=house.ann)
     assert (again.made, again.grown, again.merged, again.linked) == ((), (), (), 0)
+
+
+class _Meaning:
+    """An embedder to whom all tea means the same, and each jog something else."""
+
+    name, dimension, semantic = "meaning", 4, True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        marks = ("sencha", "Sundays", "Rex", "knee")
+        return np.array([[float(mark in text) for mark in marks] for text in texts], np.float32)
+
+
+def test_vectors_that_know_meaning_have_half_a_say(tmp_path: Path) -> None:
+    """Sentences that share words but mean something else are no group; without such an embedder words decide."""
+    with MemoryKit.open(tmp_path, model=None, embedder=_Meaning(), index=InMemoryVectorIndex()) as kit:
+        house = House(kit, FrozenClock(NOON), Scope(user="ann", agent="remy"))
+        told(house, *TEA, *RIVER)
+        (made,) = kit.consolidate(scope=house.ann).made
+    assert "sencha" in made.content
+
+
+def test_it_is_done_on_postgresql_alike(postgres_url: str, settled: Settled, tmp_path: Path) -> None:
+    """A team's ledger holds the same conclusions as a laptop's."""
+    clock, ann = FrozenClock(NOON), Scope(user="settled", agent="remy")
+    with MemoryKit.open(
+        tmp_path, ledger_url=postgres_url, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as kit:
+        house = House(kit, clock, ann)
+        told(house, *TEA, *RIVER)
+        done = kit.consolidate(scope=ann)
+        assert {memory.content for memory in done.made} < {memory.content for memory in settled.done.made}
+        assert len(done.made) == 2
+        assert kit.consolidate(scope=ann).linked == 0
 
 
 async def test_the_async_verb_does_the_same(house: House) -> None:
