@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,6 +13,8 @@ __all__ = [
     "OperationAnswer",
     "ProposalAnswer",
     "QuoteAnswer",
+    "SkillAnswer",
+    "StepAnswer",
     "VerdictAnswer",
 ]
 
@@ -87,3 +89,23 @@ class ConclusionAnswer(_Answer):
 
     conclusion: _Words = Field(min_length=1, max_length=500, description="1-2 sentences, in words of your own.")
     conditions: list[_Words] = Field(min_length=1, max_length=5, description="When it applies, a few words each.")
+
+
+class StepAnswer(_Answer):
+    """One step of a skill."""
+
+    n: int = Field(description="Number of the call that it repeats.")
+    name: _Words = Field(min_length=1, max_length=80, description="One word.")
+    args: dict[str, Any] = Field(
+        default_factory=dict,
+        description="The call's arguments; what changes from run to run is {slot} or {step.field}.",
+    )
+    after: list[_Words] = Field(default_factory=list, max_length=50, description="Names of the steps before it.")
+
+
+class SkillAnswer(_Answer):
+    """A procedure that can be repeated."""
+
+    name: _Words = Field(min_length=1, max_length=200)
+    when_to_use: _Words = Field(default="", max_length=500)
+    steps: list[StepAnswer] = Field(min_length=1, max_length=50)
