@@ -141,7 +141,7 @@ class ModelThinker:
             calls=call_lines(task.run.done),
         )
         return Question(
-            "skill", _framed(data, task.language), task.language, SkillAnswer, lambda answer: read_skill(answer, task)
+            "skill", framed(data, task.language), task.language, SkillAnswer, lambda answer: read_skill(answer, task)
         )
 
     def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
