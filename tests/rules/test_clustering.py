@@ -79,6 +79,6 @@ def test_telling_words_are_stems_in_english_and_pairs_of_characters_in_chinese()
 
 
 def test_a_chinese_phrase_is_as_long_as_all_sentences_have_it() -> None:
-    """Half a word reads like an error."""
-    texts = ["我早上喝抹茶拿铁。", "我给小林买了抹茶拿铁。"]
+    """Half a word reads like an error, and so does a particle that stands beside it."""
+    texts = ["我早上喝的是抹茶拿铁。", "我给小林买的是抹茶拿铁。"]
     assert phrases(list(terms_of(texts[0]) & terms_of(texts[1]).keys()), texts) == ("抹茶拿铁",)

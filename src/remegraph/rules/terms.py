@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from remegraph.language.scripts import HAN
+from remegraph.language.tokens import stop_words
 from remegraph.rules.feelings import sentiment
 from remegraph.rules.wording import wording
 
@@ -135,12 +136,12 @@ def phrases(terms: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _widened(phrase: str, texts: Sequence[str]) -> str:
-    """Return a Chinese phrase with the characters that stand beside it wherever it stands."""
+    """Return a Chinese phrase with the characters that stand beside it wherever it stands, but for stop words."""
     within = [text for text in texts if phrase in text]
     while len(within) > 1 and len(phrase) < _LONGEST_PHRASE:
         for pattern, put in ((f"(?=([{HAN}]){phrase})", "{1}{0}"), (f"(?={phrase}([{HAN}]))", "{0}{1}")):
             beside = [frozenset(re.findall(pattern, text)) for text in within]
-            if len(set(beside)) == 1 and len(beside[0]) == 1:
+            if len(set(beside)) == 1 and len(beside[0]) == 1 and not beside[0] & stop_words():
                 phrase = put.format(phrase, *beside[0])
                 break
         else:
