@@ -17,7 +17,7 @@ class Figure:
     name: str
     value: float
     bar: float | None = None
-    sense: Literal["at most", "at least", "exactly", "under"] = "at most"
+    sense: Literal["at most", "at least", "exactly", "under", "over"] = "at most"
     unit: str = ""
     note: str = ""
 
@@ -31,6 +31,7 @@ class Figure:
             "at least": self.value >= self.bar,
             "exactly": self.value == self.bar,
             "under": self.value < self.bar,
+            "over": self.value > self.bar,
         }[self.sense]
         return "PASS" if met else "FAIL"
 

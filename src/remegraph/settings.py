@@ -162,6 +162,8 @@ class LifecyclePolicy(_Policy):
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
     )
+    cluster_size: int = Field(default=3, ge=2, description="So many similar episodes become one long-term memory.")
+    cluster_likeness: float = Field(default=0.3, gt=0, le=1, description="How similar they are, by their rarer words.")
 
     @model_validator(mode="after")
     def _low_before_forgotten(self) -> Self:

@@ -18,6 +18,7 @@ from remegraph.errors import ClosedError, MessageError, RemegraphError
 from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
+from remegraph.kit.consolidating import Consolidating
 from remegraph.kit.health import Health
 from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.keeping import Keeping
@@ -56,7 +57,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
+class MemoryKit(Reading, Learning, Stating, Keeping, Consolidating, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:

@@ -11,6 +11,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
@@ -78,6 +79,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
     "AddReceipt",
     "Avoidance",
     "Block",
@@ -90,6 +92,7 @@ __all__ = [
     "Chunk",
     "Claim",
     "Condition",
+    "Consolidation",
     "Cut",
     "Depth",
     "Event",
