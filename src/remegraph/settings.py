@@ -181,10 +181,12 @@ class RetrievalPolicy(_Policy):
     frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 
+    utility_boost: bool = Field(default=False, description="Whether memories that answers drew on come first.")
+
     @property
     def favours(self) -> bool:
         """Whether anything counts beside relevance."""
-        return self.time_decay or self.frequency_boost or self.importance_boost
+        return self.time_decay or self.frequency_boost or self.importance_boost or self.utility_boost
 
 
 class SensoryPolicy(_Policy):

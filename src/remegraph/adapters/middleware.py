@@ -97,12 +97,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return await handler(_shown(request, memory))
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        self._memory.capture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        self._memory.capture(state["messages"], self._recalled(state) or "")
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        await self._memory.acapture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        await self._memory.acapture(state["messages"], self._recalled(state) or "")
 
     def _update(self, state: Mapping[str, Any], memory: str) -> dict[str, Any]:
         return {_KEY: {**state.get(_KEY, {}), self._name: memory}}

@@ -63,7 +63,8 @@ class Keeping(ABC):
             status=found.memory.status,
             weight=then.weight(when),
             forget_at=then.forget_at(),
-            reviews=then.life.reviews,
+            reviews=tuple(review.at for review in then.life.reviews),
+            uses=tuple(review.at for review in then.life.reviews if review.used),
             trace=found,
         )
 
@@ -118,7 +119,7 @@ class Keeping(ABC):
             at=self._clock(),
             new_id=self._new_id,
             dry_run=dry_run,
-            unwritten=self._reviews.times(),
+            unwritten=self._reviews.accesses(),
         )
         return done.evolve(degraded=self._bring_up_to_date()) if done.moves and not dry_run else done
 
@@ -160,7 +161,7 @@ class Keeping(ABC):
     def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
         from remegraph.lifecycle.retaining import retained
 
-        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.times()))
+        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
 
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         return self.settings.for_agent(partition.agent).lifecycle

@@ -25,6 +25,7 @@ from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
+from remegraph.kit.using import Using
 from remegraph.models import AddReceipt, Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
@@ -59,7 +60,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Stating, Keeping, Capturing, Sensing):
+class MemoryKit(Reading, Stating, Keeping, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from remegraph.models import REVIEWING, Hit, Partition, Review
+from remegraph.models import REVIEWING, Access, Hit, Memory, Partition, Review
 from remegraph.rules.reviewing import review_kinds
 
 if TYPE_CHECKING:
@@ -42,13 +42,26 @@ class ReviewBuffer:
         """
         hits = list(hits)
         kinds = review_kinds([hit.score for hit in hits])
-        found = [
+        return self._add(
             Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
             for hit, kind in zip(hits, kinds, strict=True)
-        ]
+        )
+
+    def note_used(self, memories: Iterable[Memory], at: datetime) -> bool:
+        """Note that an answer drew on these memories; tell whether it is time to write.
+
+        Args:
+            memories: The memories.
+            at: When.
+        """
+        return self._add(
+            Review(partition=memory.partition, memory_id=memory.memory_id, kind="used", at=at) for memory in memories
+        )
+
+    def _add(self, reviews: Iterable[Review]) -> bool:
         with self._lock:
             before = len(self._waiting)
-            self._waiting.extend(found)
+            self._waiting.extend(reviews)
             return before // _MANY < len(self._waiting) // _MANY
 
     def waiting(self, memory_id: str) -> Sequence[Review]:
@@ -56,13 +69,13 @@ class ReviewBuffer:
         with self._lock:
             return [review for review in self._waiting if review.memory_id == memory_id]
 
-    def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
-        """Return when each memory that is noted was reviewed, what merely came along left out, by place and id."""
-        found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
+    def accesses(self) -> Mapping[tuple[Partition, str], Sequence[Access]]:
+        """Return each review of the memories that are noted, what merely came along left out, by place and id."""
+        found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
         with self._lock:
             for review in self._waiting:
                 if review.kind in REVIEWING:
-                    found[review.partition, review.memory_id].append(review.at)
+                    found[review.partition, review.memory_id].append(Access(review.at, review.kind == "used"))
         return found
 
     def flush(self) -> None:

@@ -32,7 +32,7 @@ from remegraph.models.memories import (
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -66,6 +66,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Access",
     "AddReceipt",
     "Block",
     "BlockSummary",

@@ -38,6 +38,7 @@ class Explanation(Record):
         "archives it. In the past where that is due. None: never."
     )
     reviews: tuple[AwareTime, ...] = Field(default=(), description="Each time that it came back, oldest first.")
+    uses: tuple[AwareTime, ...] = Field(default=(), description="Those of them where an answer drew on it.")
     trace: Trace = Field(description="The words that it came from, its versions, links and every event.")
 
 

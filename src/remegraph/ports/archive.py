@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from remegraph.models import (
+    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -234,7 +235,7 @@ class Archive(Protocol):
 
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
         """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
         ...
 

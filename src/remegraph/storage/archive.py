@@ -11,6 +11,7 @@ from sqlalchemy import func, insert, select
 
 from remegraph.failpoints import failpoint
 from remegraph.models import (
+    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -337,7 +338,7 @@ class SqlArchive:
 
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
         """Return when each of these memories was learned, then each review; see `ports.Archive`."""
         with self.database.read() as connection:
             return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
