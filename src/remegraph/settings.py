@@ -154,12 +154,21 @@ class LifecyclePolicy(_Policy):
         description="How memories fade. curve: by a half-life that each review lengthens; priority: the priority decays "
         "with the days since the last access; health: by age, accesses and importance.",
     )
-    half_life: float = Field(default=14.0, gt=0, le=36_500, description="Days (curve: of middling importance; health).")
+    half_life: float | None = Field(
+        default=None,
+        gt=0,
+        le=36_500,
+        description="Days. Unless given 28 for curve (of an episode of middling importance) and 14 for health.",
+    )
     decay_factor: float = Field(default=0.95, gt=0, le=1, description="What a day leaves of a priority (priority).")
     low_threshold: float = Field(default=0.3, ge=0, le=1, description="Under this weight a memory is low_priority.")
     forget_threshold: float = Field(default=0.15, ge=0, le=1, description="Under this weight it is archived.")
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
+    )
+
+    active_entries: int = Field(
+        default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
     )
 
     @model_validator(mode="after")
@@ -181,6 +190,9 @@ class RetrievalPolicy(_Policy):
     frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 
+    active_first: bool = Field(
+        default=False, description="Whether the active memories come first in the context, whatever is asked."
+    )
     utility_boost: bool = Field(default=False, description="Whether memories that answers drew on come first.")
 
     @property

@@ -24,7 +24,12 @@ def test_all_together_are_the_retrieval_score_as_it_is_published() -> None:
 @pytest.mark.requirement("F6", "B5")
 @pytest.mark.parametrize(
     ("switch", "sign"),
-    [("time_decay", "recency"), ("frequency_boost", "frequency"), ("importance_boost", "importance"), ("utility_boost", "utility")],
+    [
+        ("time_decay", "recency"),
+        ("frequency_boost", "frequency"),
+        ("importance_boost", "importance"),
+        ("utility_boost", "utility"),
+    ],
 )
 def test_each_part_is_a_switch_and_the_best_score_stays_one(switch: str, sign: str) -> None:
     """A threshold means the same, whatever is switched on."""
@@ -32,7 +37,9 @@ def test_each_part_is_a_switch_and_the_best_score_stays_one(switch: str, sign: s
     parts = favoured({"text": 1.0}, policy, age=timedelta(0), reviews=Reviews(count=100, used=100), importance=1.0)
     assert parts.keys() == {"text", sign}
     assert sum(parts.values()) == pytest.approx(1, abs=0.01)
-    assert favoured({"text": 0.5}, RetrievalPolicy(), age=timedelta(9), reviews=Reviews(count=9), importance=0.9) == {"text": 0.5}
+    assert favoured({"text": 0.5}, RetrievalPolicy(), age=timedelta(9), reviews=Reviews(count=9), importance=0.9) == {
+        "text": 0.5
+    }
 
 
 def test_what_was_said_a_moment_ahead_of_the_clock_is_new_not_newer_than_new() -> None:

@@ -113,7 +113,9 @@ def test_spaced_reviews_build_more_than_massed_ones() -> None:
 
 @pytest.mark.requirement("G10", "F5")
 @pytest.mark.parametrize(
-    "policy", [ForgettingCurve(14, 0.15), PriorityDecay(0.95, 0.15), HealthScore(14, 0.15)], ids=lambda p: type(p).__name__
+    "policy",
+    [ForgettingCurve(14, 0.15), PriorityDecay(0.95, 0.15), HealthScore(14, 0.15)],
+    ids=lambda p: type(p).__name__,
 )
 def test_what_was_used_lasts_longer_than_what_was_only_found(policy: RetentionPolicy) -> None:
     """A hit is a guess that the memory was wanted; an answer that draws on it bears that out, however soon after it."""
@@ -199,7 +201,9 @@ def test_settings_choose_the_policy_and_its_numbers() -> None:
     """What the settings say is what explains itself later."""
     life = life_of(memory(), [Access(NOON)])
     for each, name, number, value in (
-        (LifecyclePolicy(), "curve", "half_life", 14),
+        (LifecyclePolicy(), "curve", "half_life", 28),
+        (LifecyclePolicy(half_life=14), "curve", "half_life", 14),
+        (LifecyclePolicy(policy="health"), "health", "half_life", 14),
         (LifecyclePolicy(policy="priority", decay_factor=0.8), "priority", "decay_factor", 0.8),
         (LifecyclePolicy(policy="health", half_life=30, forget_threshold=0.2), "health", "threshold", 0.2),
     ):

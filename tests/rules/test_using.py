@@ -36,7 +36,11 @@ def test_an_answer_draws_on_what_only_a_memory_could_tell_it(answer: str, questi
 
 @pytest.mark.parametrize(
     ("answer", "question", "drawn"),
-    [("他对核桃过敏。", "小明不能吃什么？", ["nuts"]), ("我不知道。", "小明不能吃什么？", []), ("灰色的猫。", "我养了什么？", ["cat"])],
+    [
+        ("他对核桃过敏。", "小明不能吃什么？", ["nuts"]),
+        ("我不知道。", "小明不能吃什么？", []),
+        ("灰色的猫。", "我养了什么？", ["cat"]),
+    ],
 )
 def test_chinese_answers_are_read_as_well(answer: str, question: str, drawn: list[str]) -> None:
     """Words without spaces between them are words all the same."""

@@ -220,7 +220,7 @@ class _Steps:
             "blocks": dated(state["blocks"], now),
             "messages": dated(_in_order(state["messages"][:k], state), now),
         }
-        own = [memory_hit(memory, {}) for memory in state["self_memories"]]
+        own = [memory_hit(memory, {}) for memory in (*state["self_memories"], *state["active"])]
         hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
         context = assemble(hits, self._policy.context_tokens, self._count, state["working"])
         return {**shown, "context": context.text, "left_out": context.left_out}

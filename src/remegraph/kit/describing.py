@@ -29,9 +29,7 @@ def metadata(archive: Archive, buffer: ReviewBuffer, memory_id: str, scope: Scop
         raise NotFoundError(f"There is no memory {memory_id!r} here.")
     memory = found[0]
     written = archive.reviews([memory.partition], [memory_id]).get((memory.partition, memory_id), Reviews())
-    counted = written.noted(
-        review for review in buffer.waiting(memory_id) if review.partition == memory.partition
-    )
+    counted = written.noted(review for review in buffer.waiting(memory_id) if review.partition == memory.partition)
     return MemoryMetadata(
         memory_id=memory_id,
         memory_type=memory.category,

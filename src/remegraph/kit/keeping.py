@@ -15,6 +15,7 @@ from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.retaining import Retained
     from remegraph.ports import Clock, NewId
 
@@ -28,6 +29,7 @@ class Keeping(ABC):
     _clock: Clock
     _new_id: NewId
     _reviews: ReviewBuffer
+    _active: ActiveTier
 
     @abstractmethod
     def _open_parts(self) -> Parts:
@@ -50,6 +52,7 @@ class Keeping(ABC):
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.tracing import trace
+        from remegraph.rules.tiers import tier_of
 
         check_text(memory_id=memory_id)
         check_times(at=at)
@@ -60,6 +63,11 @@ class Keeping(ABC):
         return Explanation(
             memory=found.memory,
             layer=found.memory.layer,
+            tier=tier_of(
+                found.memory,
+                active=memory_id in {memory.memory_id for memory in self._active.of(scope)},
+                derived=any(link.type == "derived_from" and link.source_id == memory_id for link in found.links),
+            ),
             status=found.memory.status,
             weight=then.weight(when),
             forget_at=then.forget_at(),

@@ -19,8 +19,11 @@ __all__ = ["Using"]
 
 
 class Using(ABC):
-    """The verbs of the kit that note which memories were used. Like recall they only note it: who writes anyway writes it
-    down. No memory is changed, and none is borne out by an answer that repeats it."""
+    """The verbs of the kit that note which memories were used.
+
+    Like recall they only note it: who writes anyway writes it down. No memory is changed, and none is borne out by an
+    answer that repeats it.
+    """
 
     _clock: Clock
     _reviews: ReviewBuffer

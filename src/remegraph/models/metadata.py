@@ -71,7 +71,9 @@ class MemoryMetadata(Record):
     source_session_id: str = Field(default="", description="The session or thread that it comes from, if one is known.")
     source_agent_id: str = Field(default="", description="The agent that learned it, if the scope names one.")
     access_count: int = Field(default=0, ge=0, description="How often recall returned it.")
-    last_accessed_at: AwareTime | None = Field(default=None, description="When recall last returned or an answer last used it.")
+    last_accessed_at: AwareTime | None = Field(
+        default=None, description="When recall last returned or an answer last used it."
+    )
     utility_score: float = Field(
         default=0.5, ge=0, le=1, description="How often answers drew on it when it was returned; half: not known."
     )

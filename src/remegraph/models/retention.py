@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from remegraph.models.base import AwareTime, Record
-from remegraph.models.memories import Layer, Memory, Status
+from remegraph.models.memories import Layer, Memory, Status, Tier
 from remegraph.models.recall import Trace
 
 __all__ = ["Explanation", "Fading", "Maintenance", "StatusMove", "Weight"]
@@ -31,6 +31,7 @@ class Explanation(Record):
 
     memory: Memory = Field(description="The memory, in its head version.")
     layer: Layer = Field(description="The layer that it is in.")
+    tier: Tier = Field(description="The tier that it is in now.")
     status: Status = Field(description="Where it stands in its life.")
     weight: Weight = Field(description="How much of it is left, with formula and numbers.")
     forget_at: AwareTime | None = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Tail
+from remegraph.ports.archive import Archive, Pulse, Tail
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
@@ -27,6 +27,7 @@ __all__ = [
     "NewId",
     "Outcome",
     "Projection",
+    "Pulse",
     "RecordKind",
     "Tail",
     "TextMatch",

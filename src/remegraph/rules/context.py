@@ -8,7 +8,16 @@ from itertools import takewhile
 
 from remegraph.models import Message
 
-__all__ = ["RECALLED", "framed", "framed_lines", "holds_recalled", "json_line", "shown_ids", "shown_texts", "shows_recalled"]
+__all__ = [
+    "RECALLED",
+    "framed",
+    "framed_lines",
+    "holds_recalled",
+    "json_line",
+    "shown_ids",
+    "shown_texts",
+    "shows_recalled",
+]
 
 RECALLED = "remegraph_memory_ids"
 """Key in `additional_kwargs` of a LangChain message that brings recalled memory to a model, with the ids."""

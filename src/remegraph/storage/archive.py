@@ -36,7 +36,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.ports import Clock, Layout, NewId, Tail, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, TextMatches
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
@@ -342,6 +342,16 @@ class SqlArchive:
         """Return when each of these memories was learned, then each review; see `ports.Archive`."""
         with self.database.read() as connection:
             return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
+        """Return how far each partition has come that the scope may read; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return self._interning.pulse(connection, scope)
+
+    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
+        """Return what is always active, or was reviewed since; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return review_rows.in_use(connection, list(self._interning.known(connection, partitions)), since)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""

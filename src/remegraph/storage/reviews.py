@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from sqlalchemy import Connection, case, func, insert, literal, select
+from datetime import datetime
+
+from sqlalchemy import Connection, case, func, insert, literal, select, true, union
 
 from remegraph.models import REVIEWING, Access, Partition, Review, Reviews
 from remegraph.storage.rows import chunks, from_micros, micros
 from remegraph.storage.tables import memories, reviews, versions
 
-__all__ = ["accesses", "add", "counted"]
+__all__ = ["accesses", "add", "counted", "in_use"]
 
 
 def add(connection: Connection, shelves: Mapping[Partition, int], found: Sequence[Review]) -> None:
@@ -45,6 +47,15 @@ def counted(
         for partition_id, memory_id, count, uses, last in connection.execute(query):
             found[shelves[partition_id], memory_id] = Reviews(count=count - uses, used=uses, last=from_micros(last))
     return found
+
+
+def in_use(connection: Connection, shelves: Sequence[int], since: datetime) -> list[str]:
+    """Return the ids of the memories that are always active, or were reviewed at a time or later."""
+    always = select(memories.c.memory_id).where(memories.c.partition_id.in_(shelves), memories.c.resident == true())
+    reviewed = select(reviews.c.memory_id).where(
+        reviews.c.partition_id.in_(shelves), reviews.c.kind.in_(sorted(REVIEWING)), reviews.c.at >= micros(since)
+    )
+    return sorted(connection.execute(union(always, reviewed)).scalars())
 
 
 def accesses(

@@ -22,7 +22,7 @@ def explanation(found: Explanation) -> Views:
         add_row(events, minute(event.time), event.action, event.actor, event.reason)
     return (
         trace(found.trace),
-        Text(f"{found.layer}, {found.status}. Forgotten: {ends}.", style="bold"),
+        Text(f"{found.layer}, {found.tier} tier, {found.status}. Forgotten: {ends}.", style="bold"),
         Text(plain(found.weight.reason)),
         Text(f"{counted(len(found.reviews), 'review')}{last}", style="dim"),
         events,
