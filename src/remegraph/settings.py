@@ -144,7 +144,7 @@ class ExtractionPolicy(_Policy):
 
 
 class LifecyclePolicy(_Policy):
-    """How an agent's memories live on (F4, F5). Nothing is moved unless `kit.maintain` is called, nothing ever deleted."""
+    """How an agent's memories live on (F4, F5). Unless `every` is given, nothing moves before `kit.maintain` is called."""
 
     merge_threshold: float | None = Field(
         default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
@@ -167,6 +167,12 @@ class LifecyclePolicy(_Policy):
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
     )
 
+    every: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="How often maintenance runs in the background, from the next session's capture on; none: only when "
+        "called, as nothing should be forgotten behind anybody's back.",
+    )
     active_entries: int = Field(
         default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
     )

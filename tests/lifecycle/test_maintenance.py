@@ -16,7 +16,7 @@ from remegraph import (
     RecallFilter,
     Scope,
 )
-from remegraph.lifecycle import maintenance
+from remegraph.lifecycle import fading, maintenance
 from remegraph.models import ChangeSet, Memory, MemoryChange, Receipt
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex
@@ -124,7 +124,7 @@ def test_what_somebody_changes_meanwhile_is_left_to_them(house: House, monkeypat
 
 def test_a_run_that_was_stopped_is_finished_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment in the middle of the night costs nothing: each batch is whole, and the rest is found again."""
-    monkeypatch.setattr(maintenance, "_BATCH", 2)
+    monkeypatch.setattr(fading, "_BATCH", 2)
     kit, clock, ann = house.kit, house.clock, house.ann
     for number in range(5):
         house.saved(f"Note {number} of Ann's.")

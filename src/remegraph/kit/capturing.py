@@ -11,6 +11,7 @@ from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, required, twin, zone
+from remegraph.kit.draining import UPKEEP
 from remegraph.kit.health import Health
 from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
@@ -148,7 +149,10 @@ class Capturing(ABC):
             for each in self._cuts(tail, memory, ended=ended, crowded=crowded)
         ]
         blocks = archive.add_blocks(partition, cuts, recipe, enqueue=True) if cuts else ()
-        if pending or blocks:
+        upkeep = self.settings.for_agent(home.agent).lifecycle.every is not None
+        if blocks and upkeep:
+            self._open_parts().jobs.enqueue(UPKEEP, partition)
+        if pending or blocks or upkeep:
             self._background().wake()
         return report.evolve(blocks=tuple(block.block_id for block in blocks), waiting=bool(pending or blocks))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,11 @@ from remegraph.models import LIVE, Explanation, Fading, Maintenance, Memory, Par
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
+    from remegraph.kit.draining import Cancel
     from remegraph.kit.parts import Parts
+    from remegraph.kit.summarizing import OnProgress
     from remegraph.lifecycle.active import ActiveTier
+    from remegraph.lifecycle.maintenance import Step
     from remegraph.lifecycle.retaining import Retained
     from remegraph.ports import Clock, NewId
 
@@ -38,6 +41,10 @@ class Keeping(ABC):
     @abstractmethod
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so."""
+
+    @abstractmethod
+    def _write_reviews(self) -> None:
+        """Write down what recall noted."""
 
     def explain(self, memory_id: str, *, scope: Scope, at: datetime | None = None) -> Explanation:
         """Let a memory answer: which layer it is in, when it will be forgotten and why, where it came from, what befell it.
@@ -105,8 +112,17 @@ class Keeping(ABC):
 
     aforecast = twin(forecast)
 
-    def maintain(self, *, scope: Scope, dry_run: bool = False) -> Maintenance:
-        """Take what has faded out of the way: first its priority, then its place in the indexes. Nothing is deleted.
+    def maintain(
+        self,
+        *,
+        scope: Scope,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Maintenance:
+        """Tidy up: what has faded loses its priority, what says the same is merged, what is all but gone is archived.
+
+        Nothing is deleted. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
 
         What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
         journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
@@ -115,23 +131,43 @@ class Keeping(ABC):
         Args:
             scope: Whose memories: the user's own, and the team's where the users of an agent are one.
             dry_run: Whether only to say what would be done.
+            progress: Told after each step.
+            cancel: Asked before each step and each batch.
+
+        Raises:
+            CancelledError: `cancel` said so; what is done stays.
         """
         from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import maintain
+        from remegraph.lifecycle.maintenance import Round, maintain
 
         archive = self._open_parts().archive
-        done = maintain(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
-            self._lifecycle_of,
-            at=self._clock(),
-            new_id=self._new_id,
-            dry_run=dry_run,
-            unwritten=self._reviews.accesses(),
-        )
-        return done.evolve(degraded=self._bring_up_to_date()) if done.moves and not dry_run else done
+        partitions = own(archive.visible(required(scope)), scope, self.settings.trust_boundary)
+        this = Round(self._clock(), dry_run, progress, cancel)
+        done = maintain(self._steps(), partitions, this)
+        return done.evolve(degraded=self._bring_up_to_date()) if done.changed and not dry_run else done
 
     amaintain = twin(maintain)
+
+    def _steps(self) -> Mapping[str, Step]:
+        """Return the steps of a maintenance run, in their order."""
+        from remegraph.lifecycle.fading import Fading
+        from remegraph.lifecycle.folding import Folding
+
+        archive = self._open_parts().archive
+        fading = Fading(archive, self._lifecycle_of, self._new_id, self._reviews.accesses())
+        return {
+            "fade": fading.fade,
+            "merge": Folding(archive, self._new_id).merge,
+            "archive": fading.archive_faded,
+        }
+
+    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
+        """Do the job of one scope, as its settings still say; return after which time again."""
+        every = self.settings.for_agent(scope.agent).lifecycle.every
+        if every is not None:
+            self._write_reviews()
+            self.maintain(scope=scope, cancel=cancel)
+        return every
 
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
         """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
@@ -149,7 +185,7 @@ class Keeping(ABC):
             InputError: The id is no text.
         """
         from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import restore
+        from remegraph.lifecycle.fading import restore
 
         check_text(memory_id=memory_id)
         archive = self._open_parts().archive

@@ -55,7 +55,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Learning, Stating, Keeping, Activating, Using, Capturing, Sensing):
+class MemoryKit(Reading, Stating, Keeping, Learning, Activating, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -80,8 +80,8 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Activating, Using, Capturin
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
         self._active = ActiveTier(parts.archive, settings, clock)
-        worker = Worker(parts, self._summarize)
-        self._runner = Runner(worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health)
+        worker = Worker(parts, self._duties())
+        self._runner = Runner(worker, clock, poll=settings.capture.poll, health=self.health)
 
     @classmethod
     def open(

@@ -58,7 +58,7 @@ from remegraph.models.reports import (
     Usage,
     Verification,
 )
-from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
+from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
@@ -99,6 +99,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "MemoryMetadata",
+    "Merge",
     "Message",
     "Mismatch",
     "Partition",

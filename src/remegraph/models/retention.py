@@ -8,7 +8,7 @@ from remegraph.models.base import AwareTime, Record
 from remegraph.models.memories import Layer, Memory, Status, Tier
 from remegraph.models.recall import Trace
 
-__all__ = ["Explanation", "Fading", "Maintenance", "StatusMove", "Weight"]
+__all__ = ["Explanation", "Fading", "Maintenance", "Merge", "StatusMove", "Weight"]
 
 
 class Weight(Record):
@@ -60,13 +60,41 @@ class StatusMove(Record):
     reason: str = Field(description="As in the journal: weight, formula and numbers.")
 
 
+class Merge(Record):
+    """Memories that maintenance makes one of."""
+
+    kept: Memory = Field(description="The one that stays, as it was before.")
+    merged: tuple[Memory, ...] = Field(description="Those that it stands for now, as they were.")
+
+
 class Maintenance(Record):
     """What a maintenance run did, or would do."""
 
     dry_run: bool = Field(description="True: nothing was changed.")
-    examined: int = Field(ge=0, description="Live memories that were looked at.")
+    examined: int = Field(default=0, ge=0, description="Live memories that were looked at.")
     moves: tuple[StatusMove, ...] = Field(default=(), description="What was moved, or would be.")
+    merges: tuple[Merge, ...] = Field(default=(), description="What was merged, or would be.")
     skipped: tuple[str, ...] = Field(
         default=(), description="Memories that others changed meanwhile; the next run looks at them again."
     )
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed, or would be."""
+        return bool(self.moves or self.merges)
+
+    def plus(self, other: Maintenance) -> Maintenance:
+        """Return both together.
+
+        Args:
+            other: What was done next.
+        """
+        return Maintenance(
+            dry_run=self.dry_run,
+            examined=self.examined + other.examined,
+            moves=self.moves + other.moves,
+            merges=self.merges + other.merges,
+            skipped=self.skipped + other.skipped,
+            degraded=self.degraded + other.degraded,
+        )
