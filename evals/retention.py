@@ -254,8 +254,8 @@ def _figures(years: Sequence[tuple[Ran, Ran]]) -> Iterator[Figure]:
     archived = sum(ran.archived for ran in fading)
     yield Figure("archived", archived)
     yield Figure("archived and explained", sum(ran.explained for ran in fading), archived, "exactly")
-    yield from mean(f"recall of what was asked for (R@{_K})", [_share(ran.found) for ran in fading])
-    yield from mean("recall, never forgetting", [_share(ran.found) for ran in whole])
+    yield from mean(f"recall of what was asked for (R@{_K})", [_share(ran.found) for ran in fading], sense="at least")
+    yield from mean("recall, never forgetting", [_share(ran.found) for ran in whole], sense="at least")
     kept = [_share(one.found) / _share(other.found) for one, other in years]
     yield from mean("recall as a share of it", kept, KEPT, "at least")
     yield from mean("stale in the top ten", [_share(ran.stale) for ran in fading])

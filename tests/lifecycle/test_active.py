@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
-from sqlalchemy import event
 
 from remegraph import MemoryKit, NotFoundError
 from remegraph.models import Memory
 from remegraph.testing import InMemoryVectorIndex
 from tests.lifecycle.conftest import DAY, House
+from tests.talk import statements
 
 pytestmark = pytest.mark.requirement("K2")
-
-
-@contextmanager
-def statements(kit: MemoryKit) -> Iterator[list[str]]:
-    """Collect the SQL that the kit runs meanwhile."""
-    engine, said = kit._open_parts().archive.database.engine, list[str]()
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if statement.startswith("SELECT"):
-            said.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield said
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
 
 
 def use(house: House, *memories: Memory, times: int = 4) -> None:

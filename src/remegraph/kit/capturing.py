@@ -11,7 +11,6 @@ from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, required, twin, zone
-from remegraph.kit.draining import UPKEEP
 from remegraph.kit.health import Health
 from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
@@ -136,6 +135,8 @@ class Capturing(ABC):
         self, report: Captured, home: Scope, memory: AgentMemorySettings, threads: Sequence[str], *, ended: bool
     ) -> Captured:
         """Make blocks of what is complete, and wake the runner if any wait."""
+        from remegraph.kit.draining import UPKEEP
+
         if not memory.learns:
             return report
         archive, partition, recipe = self._open_parts().archive, home.partition(), self.settings.summary.recipe
