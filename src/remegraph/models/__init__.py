@@ -60,6 +60,18 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.skills import (
+    Avoidance,
+    Condition,
+    Learned,
+    Skill,
+    SkillChoice,
+    SkillFigures,
+    SkillOutcome,
+    SkillSource,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -69,6 +81,7 @@ __all__ = [
     "REVIEWING",
     "Access",
     "AddReceipt",
+    "Avoidance",
     "Block",
     "BlockSummary",
     "Budget",
@@ -78,6 +91,7 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Condition",
     "Cut",
     "Depth",
     "Event",
@@ -92,6 +106,7 @@ __all__ = [
     "Json",
     "Kind",
     "Layer",
+    "Learned",
     "LeftOut",
     "Link",
     "LinkType",
@@ -118,10 +133,17 @@ __all__ = [
     "Scope",
     "Sensed",
     "Shelf",
+    "Skill",
+    "SkillChoice",
+    "SkillFigures",
+    "SkillOutcome",
+    "SkillSource",
+    "SkillStep",
     "Source",
     "Standing",
     "Status",
     "StatusMove",
+    "StepPattern",
     "StoredItem",
     "StoredMessage",
     "Subject",

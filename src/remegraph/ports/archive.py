@@ -16,6 +16,7 @@ from remegraph.models import (
     Cut,
     Event,
     HitKind,
+    Layer,
     Link,
     LinkType,
     Memory,
@@ -26,6 +27,7 @@ from remegraph.models import (
     Reviews,
     Scope,
     Shelf,
+    SkillOutcome,
     Status,
     StoredMessage,
     ToolStats,
@@ -39,6 +41,7 @@ __all__ = [
     "Archive",
     "Pulse",
     "Tail",
+    "Tally",
 ]
 
 
@@ -61,6 +64,18 @@ class Pulse(NamedTuple):
     """Number of its newest event."""
     review: int
     """Number of its newest review."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the runs of one version of a skill went."""
+
+    runs: int = 0
+    successes: int = 0
+    seconds: float | None = None
+    """Mean of the runs that were timed."""
+    tokens: float | None = None
+    """Mean of the runs whose cost is known."""
 
 
 class Archive(Protocol):
@@ -190,6 +205,7 @@ class Archive(Protocol):
         statuses: Sequence[Status] | None = None,
         canonical_topics: Sequence[str] | None = None,
         block_ids: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
         limit: int | None = None,
     ) -> tuple[Memory, ...]:
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
@@ -258,6 +274,21 @@ class Archive(Protocol):
 
     def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
         """Return the ids of the memories that are always active, or were reviewed (`REVIEWING`) at a time or later."""
+        ...
+
+    def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
+        """Append how a run of a skill went, durably, which reviews the skill; return what the ledger holds of this run.
+
+        Args:
+            partition: Where the skill lives.
+            outcome: How it went.
+        """
+        ...
+
+    def outcomes(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str, int], Tally]:
+        """Return how the versions of these skills went, counted, by place, id and version; without runs: left out."""
         ...
 
     def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
