@@ -119,10 +119,19 @@ def test_spaced_reviews_build_more_than_massed_ones() -> None:
 )
 def test_what_was_used_lasts_longer_than_what_was_only_found(policy: RetentionPolicy) -> None:
     """A hit is a guess that the memory was wanted; an answer that draws on it bears that out, however soon after it."""
-    hit, used = Access(NOON + 10 * DAY), Access(NOON + 10 * DAY + SECOND, used=True)
+    hit, used = Access(NOON + 10 * DAY), Access(NOON + 10 * DAY, used=True)
     lives = [Life(NOON, None, reviews, 0.5, 50) for reviews in ((), (hit,), (used,), (hit, used))]
     never, found, drawn, both = (policy.weight(life, NOON + 30 * DAY) for life in lives)
-    assert never < found < drawn <= both
+    assert never < found < drawn - 0.005
+    assert drawn <= both + 1e-9
+
+
+def test_a_use_takes_nothing_from_the_next_one() -> None:
+    """Two answers on two days are worth no less than the second alone."""
+    curve, late = ForgettingCurve(5, 0.15), (Access(NOON + 41 * DAY), Access(NOON + 41 * DAY, used=True))
+    once = Life(NOON, None, late, 0.5, 50)
+    twice = replace(once, reviews=(Access(NOON + 40 * DAY, used=True), *late))
+    assert curve.weight(twice, NOON + 60 * DAY) > curve.weight(once, NOON + 60 * DAY)
 
 
 @pytest.mark.requirement("B4")

@@ -50,3 +50,9 @@ def test_chinese_answers_are_read_as_well(answer: str, question: str, drawn: lis
 def test_nothing_shown_is_nothing_used() -> None:
     """An agent without memories uses none."""
     assert drawn_on("Walnuts.", "What?", {}) == []
+
+
+def test_a_word_tells_of_the_memory_that_was_asked_for() -> None:
+    """What two memories could have told, the one told that the question is about: the others must not live on by it."""
+    shown = {name: f"Ann: {name} is allergic to celery." for name in ("Tom", "Mia", "Otto")}
+    assert drawn_on("Mia is allergic to celery.", "What is Mia allergic to?", shown) == ["Mia"]

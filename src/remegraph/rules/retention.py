@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Protocol
 
 from remegraph.models import Access, Layer, Memory, Weight
@@ -121,8 +122,9 @@ class ForgettingCurve:
     """Ebbinghaus' curve with a stability that reviews build up, the more the longer they were apart.
 
     Retrievability falls by half with each half-life since the last access. A review makes the half-life longer by
-    1.5 × (1 - retrievability): after a long pause much, at once again hardly. Where an answer drew on the memory, as much
-    is added again for the time since the last such answer: a hit is a guess that it was wanted, a use bears that out.
+    1.5 × (1 - retrievability): after a long pause much, at once again hardly. The times when an answer drew on the memory
+    build up as much once more, by themselves: a hit is a guess that it was wanted, a use bears that out, however soon
+    after the hit it comes.
     Two components, and why massed reviews help little: Woźniak, Gorzelańczyk and Murakowski, "Two components of long-term
     memory", Acta Neurobiologiae Experimentalis 55 (1995), after Ebbinghaus, "Über das Gedächtnis" (1885). The gains, and
     how importance and layer lengthen the first half-life, are our own choice.
@@ -165,16 +167,9 @@ class ForgettingCurve:
 
     def _stability(self, life: Life) -> tuple[float, datetime]:
         """Return the half-life that all accesses have built up, in days, and the last of them."""
-        half_life = self._first(life)
-        last = last_use = life.learned
-        for at, used in life.accesses[1:]:
-            gain = _GAIN * (1 - recency(_days(last, at), half_life))
-            if used:
-                gain += _GAIN * (1 - recency(_days(last_use, at), half_life))
-                last_use = at
-            half_life *= 1 + gain
-            last = at
-        return half_life, last
+        times = [access.at for access in life.accesses]
+        first, uses = self._first(life), [life.learned, *(review.at for review in life.reviews if review.used)]
+        return _grown(first, times) + _grown(first, uses) - first, times[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +305,13 @@ def _kept(memory: Memory) -> str:
     if memory.topic.type == "self":
         return "what the agent knows of itself"
     return "in dispute: it waits for a decision" if memory.status == "disputed" else ""
+
+
+def _grown(half_life: float, times: Sequence[datetime]) -> float:
+    """Return the half-life that some times have built up since the first of them, in days."""
+    for last, time in pairwise(times):
+        half_life *= 1 + _GAIN * (1 - recency(_days(last, time), half_life))
+    return half_life
 
 
 def _days(since: datetime, at: datetime) -> float:
