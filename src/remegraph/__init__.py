@@ -48,7 +48,10 @@ from remegraph.models import (
     SkillStep,
     StepPattern,
     SummaryReport,
+    ToolAdvice,
     ToolCall,
+    ToolRefresh,
+    ToolStats,
     Topic,
     Trace,
 )
@@ -63,6 +66,7 @@ from remegraph.settings import (
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    ToolPolicy,
     WorkingPolicy,
 )
 
@@ -118,7 +122,11 @@ __all__ = [
     "StepPattern",
     "SummaryPolicy",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
+    "ToolPolicy",
+    "ToolRefresh",
+    "ToolStats",
     "Topic",
     "Trace",
     "VectorIndexError",

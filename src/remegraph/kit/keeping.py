@@ -43,7 +43,7 @@ class Keeping(ABC):
         """Let the vectors follow; return why they do not, if so."""
 
     @abstractmethod
-    def _write_reviews(self) -> None:
+    def _write_noted(self) -> None:
         """Write down what recall noted."""
 
     def explain(self, memory_id: str, *, scope: Scope, at: datetime | None = None) -> Explanation:
@@ -169,7 +169,7 @@ class Keeping(ABC):
         """Do the job of one scope, as its settings still say; return after which time again."""
         every = self.settings.for_agent(scope.agent).lifecycle.every
         if every is not None:
-            self._write_reviews()
+            self._write_noted()
             self.maintain(scope=scope, cancel=cancel)
         return every
 

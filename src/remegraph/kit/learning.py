@@ -46,8 +46,8 @@ class Learning(ABC):
         """Do the upkeep of one scope; return after which time again."""
 
     @abstractmethod
-    def _write_reviews(self) -> None:
-        """Write down what recall noted."""
+    def _write_noted(self) -> None:
+        """Write down what was noted."""
 
     def summarize(
         self,
@@ -127,7 +127,7 @@ class Learning(ABC):
         parts = self._open_parts()
         worker = Worker(parts, self._duties(progress))
         with self._background().aside():
-            self._write_reviews()
+            self._write_noted()
             return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)

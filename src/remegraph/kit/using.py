@@ -33,7 +33,7 @@ class Using(ABC):
         """Return the parts, if the kit is open."""
 
     @abstractmethod
-    def _write_reviews_soon(self) -> None:
+    def _write_noted_soon(self) -> None:
         """Write down what was noted, while nobody waits for it."""
 
     def used(self, memory_ids: Sequence[str], *, scope: Scope) -> None:
@@ -96,4 +96,4 @@ class Using(ABC):
 
     def _note_used(self, memories: Sequence[Memory]) -> None:
         if self._reviews.note_used(memories, self._clock()):
-            self._write_reviews_soon()
+            self._write_noted_soon()

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0010"
-down_revision = "0008"
+down_revision = "0009"
 
 _CORE = 0.9
 _MEMORIES = sa.table("memories", sa.column("id"), sa.column("body"), sa.column("resident", sa.Boolean()))
