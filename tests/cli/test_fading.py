@@ -23,7 +23,7 @@ def test_forgetting_is_foreseen_explained_done_and_undone_on_the_command_line(ru
     short = memory.memory_id[:8]
 
     explained = run("explain", short).stdout
-    assert "long_term, active. Forgotten: from 2025-08-04" in explained
+    assert "long_term, long_term tier, active. Forgotten: from 2026-01-05" in explained
     assert "0.5 ^ (days / half_life)" in explained
     assert short in run("forecast", "--days", "1").stdout
     assert "1 of 1 live memory would be moved" in run("maintain", "--dry-run").stdout

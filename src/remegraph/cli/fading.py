@@ -60,11 +60,14 @@ def maintain(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Archive what has faded, with the reason in the journal. Nothing is deleted: `restore` brings it back."""
+    """Archive what has faded and merge what says the same, with the reason in the journal. Nothing is deleted.
+
+    `restore` brings back what was archived.
+    """
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.maintain(scope=scope, dry_run=dry_run)
+        with out.bars() as report, open_kit(home) as kit:
+            found = kit.maintain(scope=scope, dry_run=dry_run, progress=report)
         out.show(found, *views.maintenance(found))
 
 

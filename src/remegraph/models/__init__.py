@@ -26,12 +26,13 @@ from remegraph.models.memories import (
     Memory,
     Source,
     Status,
+    Tier,
     Topic,
     TopicType,
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -57,7 +58,7 @@ from remegraph.models.reports import (
     Usage,
     Verification,
 )
-from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
+from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.skills import (
     Avoidance,
@@ -80,6 +81,7 @@ __all__ = [
     "MOVES",
     "REVIEWING",
     "Abstraction",
+    "Access",
     "AddReceipt",
     "Avoidance",
     "Block",
@@ -115,6 +117,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "MemoryMetadata",
+    "Merge",
     "Message",
     "Mismatch",
     "Partition",
@@ -148,6 +151,7 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "Tier",
     "ToolAdvice",
     "ToolCall",
     "ToolRecord",

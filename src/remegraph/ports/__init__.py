@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Tail, Tally
+from remegraph.ports.archive import Archive, Pulse, Tail, Tally
 from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
@@ -30,6 +30,7 @@ __all__ = [
     "NewId",
     "Outcome",
     "Projection",
+    "Pulse",
     "RecordKind",
     "Tail",
     "Tally",

@@ -176,7 +176,9 @@ memories = Table(
     Column("words", Text, nullable=False),  # digest of the folded content: finds a twin
     Column("said_at", _Big, nullable=False),
     Column("recorded_at", _Big, nullable=False),
+    Column("resident", Boolean, nullable=False, server_default=false()),  # active whether it is used or not
     Column("body", Text, nullable=False),
+    Index(None, "partition_id", "resident"),
     Index(None, "partition_id", "topic_id", "status"),
     Index(None, "partition_id", "canonical_topic"),
     Index(None, "partition_id", "words"),
@@ -229,6 +231,7 @@ events = Table(
     Column("operation_id", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("reason", Text, nullable=False, server_default=""),
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "record_id"),
     Index(None, "operation_id"),
 )
@@ -344,6 +347,7 @@ reviews = Table(
     Column("memory_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("at", _Big, nullable=False),
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "memory_id", "at"),
 )
 

@@ -23,7 +23,7 @@ def explanation(found: Explanation) -> Views:
         add_row(events, minute(event.time), event.action, event.actor, event.reason)
     return (
         trace(found.trace),
-        Text(f"{found.layer}, {found.status}. Forgotten: {ends}.", style="bold"),
+        Text(f"{found.layer}, {found.tier} tier, {found.status}. Forgotten: {ends}.", style="bold"),
         Text(plain(found.weight.reason)),
         Text(f"{counted(len(found.reviews), 'review')}{last}", style="dim"),
         *(skills([found.skill]) if found.skill else ()),
@@ -43,7 +43,7 @@ def forecast(found: Sequence[Fading], days: float) -> Views:
 
 
 def maintenance(found: Maintenance) -> Views:
-    """Show what was moved, or would be, with reasons."""
+    """Show what was moved and merged, or would be, with reasons."""
     verb = "would be moved" if found.dry_run else "moved"
     looked = counted(found.examined, "live memory", "live memories")
     head = Text(f"{len(found.moves):,} of {looked} {verb}.", style="bold")
@@ -54,7 +54,11 @@ def maintenance(found: Maintenance) -> Views:
     late = len(found.skipped)
     notes = [f"{late} left alone: changed meanwhile."] if late else []
     notes += [f"Without {plain(reason)}" for reason in found.degraded]
-    tables = (table,) if found.moves else ()
+    merged = table_of("!kept", "memory", "merged into it")
+    for each in found.merges[:FIRST]:
+        others = "\n".join(other.content for other in each.merged)
+        add_row(merged, each.kept.memory_id[:SHORT_ID], each.kept.content, others)
+    tables = (*([table] if found.moves else []), *([merged] if found.merges else []))
     return (head, *tables, *_more(len(found.moves)), *(Text(note, style="yellow") for note in notes))
 
 
