@@ -49,7 +49,10 @@ from remegraph.models import (
     SkillStep,
     StepPattern,
     SummaryReport,
+    ToolAdvice,
     ToolCall,
+    ToolRefresh,
+    ToolStats,
     Topic,
     Trace,
 )
@@ -64,6 +67,7 @@ from remegraph.settings import (
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    ToolPolicy,
     WorkingPolicy,
 )
 
@@ -120,7 +124,11 @@ __all__ = [
     "StepPattern",
     "SummaryPolicy",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
+    "ToolPolicy",
+    "ToolRefresh",
+    "ToolStats",
     "Topic",
     "Trace",
     "VectorIndexError",

@@ -13,7 +13,10 @@ from remegraph.rules.duplicates import content_digest
 from remegraph.rules.naming import operation_id
 from remegraph.rules.standing import QUARANTINE_BELOW
 
-__all__ = ["Writer"]
+__all__ = ["COUNTED_TRUST", "Writer"]
+
+COUNTED_TRUST = 0.8
+"""Trust of what code itself counted over tool calls; the words of a tool are believed less."""
 
 _IMPORTANCE_LIMIT = 0.89
 """Only a person or an explicit call sets .9 or more (core rules)."""

@@ -8,8 +8,6 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
-    ToolRecord,
-    ToolStats,
     Work,
     WorkState,
 )
@@ -55,6 +53,7 @@ from remegraph.models.reports import (
     Progress,
     SaveResult,
     SummaryReport,
+    ToolRefresh,
     Usage,
     Verification,
 )
@@ -72,6 +71,7 @@ from remegraph.models.skills import (
     SkillStep,
     StepPattern,
 )
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -148,15 +148,19 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
     "ToolRecord",
+    "ToolRefresh",
     "ToolStats",
+    "ToolWindow",
     "Topic",
     "TopicEdge",
     "TopicGraph",
     "TopicNode",
     "TopicType",
     "Trace",
+    "TypicalError",
     "Usage",
     "Verification",
     "Weight",
