@@ -17,11 +17,22 @@ from remegraph.adapters.answering import NO_RUNTIME, Answer, OfSomebody, answere
 from remegraph.adapters.conflicts import Asker
 from remegraph.adapters.scopes import ScopeSource
 from remegraph.kit import MemoryKit
-from remegraph.models import Conflict, Depth, Recall, SaveResult, Scope, SkillChoice, SkillFigures, ToolCall, Trace
+from remegraph.models import (
+    Conflict,
+    Depth,
+    Recall,
+    SaveResult,
+    Scope,
+    SkillChoice,
+    SkillFigures,
+    ToolAdvice,
+    ToolCall,
+    Trace,
+)
 from remegraph.rules.conditions import described
 from remegraph.rules.context import framed
 
-__all__ = ["memory_tools", "skill_tools"]
+__all__ = ["memory_tools", "skill_tools", "tool_advice"]
 
 _MODEL_LIMIT = 0.89
 """Only a person or an application sets .9 or more (core rules); a model that asks for it gets this."""
@@ -78,6 +89,17 @@ def skill_tools(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> lis
         as_tool("choose_skill", tools.choose, tools.achoose),
         as_tool("record_outcome", tools.record, tools.arecord),
     ]
+
+
+def tool_advice(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> BaseTool:
+    """Return the tool `tool_advice`: an agent with many tools asks which one to take, and what went wrong with it before.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
+    """
+    tools = _Tools(kit, scope, "memories", None)
+    return as_tool("tool_advice", tools.advise, tools.aadvise)
 
 
 class _Tools(OfSomebody):
@@ -177,6 +199,18 @@ class _Tools(OfSomebody):
         with answered():
             trace = await self._kit.atrace(memory_id, scope=self._who(runtime))
         return _traced(trace, runtime)
+
+    def advise(self, task: _Task, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with answered():
+            advice = self._kit.tools.advise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
+
+    async def aadvise(self, task: _Task, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with answered():
+            advice = await self._kit.tools.aadvise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
 
 
 class _SkillTools(OfSomebody):
@@ -298,3 +332,10 @@ def _chosen(choice: SkillChoice, calls: Sequence[ToolCall], runtime: ToolRuntime
 def _recorded(figures: SkillFigures, runtime: ToolRuntime[Any, Any] | None) -> Answer:
     said = f"Recorded: {figures.successes} of {figures.runs} runs of version {figures.version} succeeded."
     return reply("record_outcome", said, runtime, [figures.memory_id])
+
+
+def _advised(found: Sequence[ToolAdvice], runtime: ToolRuntime[Any, Any] | None) -> Answer:
+    if not found:
+        return reply("tool_advice", "No tool is known for this.", runtime)
+    lines = [{"id": each.memory_id, "tool": each.tool, "why": each.why, "text": each.guideline} for each in found]
+    return reply("tool_advice", framed(lines), runtime, [each.memory_id for each in found])

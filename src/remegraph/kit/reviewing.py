@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from remegraph.models import REVIEWING, Hit, Partition, Review
+from remegraph.kit.noting import Notes
+from remegraph.models import REVIEWING, Access, Hit, Memory, Partition, Review
 from remegraph.rules.reviewing import review_kinds
 
 if TYPE_CHECKING:
@@ -20,18 +20,16 @@ _MANY = 256
 """After each so many, they should be written down soon."""
 
 
-class ReviewBuffer:
-    """Reviews that are not written yet. Safe to use from any thread; what a crash takes was never promised.
+class ReviewBuffer(Notes[Review]):
+    """Reviews that are not written yet.
 
     Args:
         archive: Where they are written.
     """
 
     def __init__(self, archive: Archive) -> None:
+        super().__init__(_MANY)
         self._archive = archive
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._waiting: list[Review] = []
 
     def note(self, hits: Iterable[Hit], at: datetime) -> bool:
         """Note that these memories were returned; tell whether it is time to write.
@@ -42,37 +40,35 @@ class ReviewBuffer:
         """
         hits = list(hits)
         kinds = review_kinds([hit.score for hit in hits])
-        found = [
-            Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
-            for hit, kind in zip(hits, kinds, strict=True)
-        ]
-        with self._lock:
-            before = len(self._waiting)
-            self._waiting.extend(found)
-            return before // _MANY < len(self._waiting) // _MANY
+        return self.add(
+            [
+                Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
+                for hit, kind in zip(hits, kinds, strict=True)
+            ]
+        )
+
+    def note_used(self, memories: Iterable[Memory], at: datetime) -> bool:
+        """Note that an answer drew on these memories; tell whether it is time to write.
+
+        Args:
+            memories: The memories.
+            at: When.
+        """
+        return self.add(
+            [Review(partition=memory.partition, memory_id=memory.memory_id, kind="used", at=at) for memory in memories]
+        )
 
     def waiting(self, memory_id: str) -> Sequence[Review]:
         """Return what is noted of a memory, oldest first."""
-        with self._lock:
-            return [review for review in self._waiting if review.memory_id == memory_id]
+        return [review for review in self.noted() if review.memory_id == memory_id]
 
-    def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
-        """Return when each memory that is noted was reviewed, what merely came along left out, by place and id."""
-        found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
-        with self._lock:
-            for review in self._waiting:
-                if review.kind in REVIEWING:
-                    found[review.partition, review.memory_id].append(review.at)
+    def accesses(self) -> Mapping[tuple[Partition, str], Sequence[Access]]:
+        """Return each review of the memories that are noted, what merely came along left out, by place and id."""
+        found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
+        for review in self.noted():
+            if review.kind in REVIEWING:
+                found[review.partition, review.memory_id].append(Access(review.at, review.kind == "used"))
         return found
 
-    def flush(self) -> None:
-        """Write down what is noted, once another write of it is over. If that fails, it stays noted."""
-        with self._writing:
-            with self._lock:
-                taken, self._waiting = self._waiting, []
-            try:
-                self._archive.add_reviews(taken)
-            except BaseException:
-                with self._lock:
-                    self._waiting[:0] = taken
-                raise
+    def _write(self, taken: Sequence[Review]) -> None:
+        self._archive.add_reviews(taken)

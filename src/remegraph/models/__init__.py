@@ -8,12 +8,11 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
-    ToolRecord,
-    ToolStats,
     Work,
     WorkState,
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
@@ -28,12 +27,13 @@ from remegraph.models.memories import (
     Memory,
     Source,
     Status,
+    Tier,
     Topic,
     TopicType,
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -55,10 +55,11 @@ from remegraph.models.reports import (
     Progress,
     SaveResult,
     SummaryReport,
+    ToolRefresh,
     Usage,
     Verification,
 )
-from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
+from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.skills import (
     Avoidance,
@@ -72,6 +73,7 @@ from remegraph.models.skills import (
     SkillStep,
     StepPattern,
 )
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -79,6 +81,8 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
+    "Access",
     "AddReceipt",
     "Avoidance",
     "Block",
@@ -94,6 +98,7 @@ __all__ = [
     "Conflict",
     "ConflictKind",
     "ConflictState",
+    "Consolidation",
     "Cut",
     "Decided",
     "Decision",
@@ -118,6 +123,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "MemoryMetadata",
+    "Merge",
     "Message",
     "Mismatch",
     "Partition",
@@ -151,15 +157,20 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "Tier",
+    "ToolAdvice",
     "ToolCall",
     "ToolRecord",
+    "ToolRefresh",
     "ToolStats",
+    "ToolWindow",
     "Topic",
     "TopicEdge",
     "TopicGraph",
     "TopicNode",
     "TopicType",
     "Trace",
+    "TypicalError",
     "Usage",
     "Verification",
     "Weight",

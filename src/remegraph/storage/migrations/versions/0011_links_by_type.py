@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0014"
-down_revision = "0008"
+revision = "0011"
+down_revision = "0010"
 
 
 def upgrade() -> None:
