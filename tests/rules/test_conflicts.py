@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from remegraph.models import Link, LinkType, Memory, Partition, Topic
 from remegraph.rules.conflicts import Said, compare, said, says_what_became
 from remegraph.rules.disputes import disputed, opposing, pair_of, settled
-from remegraph.rules.merging import folded
 from tests.talk import NOON
 
 CONTRARY = [
@@ -180,10 +179,3 @@ def test_a_settled_pair_opposes_no_more_unless_both_are_kept() -> None:
     assert opposing(over, shown=True) == {frozenset("ab")}
     assert settled(over) == {frozenset("ab"): "keep_both", frozenset("ac"): "add"}
     assert pair_of(links[0]) == frozenset("ab")
-
-
-def test_a_memory_takes_in_another_with_all_that_bears_it_out() -> None:
-    """Folding in loses no word, no label and no doubt."""
-    kept = folded(memory("Ann sings.", tags=("a",), trust=1.0), memory("Ann paints.", tags=("b",), trust=0.6))
-    assert (kept.content, kept.tags, kept.trust) == ("Ann sings.\nAnn paints.", ("a", "b"), 0.6)
-    assert (kept.version, kept.merges) == (2, 1)

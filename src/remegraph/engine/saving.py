@@ -31,7 +31,7 @@ from remegraph.models import (
 from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
-from remegraph.rules.merging import Alike, Decision, decide, folded
+from remegraph.rules.merging import Alike, Decision, decide, joined
 from remegraph.rules.naming import operation_id
 from remegraph.rules.telling import NARRATOR
 from remegraph.settings import Perspective, Settings
@@ -363,7 +363,27 @@ class _Change:
         )
 
     def _merged(self, old: Memory) -> Memory:
-        return folded(old, self._new())
+        message = self.stated.message
+        content = joined(old.content, self.candidate.content)
+        return old.evolve(
+            version=old.version + 1,
+            content=content,
+            summary=old.summary if content == old.content else summary_of(content),
+            **self.candidate.governed.confirmed(old),
+            when_to_use=old.when_to_use.replace(old.content, content),
+            claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
+            evidence=(*old.evidence, self.stated.evidence),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
+            tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
+            merges=old.merges + 1,
+            perspective=self.candidate.perspective
+            if old.content != content == self.candidate.content
+            else old.perspective,
+            usage="knowledge" if self.candidate.usage == "knowledge" else old.usage,
+            trust=old.trust if content == old.content else min(old.trust, message.trust),
+            said_at=max(old.said_at, message.time),
+            recorded_at=message.time,
+        )
 
 
 def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:

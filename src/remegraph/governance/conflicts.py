@@ -30,7 +30,8 @@ from remegraph.models import (
 from remegraph.ports import Archive
 from remegraph.rules.disputes import CONTRARY, Pair, pair_of, settled
 from remegraph.rules.duplicates import content_digest
-from remegraph.rules.merging import CORE, folded
+from remegraph.rules.folding import folded_together
+from remegraph.rules.merging import CORE
 
 __all__ = ["Resolution", "find", "listed", "resolve"]
 
@@ -117,7 +118,7 @@ def resolve(conflict: Conflict, resolution: Resolution, *, operation_id: str, no
     if resolution.decision in {"supersede", "merge"}:
         _check_loss(kept, gone, resolution)
         links.append(Link(source_id=kept.memory_id, type="supersedes", target_id=gone.memory_id))
-        stays = folded(kept, gone) if resolution.decision == "merge" else kept
+        stays = folded_together(kept, [gone]) if resolution.decision == "merge" else kept
         kept_next = stays.evolve(version=kept.version + 1, supersedes=_with(kept.supersedes, gone.memory_id))
         ends = gone.valid_to or max(gone.valid_from or gone.said_at, kept.valid_from or kept.said_at)
         gone_next = gone.evolve(version=gone.version + 1, status="superseded", valid_to=ends)

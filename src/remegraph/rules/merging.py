@@ -11,7 +11,7 @@ from remegraph.rules.conflicts import Said, compare, said
 from remegraph.rules.duplicates import at_odds, content_digest
 from remegraph.rules.wording import holds
 
-__all__ = ["CORE", "Alike", "Decision", "decide", "folded", "joined"]
+__all__ = ["CORE", "Alike", "Decision", "decide", "joined"]
 
 CORE = 0.9
 """Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
@@ -90,31 +90,6 @@ def _contrary(content: str, claims: Sequence[Claim], memory: Memory) -> bool:
 
 def _known(memory: Memory) -> Decision:
     return Decision(refusal=f"Memory {memory.memory_id} says it already, as knowledge.")
-
-
-def folded(old: Memory, new: Memory) -> Memory:
-    """Return the next version of a memory that takes in another: its words, its evidence, its labels.
-
-    Args:
-        old: The memory that stays.
-        new: The one that it takes in.
-    """
-    content = joined(old.content, new.content)
-    return old.evolve(
-        version=old.version + 1,
-        content=content,
-        when_to_use=old.when_to_use.replace(old.content, content),
-        claims=tuple(dict.fromkeys((*old.claims, *new.claims))),
-        evidence=tuple(dict.fromkeys((*old.evidence, *new.evidence))),
-        block_ids=tuple(dict.fromkeys((*old.block_ids, *new.block_ids))),
-        tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
-        merges=old.merges + 1,
-        perspective=new.perspective if old.content != content == new.content else old.perspective,
-        usage="knowledge" if new.usage == "knowledge" else old.usage,
-        trust=old.trust if content == old.content else min(old.trust, new.trust),
-        said_at=max(old.said_at, new.said_at),
-        recorded_at=new.recorded_at,
-    )
 
 
 def joined(old: str, new: str) -> str:
