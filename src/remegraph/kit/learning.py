@@ -1,0 +1,183 @@
+"""The verbs that turn what was recorded into memories: block by block, in the foreground."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, cast
+
+from remegraph.kit.calling import required, twin
+from remegraph.models import Budget, Scope, SummaryReport
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
+    from remegraph.kit.draining import Cancel
+    from remegraph.kit.parts import Parts
+    from remegraph.kit.running import Runner
+    from remegraph.kit.summarizing import Loop, OnProgress
+
+__all__ = ["Learning"]
+
+
+class Learning(ABC):
+    """The verbs of the kit that learn from messages: what is new, what failed, or whatever waits."""
+
+    settings: Settings
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    @abstractmethod
+    def _background(self) -> Runner:
+        """Return the runner, if the kit is open."""
+
+    @abstractmethod
+    def _config(self) -> RunnableConfig:
+        """Return how graphs are run."""
+
+    @abstractmethod
+    def _write_reviews(self) -> None:
+        """Write down what recall noted."""
+
+    def summarize(
+        self,
+        *,
+        scope: Scope,
+        close: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Turn what is new into blocks, index entries and topic memories. Goes on where the last run stopped.
+
+        Args:
+            scope: Whose messages.
+            close: Whether the open tail of each thread, which more messages may still join, is a block too.
+            budget: Hard limits on calls and tokens.
+            progress: Told after each block.
+            cancel: Asked before each block.
+
+        Raises:
+            ModelUnavailableError: The model is down; what is not done stays pending.
+            BudgetExceededError: The budget is used up; likewise.
+            CancelledError: `cancel` said so; likewise.
+        """
+        return self._drive(self._summary_loop(scope, budget, progress, cancel, close=close))
+
+    async def asummarize(
+        self,
+        *,
+        scope: Scope,
+        close: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Turn what is new into memories; see `summarize`."""
+        return await self._adrive(self._summary_loop(scope, budget, progress, cancel, close=close))
+
+    def retry(
+        self,
+        *,
+        scope: Scope,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Try what failed once more, each topic alone; see `summarize`."""
+        return self._drive(self._redo_loop(scope, budget, progress, cancel))
+
+    async def aretry(
+        self,
+        *,
+        scope: Scope,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> SummaryReport:
+        """Try what failed once more; see `retry`."""
+        return await self._adrive(self._redo_loop(scope, budget, progress, cancel))
+
+    def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
+        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`.
+
+        The background work stands aside meanwhile. Once this returns, nothing of this kit waits or runs, but for jobs
+        that failed and wait for their next try: the report tells their blocks as pending, and why.
+
+        Args:
+            progress: Told after each block.
+            cancel: Asked before each block.
+
+        Raises:
+            ModelUnavailableError: The model is down; the job waits for the next call.
+            CancelledError: `cancel` said so; likewise.
+        """
+        from remegraph.kit.draining import Worker, drain
+
+        parts = self._open_parts()
+        worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
+        with self._background().aside():
+            self._write_reviews()
+            return drain(parts, worker, cancel or _never)
+
+    adrain = twin(drain)
+
+    def _summarize(self, scope: Scope, cancel: Cancel, progress: OnProgress | None = None) -> SummaryReport:
+        """Do the job of one scope."""
+        return self.summarize(scope=scope, cancel=cancel, progress=progress)
+
+    def _summary_loop(
+        self,
+        scope: Scope,
+        budget: Budget | None,
+        progress: OnProgress | None,
+        cancel: Cancel | None,
+        *,
+        close: bool,
+    ) -> Loop:
+        from remegraph.kit.summarizing import summary_loop
+
+        recipe = self.settings.summary.recipe
+        return summary_loop(
+            self._open_parts(), required(scope), recipe, close=close, budget=budget, progress=progress, cancel=cancel
+        )
+
+    def _redo_loop(
+        self, scope: Scope, budget: Budget | None, progress: OnProgress | None, cancel: Cancel | None
+    ) -> Loop:
+        from remegraph.kit.summarizing import redo_loop
+
+        recipe = self.settings.summary.recipe
+        return redo_loop(self._open_parts(), required(scope), recipe, budget=budget, progress=progress, cancel=cancel)
+
+    def _drive(self, loop: Loop) -> SummaryReport:
+        graph, config = self._open_parts().summarizer, self._config()
+        step = _advance(loop, None)
+        while not isinstance(step, SummaryReport):
+            step = _advance(loop, cast("BlockOutcome", graph.invoke(step, config)))
+        return step
+
+    async def _adrive(self, loop: Loop) -> SummaryReport:
+        graph, config = self._open_parts().summarizer, self._config()
+        step = await asyncio.to_thread(_advance, loop, None)
+        while not isinstance(step, SummaryReport):
+            outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+            step = await asyncio.to_thread(_advance, loop, outcome)
+        return step
+
+
+def _advance(loop: Loop, outcome: BlockOutcome | None) -> SummarizerInput | SummaryReport:
+    """Go on to the loop's next run or its report: StopIteration must not cross into a thread's future."""
+    try:
+        return next(loop) if outcome is None else loop.send(outcome)
+    except StopIteration as end:
+        report: SummaryReport = end.value
+        return report
+
+
+def _never() -> bool:
+    return False
