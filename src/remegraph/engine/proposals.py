@@ -12,6 +12,7 @@ from remegraph.language.plain import plain
 from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, MemoryChange
 from remegraph.rules.claims import conflicting, same
 from remegraph.rules.duplicates import content_digest
+from remegraph.rules.summarising import summary_of
 
 __all__ = ["QUARANTINE_BELOW", "Writer", "operation_id"]
 
@@ -30,7 +31,7 @@ def operation_id(*parts: object) -> str:
 
 
 class Writer:
-    """Writes the changes of one Sub Agent on one block. What is knowledge stays as it is, whatever the block says.
+    """Writes the changes of one Sub Agent on one block. What is firm stays as it is, whatever the block says.
 
     Args:
         task: What the Sub Agent was asked.
@@ -42,7 +43,7 @@ class Writer:
         self._task = task
         self._extractor = extractor
         self._voice = voice
-        self._knowledge = [memory for memory in task.similar if memory.usage == "knowledge"]
+        self._firm = [memory for memory in task.similar if memory.firm]
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
@@ -73,12 +74,12 @@ class Writer:
             importance: 0 to 1; capped under .9.
             valid_from: Since when it is true.
             trust: Instead of the least trust of the evidence, for what code itself counted.
-            replaces: Memories that it retires; knowledge among them stays, and is linked as what it may contradict.
+            replaces: Memories that it retires; what is firm among them stays, and is linked as what it may contradict.
         """
         task = self._task
         content = plain(content)
         trust = self._trust(evidence) if trust is None else trust
-        retired = [old for old in replaces if old.usage != "knowledge"]
+        retired = [old for old in replaces if not old.firm]
         memory = Memory(
             memory_id=operation_id(
                 task.shelf.to_json(),
@@ -90,6 +91,7 @@ class Writer:
             partition=task.shelf.partition,
             topic=task.shelf.topic,
             content=content,
+            summary=summary_of(content),
             when_to_use=when_to_use,
             kind="profile" if task.shelf.topic.type in {"self", "personal"} else "workflow",
             category=category,
@@ -112,13 +114,13 @@ class Writer:
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
         for old in retired:
             self._supersede(old, memory)
-        self._join_knowledge(memory, replaces)
+        self._join_firm(memory, replaces)
         return memory
 
     def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
-        """Return whether knowledge says this already, in the same words or slots: then there is nothing to remember."""
+        """Return whether something firm says this already, in the same words or slots: then there is nothing to remember."""
         digest = content_digest(plain(content))
-        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._knowledge)
+        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._firm)
 
     def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Book that a memory was said again; a second block makes it long-term.
@@ -126,18 +128,20 @@ class Writer:
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
         spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken or old.usage == "knowledge":
+        if not spoken or old.firm:
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
 
     def update_memory(self, old: Memory, content: str, evidence: Sequence[Evidence], *, when_to_use: str = "") -> None:
         """Give a memory a fuller text; its trust falls to that of the new words."""
+        content = plain(content)
         self._revise(
             old,
             evidence,
             "refine",
-            content=plain(content),
+            content=content,
+            summary=summary_of(content),
             when_to_use=when_to_use or old.when_to_use,
             trust=min(old.trust, self._trust(evidence)),
             source=self._voice.mode,
@@ -149,9 +153,9 @@ class Writer:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
 
-    def _join_knowledge(self, new: Memory, replaces: Sequence[Memory]) -> None:
-        """Link a new memory to the knowledge that says otherwise: both are kept."""
-        for known in self._knowledge:
+    def _join_firm(self, new: Memory, replaces: Sequence[Memory]) -> None:
+        """Link a new memory to what is firm and says otherwise: both are kept."""
+        for known in self._firm:
             if known in replaces or conflicting(new.claims, known.claims) or _of_one_slot(new, known):
                 self._link(new, "may_contradict", known)
 

@@ -13,18 +13,22 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
+    CORE,
     LIVE,
     MOVES,
     Category,
     Claim,
+    EnforcementLevel,
     Evidence,
     Kind,
     Layer,
     Link,
     LinkType,
     Memory,
+    MemoryClass,
     Source,
     Status,
     Topic,
@@ -63,6 +67,7 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CORE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -78,6 +83,7 @@ __all__ = [
     "Claim",
     "Cut",
     "Depth",
+    "EnforcementLevel",
     "Event",
     "Eviction",
     "Evidence",
@@ -86,6 +92,9 @@ __all__ = [
     "Hit",
     "HitKind",
     "IndexState",
+    "Injected",
+    "Injection",
+    "InjectionLayer",
     "ItemChange",
     "Json",
     "Kind",
@@ -96,6 +105,7 @@ __all__ = [
     "Maintenance",
     "Memory",
     "MemoryChange",
+    "MemoryClass",
     "MemoryMetadata",
     "Message",
     "Mismatch",
@@ -132,11 +142,14 @@ __all__ = [
     "TopicNode",
     "TopicType",
     "Trace",
+    "Trigger",
+    "TriggerKind",
     "Usage",
     "Verification",
     "Weight",
     "Work",
     "WorkState",
+    "Workspace",
     "may_move",
     "visible",
 ]

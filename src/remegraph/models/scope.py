@@ -38,6 +38,11 @@ class Partition(Record):
     agent: _Name | None = Field(default=None, description="The agent, or none.")
     project: _Name | None = Field(default=None, description="The project, or none: of no project.")
 
+    @property
+    def applies_to(self) -> str:
+        """Where what lives here applies, as the governance protocol writes it: `global`, or `project:<name>`."""
+        return "global" if self.project is None else f"project:{self.project}"
+
     def sees(self, scope: Scope) -> bool:
         """Return whether rows here may be shown to `scope`: each field is the scope's or none."""
         return self.tenant == scope.tenant and all(

@@ -190,9 +190,9 @@ class _Commit:
     def _check_knowledge(self) -> None:
         if not self.changes.extracted:
             return
-        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).usage == "knowledge"]
+        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).firm]
         if ids := spoilt(self.changes, known):
-            raise ConflictError(ids, "It is knowledge, which no conversation changes: create what is new beside it.")
+            raise ConflictError(ids, "It is knowledge or a policy, which no conversation changes: create what is new beside it.")
 
     def _check_references(self) -> None:
         """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""
@@ -277,6 +277,9 @@ class _Commit:
             "layer": memory.layer,
             "kind": memory.kind,
             "canonical_topic": memory.canonical_topic,
+            "importance": memory.importance,
+            "applies_to": memory.applies_to,
+            "memory_class": memory.memory_class,
             "words": _words(memory),
             "said_at": micros(memory.said_at),
             "recorded_at": self.now,
