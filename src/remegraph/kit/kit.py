@@ -19,9 +19,9 @@ from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
+from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
-from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
@@ -53,7 +53,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
+class MemoryKit(Injecting, Learning, Stating, Keeping, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
