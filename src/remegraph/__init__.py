@@ -34,6 +34,7 @@ from remegraph.models import (
     Captured,
     Chunk,
     Hit,
+    Injection,
     Memory,
     Message,
     Partition,
@@ -46,6 +47,7 @@ from remegraph.models import (
     ToolCall,
     Topic,
     Trace,
+    Workspace,
 )
 from remegraph.settings import (
     AgentMemorySettings,
@@ -77,6 +79,7 @@ __all__ = [
     "FileFormatError",
     "Hit",
     "IndexOwnedError",
+    "Injection",
     "InputError",
     "InvalidAnswerError",
     "LifecyclePolicy",
@@ -113,4 +116,5 @@ __all__ = [
     "Trace",
     "VectorIndexError",
     "WorkingPolicy",
+    "Workspace",
 ]

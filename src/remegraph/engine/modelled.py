@@ -194,7 +194,9 @@ class _Reader:
         if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
             raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
         if old.firm and operation.action in {"REFINE", "DELETE"}:
-            raise InvalidAnswerError(f"{operation.id} is knowledge or a policy, which no conversation changes; leave it as it is.")
+            raise InvalidAnswerError(
+                f"{operation.id} is knowledge or a policy, which no conversation changes; leave it as it is."
+            )
         match operation.action:
             case "CORROBORATE":
                 writer.corroborate(old, evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Collection
 from pathlib import Path
@@ -70,6 +71,7 @@ class Injecting(Reading):
         from remegraph.rules.layering import CAPS, layered
         from remegraph.rules.triggers import triggers
 
+        began = time.perf_counter()
         budget = self.settings.recall.context_tokens if budget is None else budget
         _check(text, turn, budget)
         scope, languages = _placed(scope, workspace)
@@ -82,9 +84,7 @@ class Injecting(Reading):
             fired += (Trigger(kind="asked"),) if always else ()
         held = min(len(core), CAPS["core"]) + min(len(local), CAPS["scope"])
         k = CAPS["query"] + held  # what the first layers hold may be the best of it
-        found = (
-            self.recall(text, scope=scope, k=k, depth=depth, previous=previous, without=without) if fired else None
-        )
+        found = self.recall(text, scope=scope, k=k, depth=depth, previous=previous, without=without) if fired else None
         query = (*found.memories, *found.blocks, *found.messages) if found else ()
         result = layered(
             {"core": core, "scope": local, "query": [hit for hit in query if hit.record_id not in without]},
@@ -101,6 +101,7 @@ class Injecting(Reading):
             budget=budget,
             tokens=parts.count_tokens(result.text),
             degraded=found.degraded if found else (),
+            seconds=time.perf_counter() - began,
         )
 
     ainject = twin(inject)

@@ -53,7 +53,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Injecting, Learning, Stating, Keeping, Capturing, Sensing):
+class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:

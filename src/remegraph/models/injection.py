@@ -22,7 +22,9 @@ class Workspace(Record):
     """What is worked on: the project and the programming languages of a working directory."""
 
     project: Token | None = Field(default=None, min_length=1, description="Name of the project, if it shows.")
-    languages: tuple[str, ...] = Field(default=(), description="Programming languages, as in `lang:<name>`, most first.")
+    languages: tuple[str, ...] = Field(
+        default=(), description="Programming languages, as in `lang:<name>`, most first."
+    )
 
 
 class Trigger(Record):
@@ -56,12 +58,15 @@ class Injection(Record):
 
     context: str = Field(default="", description="All of it, as data for a prompt; empty where there is nothing.")
     shown: tuple[Injected, ...] = Field(default=(), description="What the context shows, in order.")
-    triggers: tuple[Trigger, ...] = Field(default=(), description="Why the query layer was looked up; none: it was not.")
+    triggers: tuple[Trigger, ...] = Field(
+        default=(), description="Why the query layer was looked up; none: it was not."
+    )
     left_out: dict[str, LeftOut] = Field(default_factory=dict, description="What it leaves out, by id, and why.")
     turn: int = Field(ge=0, description="Number of the person's messages so far.")
     budget: int = Field(ge=1, description="Tokens that the context might have.")
     tokens: int = Field(ge=0, description="Tokens that it has.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
+    seconds: float = Field(default=0.0, ge=0, description="Time it took.")
 
     @property
     def ids(self) -> tuple[str, ...]:

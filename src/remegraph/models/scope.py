@@ -43,8 +43,11 @@ class Partition(Record):
         """Where what lives here applies, as the governance protocol writes it: `global`, or `project:<name>`."""
         return "global" if self.project is None else f"project:{self.project}"
 
-    def sees(self, scope: Scope) -> bool:
-        """Return whether rows here may be shown to `scope`: each field is the scope's or none."""
+    def sees(self, scope: Scope | Partition) -> bool:
+        """Return whether rows here may be shown to `scope`: each field is the scope's or none.
+
+        Of a partition, whether they may be shown wherever its own rows may.
+        """
         return self.tenant == scope.tenant and all(
             mine in (None, theirs)
             for mine, theirs in (

@@ -86,7 +86,9 @@ def _guarded(memory: Memory, *, by_person: bool) -> str:
     if memory.is_core and not by_person:
         return f"It contradicts memory {memory.memory_id}, a core rule that only a person may change."
     if memory.memory_class == "policy":
-        return f"It contradicts memory {memory.memory_id}, a policy: a person may name it in `supersedes` to replace it."
+        return (
+            f"It contradicts memory {memory.memory_id}, a policy: a person may name it in `supersedes` to replace it."
+        )
     return ""
 
 

@@ -192,7 +192,9 @@ class _Commit:
             return
         known = [name for name, head in self.heads.items() if Memory.from_json(head.body).firm]
         if ids := spoilt(self.changes, known):
-            raise ConflictError(ids, "It is knowledge or a policy, which no conversation changes: create what is new beside it.")
+            raise ConflictError(
+                ids, "It is knowledge or a policy, which no conversation changes: create what is new beside it."
+            )
 
     def _check_references(self) -> None:
         """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""

@@ -92,7 +92,12 @@ def _from_blocks(shelves: Mapping[int, Partition], block_ids: Sequence[str]) -> 
 
 
 def read_rules(
-    connection: Connection, shelves: Mapping[int, Partition], applies_to: Sequence[str], *, core: bool, limit: int | None
+    connection: Connection,
+    shelves: Mapping[int, Partition],
+    applies_to: Sequence[str],
+    *,
+    core: bool,
+    limit: int | None,
 ) -> tuple[Memory, ...]:
     """Return live rules, the most important first; see `Archive.rules`."""
     weighty = memories.c.importance >= CORE
