@@ -55,7 +55,9 @@ def known_names(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
         text: What was said.
     """
     partitions = archive.visible(scope)
-    targets = [shelf.topic.target_name for shelf in archive.topics(partitions) if shelf.topic.type != "self"]
+    said = text.casefold()
+    shelves = (shelf.topic for shelf in archive.topics(partitions) if shelf.topic.type != "self")
+    targets = [topic.target_name for topic in shelves if topic.target in said]
     found = [each.text for each in entities(text, targets) if each.kind in _NAMING]
     plain = {scope.user.casefold(), (scope.agent or "").casefold()}
     topics = {target.casefold() for target in targets}

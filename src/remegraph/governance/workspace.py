@@ -30,7 +30,7 @@ def read_workspace(path: str | Path) -> Workspace:
     """
     try:
         folder = Path(path).expanduser().resolve(strict=True)
-        roots = (each for each in (folder, *folder.parents) if is_root(os.listdir(each)))
+        roots = (each for each in (folder, *folder.parents) if is_root([inside.name for inside in each.iterdir()]))
         root = next(roots, None)
         languages = languages_of(islice(_files(root or folder), _FILES))
     except (OSError, ValueError) as error:

@@ -163,7 +163,7 @@ class Injecting(Reading):
     apromote = twin(promote)
 
     def _standing(self, scope: Scope, languages: tuple[str, ...]) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-        """Return the first two layers, as hits of now."""
+        """Return the first two layers, as hits of now; a rule whose time is over holds no more."""
         from remegraph.engine.hits import memory_hit
         from remegraph.governance.injection import core_rules, scope_rules
         from remegraph.rules.standing import dated
@@ -171,13 +171,17 @@ class Injecting(Reading):
         archive, now = self._open_parts().archive, self._clock()
         core = dated((memory_hit(rule, {}) for rule in core_rules(archive, scope, languages)), now)
         local = dated((memory_hit(rule, {}) for rule in scope_rules(archive, scope, languages)), now)
-        return core, local
+        return tuple(filter(_holds, core)), tuple(filter(_holds, local))
 
     def _in_mind(self, scope: Scope, task: str | None, text: str) -> tuple[Chunk, ...]:
         if task is None:
             return ()
         check_text(task=task)
         return self._working.recall((scope.partition(), task), text)
+
+
+def _holds(hit: Hit) -> bool:
+    return hit.standing == "current"
 
 
 def _check(text: object, turn: object, budget: object) -> None:

@@ -42,9 +42,11 @@ def _found(text: str, turn: int, known: Collection[str], shown: str) -> Iterator
         yield Trigger(kind="past", words=_trimmed(found))
     if found := _pattern("decision").search(said):
         yield Trigger(kind="decision", words=_trimmed(found))
-    unresolved = [name for name in known if name.strip() and name.casefold() not in shown]
-    folded = {name.casefold() for name in unresolved}
-    if unresolved and (named := [each.text for each in entities(text, unresolved) if each.text.casefold() in folded]):
+    here = text.casefold()
+    unresolved = {name for name in map(str.casefold, known) if name.strip() and name in here and name not in shown}
+    if unresolved and (
+        named := [each.text for each in entities(text, unresolved) if each.text.casefold() in unresolved]
+    ):
         yield Trigger(kind="entity", words=", ".join(dict.fromkeys(named)))
     if turn and turn % EVERY == 0:
         yield Trigger(kind="turn", words=str(turn))
