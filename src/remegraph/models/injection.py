@@ -13,9 +13,9 @@ __all__ = ["Injected", "Injection", "InjectionLayer", "Trigger", "TriggerKind", 
 
 InjectionLayer = Literal["core", "scope", "query"]
 """core: rules that always hold; scope: what applies to this project or language; query: what bears on what was said."""
-TriggerKind = Literal["past", "decision", "entity", "turn", "asked"]
-"""past: words about earlier times; decision: something is to be chosen; entity: memory knows a name that is not in view;
-turn: it is time to look again; asked: the caller wants it."""
+TriggerKind = Literal["past", "decision", "own", "entity", "turn", "asked"]
+"""past: words about earlier times; decision: something is to be chosen; own: a question about what is the person's own;
+entity: memory knows a name that is not in view; turn: it is time to look again; asked: the caller wants it."""
 
 
 class Workspace(Record):
@@ -30,7 +30,7 @@ class Workspace(Record):
 class Trigger(Record):
     """Why memory was searched for what was said."""
 
-    kind: TriggerKind = Field(description="past, decision, entity, turn or asked.")
+    kind: TriggerKind = Field(description="past, decision, own, entity, turn or asked.")
     words: Text = Field(default="", description="The words that tell, or the number of the turn.")
 
     @property
@@ -39,6 +39,7 @@ class Trigger(Record):
         return {
             "past": f"It speaks of earlier times: {self.words!r}.",
             "decision": f"Something is to be decided: {self.words!r}.",
+            "own": f"It asks about the person's own matters: {self.words!r}.",
             "entity": f"It names what memory knows and the conversation does not show: {self.words!r}.",
             "turn": f"Turn {self.words}: it is time to look again.",
             "asked": "The caller asks for it.",

@@ -1,4 +1,4 @@
-"""Whether what was said calls for memory: the past, a decision, a name that memory knows, or the fifth turn (G2).
+"""Whether what was said calls for memory: the past, a decision, what is one's own, a known name, the fifth turn (G2).
 
 Words decide, in English and Chinese (data/triggers.toml); no model does. What stands in quotes or is a title is not said.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
 from remegraph.language.entities import entities
-from remegraph.models import Trigger
+from remegraph.models import Trigger, TriggerKind
 
 __all__ = ["EVERY", "triggers"]
 
 EVERY = 5
 """Turns after which memory is asked whatever is said."""
+
+_BY_WORDS: Sequence[TriggerKind] = ("past", "decision", "own")
 
 _QUOTED = re.compile(
     r"\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|`[^`\n]*`|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^’\n]*’(?!\w)"
@@ -38,10 +40,9 @@ def triggers(text: str, *, turn: int, known: Collection[str] = (), shown: str = 
 
 def _found(text: str, turn: int, known: Collection[str], shown: str) -> Iterator[Trigger]:
     said = _QUOTED.sub(" ", text).replace("’", "'").strip()
-    if found := _pattern("past").search(said):
-        yield Trigger(kind="past", words=_trimmed(found))
-    if found := _pattern("decision").search(said):
-        yield Trigger(kind="decision", words=_trimmed(found))
+    for kind in _BY_WORDS:
+        if found := _pattern(kind).search(said):
+            yield Trigger(kind=kind, words=found[0].strip(" ,，。、"))
     here = text.casefold()
     unresolved = {name for name in map(str.casefold, known) if name.strip() and name in here and name not in shown}
     if unresolved and (
@@ -50,10 +51,6 @@ def _found(text: str, turn: int, known: Collection[str], shown: str) -> Iterator
         yield Trigger(kind="entity", words=", ".join(dict.fromkeys(named)))
     if turn and turn % EVERY == 0:
         yield Trigger(kind="turn", words=str(turn))
-
-
-def _trimmed(found: re.Match[str]) -> str:
-    return found[0].strip(" ,，。、")
 
 
 @cache
