@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from remegraph.errors import InputError
-from remegraph.models import EnforcementLevel, MemoryClass, Partition, Scope
+from remegraph.models import EnforcementLevel, Memory, MemoryClass, Partition, Scope
 from remegraph.rules.claims import canonical
 from remegraph.rules.summarising import SUMMARY_LIMIT, length, summary_of
 
@@ -93,6 +93,17 @@ class Governed:
             "enforcement_level": binding,
             "applies_to": self._language() or partition.applies_to,
         }
+
+    def confirmed(self, old: Memory) -> dict[str, Any]:
+        """Return the fields of a memory that is stated again: what confirms it as a policy makes it one.
+
+        Args:
+            old: The memory.
+        """
+        if self.memory_class != "policy":
+            return {}
+        level = self.enforcement_level or old.enforcement_level or "soft"
+        return {"memory_class": "policy", "enforcement_level": level}
 
     def _language(self) -> str:
         """Return `lang:<name>` as it is compared; empty where it applies to any."""

@@ -379,6 +379,7 @@ class _Change:
             version=old.version + 1,
             content=content,
             summary=old.summary if content == old.content else summary_of(content),
+            **self.candidate.governed.confirmed(old),
             when_to_use=old.when_to_use.replace(old.content, content),
             claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
             evidence=(*old.evidence, self.stated.evidence),

@@ -68,4 +68,5 @@ def _lay(layer: InjectionLayer, hits: Sequence[Hit], sheet: Sheet, result: Layer
             result.left_out[hit.record_id] = reason
         else:
             room -= 1
+            result.left_out.pop(hit.record_id, None)
             result.shown.append(Injected(layer=layer, hit=hit, shortened=shortened))
