@@ -209,7 +209,7 @@ def test_a_memory_holds_everywhere_once_somebody_says_so_and_the_journal_tells(k
     for scope in (a, b, ann):
         assert texts(kit, scope).count(("core", SECRET)) == 1, "and once, in its own project too"
     events = kit.trace(shared.memory_id, scope=a).events
-    assert [(event.action, event.actor, event.reason) for event in events][0] == (
+    assert next((event.action, event.actor, event.reason) for event in events) == (
         "promote",
         ann.agent,
         "The client is the same.",

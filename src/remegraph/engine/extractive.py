@@ -29,7 +29,7 @@ from remegraph.language.tokens import query_tokens
 from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
-from remegraph.rules.claims import conflicting, read_claims, same, slot
+from remegraph.rules.claims import conflicting, named, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
@@ -71,17 +71,17 @@ class ExtractiveThinker:
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise by the sentences most like the rest; route by speaker, tool, task and words."""
         text = "\n".join(message.text for message in task.messages)
+        statements = tuple(_statements(task.messages, task.scope))
         summary = BlockSummary(
             block_id=task.block.block_id,
             partition=task.block.partition,
             start_time=task.block.start_time,
             end_time=task.block.end_time,
             summary=_summary(task.messages) or task.block.thread,
-            entities=tuple(dict.fromkeys(entity.text for entity in entities(text) if entity.kind == "name")),
+            entities=_entities(text, statements, task.language),
             language=task.language,
             extractor=self.name,
         )
-        statements = tuple(_statements(task.messages, task.scope))
         keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, statements, task.messages)]
         return Digest(summary=summary, topics=tuple(keys))
 
@@ -160,6 +160,13 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
             )
             if part and tells(part, message.time):
                 yield _Statement(message, speaker, part, message.task)
+
+
+def _entities(text: str, statements: Sequence[_Statement], language: Language) -> tuple[str, ...]:
+    """Return what a block names: by its form, and by what its statements say of somebody."""
+    shown = [entity.text for entity in entities(text) if entity.kind == "name"]
+    told = (name for each in statements for name in named(read_claims(each.words, each.speaker, language)))
+    return tuple(dict.fromkeys([*shown, *told]))
 
 
 def _belongs(shelf: Shelf, statements: Sequence[_Statement], messages: Sequence[StoredMessage]) -> bool:
