@@ -29,7 +29,12 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
     (tmp_path / "pyproject.toml").touch()
     layers = AgentMemorySettings(retrieval=RetrievalPolicy(injection="layers", workspace=tmp_path))
     with open_kit(tmp_path / "home", agent=layers) as opened:
-        rule: dict[str, Any] = {"memory_class": "policy", "enforcement_level": "hard", "importance": 1.0, "applies_to": "global"}
+        rule: dict[str, Any] = {
+            "memory_class": "policy",
+            "enforcement_level": "hard",
+            "importance": 1.0,
+            "applies_to": "global",
+        }
         opened.save("deploys", RULE, scope=HERE, **rule)
         opened.save("place", NOTE, scope=HERE, topic="task:hosting")
         opened.save("tea", TEA, scope=HERE, applies_to="global")

@@ -101,7 +101,7 @@ def read_rules(
 ) -> tuple[Memory, ...]:
     """Return live rules, the most important first; see `Archive.rules`."""
     weighty = memories.c.importance >= CORE
-    query = select(memories.c.body).where(
+    query = select(memories.c.id).where(
         memories.c.partition_id.in_(list(shelves)),
         memories.c.status.in_(sorted(LIVE)),
         weighty if core else not_(weighty),
@@ -110,8 +110,13 @@ def read_rules(
         query = query.where(memories.c.applies_to.in_(applies_to))
     binding = case((memories.c.memory_class == "policy", 0), else_=1)
     first = [memories.c.importance.desc()] if core else [binding, memories.c.importance.desc()]
-    rows = connection.execute(query.order_by(*first, memories.c.said_at.desc(), memories.c.id).limit(limit))
-    return tuple(Memory.from_json(row.body) for row in rows)
+    query = query.order_by(*first, memories.c.said_at.desc(), memories.c.id).limit(limit)
+    numbers = connection.execute(query).scalars().all()  # sorted without their bodies: a project may hold many
+    bodies: dict[int, str] = {}
+    for chunk in chunks(numbers):
+        rows = connection.execute(select(memories.c.id, memories.c.body).where(memories.c.id.in_(chunk)))
+        bodies |= {row.id: row.body for row in rows}
+    return tuple(Memory.from_json(bodies[number]) for number in numbers)
 
 
 def read_versions(connection: Connection, shelves: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
