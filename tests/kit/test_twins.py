@@ -11,11 +11,12 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
+from remegraph.kit.skills import Skills
 from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said
 
-_WITHOUT = {"open", "register_agent", "library"}
+_WITHOUT = {"open", "register_agent", "library", "register"}
 """`open` is asked about below; the others wait for nothing."""
 
 
@@ -25,7 +26,8 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not inspect.iscoroutinefunction(value)}
 
 
-VERBS = [(kind, name) for kind in (MemoryKit, Admin) for name in verbs(kind) if name not in _WITHOUT]
+KINDS = (MemoryKit, Admin, Skills)
+VERBS = [(kind, name) for kind in KINDS for name in verbs(kind) if name not in _WITHOUT]
 
 
 @pytest.mark.parametrize(("kind", "name"), VERBS, ids=lambda value: getattr(value, "__name__", value))
@@ -39,7 +41,7 @@ def test_every_verb_has_an_async_twin_with_the_same_signature(kind: type, name: 
 
 def test_every_async_verb_is_the_twin_of_a_sync_one() -> None:
     """A verb that only async code can call would split the users in two."""
-    for kind in (MemoryKit, Admin):
+    for kind in KINDS:
         coroutines = {name for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] == "a"}
         assert {name[1:] for name in coroutines} <= verbs(kind).keys()
 

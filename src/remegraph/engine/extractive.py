@@ -15,10 +15,11 @@ from itertools import combinations
 
 import numpy as np
 
+from remegraph.engine.distilling import skill_of
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, DistilTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
@@ -26,7 +27,7 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import conflicting, named, read_claims, same, slot
@@ -34,6 +35,7 @@ from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
+from remegraph.rules.trajectories import name_of, steps_of
 
 __all__ = ["ExtractiveThinker"]
 
@@ -117,6 +119,14 @@ class ExtractiveThinker:
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Return what the rules flag; see `review`."""
         return task.flags
+
+    def distil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Take the successful calls as they were, in their order."""
+        return skill_of(task, name_of(task.task, task.run), "", steps_of(task.run))
+
+    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run; see `distil`."""
+        return self.distil(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:

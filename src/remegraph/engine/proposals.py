@@ -12,7 +12,6 @@ from remegraph.language.plain import plain
 from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, MemoryChange
 from remegraph.rules.claims import conflicting, same
 from remegraph.rules.duplicates import content_digest
-from remegraph.rules.summarising import summary_of
 
 __all__ = ["QUARANTINE_BELOW", "Writer", "operation_id"]
 
@@ -91,7 +90,6 @@ class Writer:
             partition=task.shelf.partition,
             topic=task.shelf.topic,
             content=content,
-            summary=summary_of(content),
             when_to_use=when_to_use,
             kind="profile" if task.shelf.topic.type in {"self", "personal"} else "workflow",
             category=category,
@@ -135,13 +133,11 @@ class Writer:
 
     def update_memory(self, old: Memory, content: str, evidence: Sequence[Evidence], *, when_to_use: str = "") -> None:
         """Give a memory a fuller text; its trust falls to that of the new words."""
-        content = plain(content)
         self._revise(
             old,
             evidence,
             "refine",
-            content=content,
-            summary=summary_of(content),
+            content=plain(content),
             when_to_use=when_to_use or old.when_to_use,
             trust=min(old.trust, self._trust(evidence)),
             source=self._voice.mode,

@@ -50,10 +50,13 @@ class Keeping(ABC):
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.tracing import trace
+        from remegraph.lifecycle.skills import figures
+        from remegraph.rules.procedures import is_skill
 
         check_text(memory_id=memory_id)
         check_times(at=at)
-        found = trace(self._open_parts().archive, memory_id, required(scope))
+        archive = self._open_parts().archive
+        found = trace(archive, memory_id, required(scope))
         when = at or self._clock()
         (retained,) = self._retained([found.memory])
         then = retained.until(when)
@@ -64,6 +67,7 @@ class Keeping(ABC):
             weight=then.weight(when),
             forget_at=then.forget_at(),
             reviews=then.life.reviews,
+            skill=figures(archive, [found.memory])[0] if is_skill(found.memory) else None,
             trace=found,
         )
 

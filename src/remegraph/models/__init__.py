@@ -63,6 +63,18 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.skills import (
+    Avoidance,
+    Condition,
+    Learned,
+    Skill,
+    SkillChoice,
+    SkillFigures,
+    SkillOutcome,
+    SkillSource,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -72,6 +84,7 @@ __all__ = [
     "MOVES",
     "REVIEWING",
     "AddReceipt",
+    "Avoidance",
     "Block",
     "BlockSummary",
     "Budget",
@@ -81,6 +94,7 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Condition",
     "Cut",
     "Depth",
     "EnforcementLevel",
@@ -99,6 +113,7 @@ __all__ = [
     "Json",
     "Kind",
     "Layer",
+    "Learned",
     "LeftOut",
     "Link",
     "LinkType",
@@ -125,10 +140,17 @@ __all__ = [
     "Scope",
     "Sensed",
     "Shelf",
+    "Skill",
+    "SkillChoice",
+    "SkillFigures",
+    "SkillOutcome",
+    "SkillSource",
+    "SkillStep",
     "Source",
     "Standing",
     "Status",
     "StatusMove",
+    "StepPattern",
     "StoredItem",
     "StoredMessage",
     "Subject",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Tail
+from remegraph.ports.archive import Archive, Tail, Tally
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
@@ -29,6 +29,7 @@ __all__ = [
     "Projection",
     "RecordKind",
     "Tail",
+    "Tally",
     "TextMatch",
     "TextMatches",
     "TokenCounter",

@@ -6,8 +6,9 @@ import re
 
 from remegraph.language.scripts import CJK
 from remegraph.language.sentences import sentences
+from remegraph.models import Memory
 
-__all__ = ["SUMMARY_LIMIT", "length", "summary_of"]
+__all__ = ["SUMMARY_LIMIT", "length", "resummarised", "summary_of"]
 
 SUMMARY_LIMIT = 50
 """Words of a summary at most; in Chinese, where no space divides them, characters."""
@@ -34,6 +35,17 @@ def summary_of(content: str) -> str:
             break
         end = span.end
     return content[:end] if end else _cut(content)
+
+
+def resummarised(memory: Memory, before: Memory | None) -> str:
+    """Return the summary of a memory's next version: its own, or one that is made where it has none or says what was.
+
+    Args:
+        memory: The next version.
+        before: The version before, if there is one.
+    """
+    stale = before is not None and memory.content != before.content and memory.summary == before.summary
+    return summary_of(memory.content) if stale or not memory.summary else memory.summary
 
 
 def _cut(text: str) -> str:

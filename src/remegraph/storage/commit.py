@@ -25,6 +25,7 @@ from remegraph.models import (
 )
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
+from remegraph.rules.summarising import resummarised
 from remegraph.storage import block_notes, evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
@@ -247,9 +248,16 @@ class _Commit:
         written: dict[int, Memory] = {}
         sources: dict[int, set[evidence.Source]] = {}
         for change in self.changes.changes:
-            memory = change.memory.evolve(version=change.expected_version + 1, recorded_at=self.changes.recorded_at)
-            head = self.heads.get(memory.memory_id)
-            found = self._check_evidence(memory, head)
+            head = self.heads.get(change.memory.memory_id)
+            before = Memory.from_json(head.body) if head else None
+            memory = change.memory.evolve(
+                version=change.expected_version + 1,
+                recorded_at=self.changes.recorded_at,
+                summary=resummarised(change.memory, before),
+            )
+            found = evidence.check(
+                self.connection, head.number if head else 0, self.numbers[memory.partition], memory, before
+            )
             number = self._write_head(memory, head, shelves)
             written[number], sources[number] = memory, found
             shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
@@ -266,10 +274,6 @@ class _Commit:
             self._write_versions(written)
             evidence.replace(self.connection, sources)
         return list(written.values())
-
-    def _check_evidence(self, memory: Memory, head: _Head | None) -> set[evidence.Source]:
-        number, before = (head.number, Memory.from_json(head.body)) if head else (0, None)
-        return evidence.check(self.connection, number, self.numbers[memory.partition], memory, before)
 
     def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
         values: dict[str, Any] = {

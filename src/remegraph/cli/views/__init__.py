@@ -2,7 +2,7 @@
 
 from remegraph.cli.views.fading import explanation, forecast, maintenance
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
-from remegraph.cli.views.reading import blocks, memories, messages, recall, tools, topics
+from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
 from remegraph.cli.views.trees import topic_graph, trace
@@ -23,6 +23,7 @@ __all__ = [
     "plain",
     "recall",
     "rules",
+    "skills",
     "stats",
     "summary",
     "text",
