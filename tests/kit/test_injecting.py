@@ -10,8 +10,8 @@ import pytest
 
 from remegraph import BudgetExceededError, InputError, Memory, MemoryKit, NotFoundError, Scope, Workspace
 from remegraph.adapters import MemoryStore, memory_tools
-from remegraph.models import Depth, RecallMode
-from tests.talk import open_kit, said
+from remegraph.models import ChangeSet, Depth, MemoryChange, RecallMode
+from tests.talk import NOON, open_kit, said
 
 MODES: tuple[RecallMode, ...] = ("exact", "semantic", "temporal", "associative", "hybrid")
 
@@ -131,8 +131,12 @@ def test_the_working_directory_tells_project_and_language(kit: MemoryKit, ann: S
 def test_a_rule_whose_time_is_over_is_not_given(kit: MemoryKit, ann: Scope) -> None:
     """Whoever replaces a rule wants the old one gone at once."""
     old = save(kit, ann, "Answer in French.", importance=1, memory_class="policy")
-    save(kit, ann, "Answer in English.", importance=1, memory_class="policy", supersedes=[old.memory_id])
+    new = save(kit, ann, "Answer in English.", importance=1, memory_class="policy", supersedes=[old.memory_id])
     assert texts(kit, ann) == [("core", "Answer in English.")]
+    over = MemoryChange(memory=new.evolve(version=2, valid_to=NOON), expected_version=1, action="refine")
+    ended = ChangeSet(operation_id=new.memory_id, actor="x", recorded_at=NOON, changes=(over,))
+    kit._open_parts().archive.commit(ended)
+    assert texts(kit, ann) == []
 
 
 @pytest.mark.requirement("B3")
