@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,8 @@ class Injecting(Reading):
 
         First core rules (importance .9 or more, at most 10), then what applies to the project or to a language at hand
         (at most 5), then what bears on the words (at most 5), which is looked up only where they call for it: they speak
-        of the past, ask for a decision, name what memory knows and the first layers do not show, or it is the fifth turn.
+        of the past, ask for a decision or about the person's own things, name what memory knows and the first layers do
+        not show, or it is a fifth turn.
 
         Args:
             text: What the person said; empty: no third layer.
@@ -67,9 +68,7 @@ class Injecting(Reading):
             InputError: The text or task is no text, the turn or budget is no number that can be, or the working directory
                 cannot be read.
         """
-        from remegraph.governance.injection import known_names
         from remegraph.rules.layering import CAPS, layered
-        from remegraph.rules.triggers import triggers
 
         began = time.perf_counter()
         budget = self.settings.recall.context_tokens if budget is None else budget
@@ -77,11 +76,7 @@ class Injecting(Reading):
         scope, languages = _placed(scope, workspace)
         parts = self._open_parts()
         core, local = self._standing(scope, languages)
-        shown = "\n".join(hit.text for hit in (*core, *local))
-        fired: tuple[Trigger, ...] = ()
-        if text.strip():
-            fired = triggers(text, turn=turn, known=known_names(parts.archive, scope, text), shown=shown)
-            fired += (Trigger(kind="asked"),) if always else ()
+        fired = self._triggers(text, turn, scope, (*core, *local), always=always)
         held = min(len(core), CAPS["core"]) + min(len(local), CAPS["scope"])
         k = CAPS["query"] + held  # what the first layers hold may be the best of it
         found = self.recall(text, scope=scope, k=k, depth=depth, previous=previous, without=without) if fired else None
@@ -172,6 +167,19 @@ class Injecting(Reading):
         core = dated((memory_hit(rule, {}) for rule in core_rules(archive, scope, languages)), now)
         local = dated((memory_hit(rule, {}) for rule in scope_rules(archive, scope, languages)), now)
         return tuple(filter(_holds, core)), tuple(filter(_holds, local))
+
+    def _triggers(
+        self, text: str, turn: int, scope: Scope, shown: Sequence[Hit], *, always: bool
+    ) -> tuple[Trigger, ...]:
+        """Return why memory should be searched; where nothing was said, it cannot be."""
+        from remegraph.governance.injection import known_names
+        from remegraph.rules.triggers import triggers
+
+        if not text.strip():
+            return ()
+        known = known_names(self._open_parts().archive, scope, text)
+        fired = triggers(text, turn=turn, known=known, shown="\n".join(hit.text for hit in shown))
+        return (*fired, Trigger(kind="asked")) if always else fired
 
     def _in_mind(self, scope: Scope, task: str | None, text: str) -> tuple[Chunk, ...]:
         if task is None:
