@@ -23,6 +23,7 @@ __all__ = [
     "Settings",
     "SlicingPolicy",
     "SummaryPolicy",
+    "ToolPolicy",
     "WorkingPolicy",
 ]
 
@@ -213,6 +214,14 @@ class WorkingPolicy(_Policy):
     tasks: int = Field(default=1000, ge=1, description="Tasks at once; what was idle longest is forgotten.")
 
 
+class ToolPolicy(_Policy):
+    """How tools are remembered (R12)."""
+
+    heard: bool = Field(default=True, description="Whether the middleware hears how tool calls go, and how long.")
+    last: int = Field(default=50, ge=1, description="Newest calls that guidelines and predictions look at.")
+    cited: int = Field(default=12, ge=1, le=50, description="Calls that a guideline is made from, at most.")
+
+
 class AgentMemorySettings(_Policy):
     """The memory of one agent, in one object (F9)."""
 
@@ -259,6 +268,7 @@ class Settings(_Policy):
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
+    tools: ToolPolicy = Field(default_factory=ToolPolicy, description="How tools are remembered.")
     agent: AgentMemorySettings = Field(
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
     )

@@ -12,6 +12,7 @@ import pytest
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
 from remegraph.kit.skills import Skills
+from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said
@@ -26,7 +27,7 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not inspect.iscoroutinefunction(value)}
 
 
-KINDS = (MemoryKit, Admin, Skills)
+KINDS = (MemoryKit, Admin, Skills, ToolMemory)
 VERBS = [(kind, name) for kind in KINDS for name in verbs(kind) if name not in _WITHOUT]
 
 

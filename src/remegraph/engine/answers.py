@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
     "DigestAnswer",
+    "GuidelineAnswer",
     "ObjectionAnswer",
     "OperationAnswer",
     "ProposalAnswer",
@@ -101,3 +102,9 @@ class SkillAnswer(_Answer):
     name: _Words = Field(min_length=1, max_length=200)
     when_to_use: _Words = Field(default="", max_length=500)
     steps: list[StepAnswer] = Field(min_length=1, max_length=50)
+
+
+class GuidelineAnswer(_Answer):
+    """How to use a tool."""
+
+    guideline: _Words = Field(min_length=1, max_length=4000, description="At most 200 words, calls in [brackets].")

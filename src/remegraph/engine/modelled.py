@@ -7,6 +7,7 @@ from datetime import datetime
 
 from remegraph.engine.answers import (
     DigestAnswer,
+    GuidelineAnswer,
     OperationAnswer,
     ProposalAnswer,
     QuoteAnswer,
@@ -24,9 +25,10 @@ from remegraph.engine.rendering import (
     name_of_agent,
     objection_lines,
     reason_lines,
+    tool_lines,
     topic_lines,
 )
-from remegraph.engine.tasks import Digest, DigestTask, DistilTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, DistilTask, GuideTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, Claim, Evidence, Memory, Skill, StoredMessage
 from remegraph.prompts import Language, Prompt, load
@@ -35,6 +37,7 @@ from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
 from remegraph.rules.telling import NARRATOR, of_narrator
+from remegraph.rules.tool_guidelines import MOST_WORDS, objection
 
 __all__ = ["ModelThinker"]
 
@@ -92,6 +95,14 @@ class ModelThinker:
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run in one call."""
         return await self._asker.aask(self._distil(task), meter)
+
+    def guide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool in one call."""
+        return self._asker.ask(self._guide(task), meter)
+
+    async def aguide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool in one call."""
+        return await self._asker.aask(self._guide(task), meter)
 
     def _digest(self, task: DigestTask) -> Question[DigestAnswer, Digest]:
         keys = {shelf.topic.key.casefold(): shelf.topic.key for shelf in task.shelves}
@@ -162,6 +173,16 @@ class ModelThinker:
             block=block_lines(task.messages),
         )
         return Question("review", _framed(data, task.language), task.language, VerdictAnswer, accept)
+
+    def _guide(self, task: GuideTask) -> Question[GuidelineAnswer, str]:
+        def accept(answer: GuidelineAnswer) -> str:
+            text = answer.guideline.strip()
+            if problem := objection(text, task.facts.citable):
+                raise InvalidAnswerError(problem)
+            return text
+
+        data = load("tool_guideline", task.language).render(words=str(MOST_WORDS), facts=tool_lines(task.facts))
+        return Question("guide", _framed(data, task.language), task.language, GuidelineAnswer, accept)
 
 
 def _framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:

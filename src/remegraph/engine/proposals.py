@@ -13,10 +13,13 @@ from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, 
 from remegraph.rules.claims import conflicting, same
 from remegraph.rules.duplicates import content_digest
 
-__all__ = ["QUARANTINE_BELOW", "Writer", "operation_id"]
+__all__ = ["COUNTED_TRUST", "QUARANTINE_BELOW", "Writer", "operation_id"]
 
 QUARANTINE_BELOW = 0.5
 """Trust under which a memory waits for approval instead of being recalled."""
+
+COUNTED_TRUST = 0.8
+"""Trust of what code itself counted over tool calls; the words of a tool are believed less."""
 
 _IMPORTANCE_LIMIT = 0.89
 """Only a person or an explicit call sets .9 or more (core rules)."""

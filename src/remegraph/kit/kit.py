@@ -14,17 +14,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import uuid4
 
-from remegraph.errors import ClosedError, MessageError
+from remegraph.errors import ClosedError, MessageError, RemegraphError
 from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
+from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
+from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import AddReceipt, Scope
 from remegraph.settings import Settings
 
@@ -77,6 +79,15 @@ class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
+        self._calls = CallBuffer(parts.archive, clock, new_id)
+        self.tools: ToolMemory = ToolMemory(
+            self._open_parts,
+            settings,
+            self._calls,
+            library=self.library,
+            write_soon=self._write_noted_soon,
+            sync=self._bring_up_to_date,
+        )
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
         worker = Worker(parts, self._summarize)
@@ -174,7 +185,7 @@ class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
         self._working.clear()
         if parts is not None:
             with parts.closing:
-                self._write_reviews()
+                self._write_noted()
 
     aclose = twin(close)
 
@@ -247,17 +258,18 @@ class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
     def _background(self) -> Runner:
         return self._runner
 
-    def _write_reviews_soon(self) -> None:
-        Thread(target=self._write_reviews, name="remegraph-reviews", daemon=True).start()
+    def _write_noted_soon(self) -> None:
+        Thread(target=self._write_noted, name="remegraph-notes", daemon=True).start()
 
-    def _write_reviews(self) -> None:
-        """Write down what recall noted. Nobody asked for it now, so a failure is only reported."""
+    def _write_noted(self) -> None:
+        """Write down what was noted. Nobody asked for it now, so a failure is only reported."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        try:
-            self._reviews.flush()
-        except SQLAlchemyError as error:
-            self.health.note("background", error)
+        for notes in (self._reviews, self._calls):
+            try:
+                notes.flush()
+            except (RemegraphError, SQLAlchemyError) as error:
+                self.health.note("background", error)
 
 
 def _system_clock() -> datetime:

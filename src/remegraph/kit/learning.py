@@ -40,8 +40,8 @@ class Learning(ABC):
         """Return how graphs are run."""
 
     @abstractmethod
-    def _write_reviews(self) -> None:
-        """Write down what recall noted."""
+    def _write_noted(self) -> None:
+        """Write down what was noted."""
 
     def summarize(
         self,
@@ -121,7 +121,7 @@ class Learning(ABC):
         parts = self._open_parts()
         worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
         with self._background().aside():
-            self._write_reviews()
+            self._write_noted()
             return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)

@@ -8,8 +8,6 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
-    ToolRecord,
-    ToolStats,
     Work,
     WorkState,
 )
@@ -58,6 +56,7 @@ from remegraph.models.reports import (
     Progress,
     SaveResult,
     SummaryReport,
+    ToolRefresh,
     Usage,
     Verification,
 )
@@ -75,6 +74,7 @@ from remegraph.models.skills import (
     SkillStep,
     StepPattern,
 )
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -155,9 +155,12 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
     "ToolRecord",
+    "ToolRefresh",
     "ToolStats",
+    "ToolWindow",
     "Topic",
     "TopicEdge",
     "TopicGraph",
@@ -166,6 +169,7 @@ __all__ = [
     "Trace",
     "Trigger",
     "TriggerKind",
+    "TypicalError",
     "Usage",
     "Verification",
     "Weight",

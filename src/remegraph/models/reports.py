@@ -18,6 +18,7 @@ __all__ = [
     "Progress",
     "SaveResult",
     "SummaryReport",
+    "ToolRefresh",
     "Usage",
     "Verification",
 ]
@@ -124,3 +125,12 @@ class Verification(Record):
     def healthy(self) -> bool:
         """Whether nothing differs."""
         return not self.differences
+
+
+class ToolRefresh(Record):
+    """What a look at the guidelines of tools did."""
+
+    written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
+    unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: the model, or vectors.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")

@@ -29,6 +29,7 @@ from remegraph.models import (
     SkillOutcome,
     Status,
     StoredMessage,
+    ToolRecord,
     ToolStats,
     Topic,
     Work,
@@ -282,8 +283,34 @@ class Archive(Protocol):
         """Return how the versions of these skills went, counted, by place, id and version; without runs: left out."""
         ...
 
-    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
-        """Return the statistics of the tools, by name."""
+    def tool_stats(
+        self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
+    ) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name.
+
+        Args:
+            partitions: Where they were called.
+            tools: Only these.
+            last: How many of the newest calls of each to look at closely.
+        """
+        ...
+
+    def tool_calls(
+        self,
+        partitions: Sequence[Partition],
+        tools: Sequence[str] | None = None,
+        *,
+        last: int,
+        digest: str | None = None,
+    ) -> tuple[ToolRecord, ...]:
+        """Return the newest calls of each tool, by tool, the newest first.
+
+        Args:
+            partitions: Where they were called.
+            tools: Only these.
+            last: How many of each.
+            digest: Only calls with this digest.
+        """
         ...
 
     def work(

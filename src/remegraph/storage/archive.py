@@ -32,6 +32,7 @@ from remegraph.models import (
     SkillOutcome,
     Status,
     StoredMessage,
+    ToolRecord,
     ToolStats,
     Topic,
     Work,
@@ -44,6 +45,7 @@ from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
+from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
@@ -307,10 +309,24 @@ class SqlArchive:
             shelves = self._interning.known(connection, partitions)
             return memory_rows.read_events(connection, shelves, record_id, limit)
 
-    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
-        """Return the statistics of the tools, by name."""
+    def tool_stats(
+        self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
+    ) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name, counted in SQL."""
         with self.database.read() as connection:
-            return memory_rows.tool_stats(connection, self._interning.known(connection, partitions), tools)
+            return tool_rows.stats(connection, self._interning.known(connection, partitions), tools, last)
+
+    def tool_calls(
+        self,
+        partitions: Sequence[Partition],
+        tools: Sequence[str] | None = None,
+        *,
+        last: int,
+        digest: str | None = None,
+    ) -> tuple[ToolRecord, ...]:
+        """Return the newest calls of each tool; see `Archive.tool_calls`."""
+        with self.database.read() as connection:
+            return tool_rows.read(connection, self._interning.known(connection, partitions), tools, last, digest)
 
     def work(
         self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None

@@ -26,7 +26,7 @@ from remegraph.models import (
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
-from remegraph.storage import block_notes, evidence, fulltext
+from remegraph.storage import block_notes, evidence, fulltext, tool_calls
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, add_events, mark_dirty
@@ -146,7 +146,7 @@ class _Commit:
         self._check_twins(written)
         self._link()
         self._summarise()
-        block_notes.record_tools(self.connection, self.numbers, self.changes.tools)
+        tool_calls.record(self.connection, self.numbers, self.changes.tools)
         block_notes.set_work(self.connection, self.numbers, self.changes.work)
         self._index()
         add_events(self.connection, self.journal)

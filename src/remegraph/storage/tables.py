@@ -265,14 +265,18 @@ tool_calls = Table(
     "tool_calls",
     metadata,
     _partition(primary_key=True),
-    Column("message_id", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),  # empty: heard only, no message that asked for it is read yet
     Column("call", Text, primary_key=True),  # JSON text of the call id
+    Column("digest", Text, primary_key=True),  # of tool and arguments; empty: recorded before it was
     Column("tool", Text, nullable=False),  # JSON text of the name
     Column("ok", Boolean),
     Column("seconds", Float),
+    Column("input_tokens", _Big),
+    Column("output_tokens", _Big),
     Column("time", _Big, nullable=False),
     Column("body", Text, nullable=False),
     Index(None, "partition_id", "tool", "time"),
+    Index(None, "partition_id", "call"),
 )
 
 # Key-value items, of a LangGraph store: no memories, and not versioned. A namespace is a list of labels; it is there
