@@ -12,18 +12,22 @@ from remegraph.models.changes import (
     WorkState,
 )
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
+    CORE,
     LIVE,
     MOVES,
     Category,
     Claim,
+    EnforcementLevel,
     Evidence,
     Kind,
     Layer,
     Link,
     LinkType,
     Memory,
+    MemoryClass,
     Source,
     Status,
     Tier,
@@ -77,6 +81,7 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CORE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -97,6 +102,7 @@ __all__ = [
     "Consolidation",
     "Cut",
     "Depth",
+    "EnforcementLevel",
     "Event",
     "Eviction",
     "Evidence",
@@ -105,6 +111,9 @@ __all__ = [
     "Hit",
     "HitKind",
     "IndexState",
+    "Injected",
+    "Injection",
+    "InjectionLayer",
     "ItemChange",
     "Json",
     "Kind",
@@ -116,6 +125,7 @@ __all__ = [
     "Maintenance",
     "Memory",
     "MemoryChange",
+    "MemoryClass",
     "MemoryMetadata",
     "Merge",
     "Message",
@@ -164,12 +174,15 @@ __all__ = [
     "TopicNode",
     "TopicType",
     "Trace",
+    "Trigger",
+    "TriggerKind",
     "TypicalError",
     "Usage",
     "Verification",
     "Weight",
     "Work",
     "WorkState",
+    "Workspace",
     "may_move",
     "visible",
 ]
