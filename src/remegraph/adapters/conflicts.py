@@ -40,7 +40,7 @@ _Note = Annotated[str, Field(description="Why, in a few words.")]
 def conflict_tools(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> list[BaseTool]:
     """Return the tools `list_conflicts` and `resolve_conflict` for an agent.
 
-    They work like those of `memory_tools`. A model takes back neither core rules nor knowledge.
+    They work like those of `memory_tools`. A model takes back neither core rules nor policies nor knowledge.
 
     Args:
         kit: The memory.

@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
-__all__ = ["inject", "newest_answer", "newest_words", "person_speaks_last", "previous_words"]
+__all__ = ["inject", "newest_answer", "newest_words", "person_speaks_last", "previous_words", "turns"]
 
 
 def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
@@ -57,6 +57,15 @@ def previous_words(messages: Sequence[BaseMessage]) -> str:
     """
     start, _ = _newest_turn(messages)
     return newest_words(messages[:start])
+
+
+def turns(messages: Sequence[BaseMessage]) -> int:
+    """Return how many messages a person said.
+
+    Args:
+        messages: The conversation.
+    """
+    return sum(map(_is_person, messages))
 
 
 def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:

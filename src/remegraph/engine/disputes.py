@@ -130,7 +130,7 @@ class _Weighing:
         return None if parsed else Finding("contradiction", "")  # of values that parse, it is known that they agree
 
     def _contradict(self, new: Memory, old: Memory, finding: Finding) -> None:
-        certain = bool(finding.reason) and "knowledge" not in {new.usage, old.usage}
+        certain = bool(finding.reason) and not (new.firm or old.firm)
         if not certain:
             reason = finding.reason or f"Both hold {new.canonical_topic}."
             if not any(pair_of(link) == {new.memory_id, old.memory_id} for link in self.links.values()):

@@ -24,7 +24,7 @@ _IMPORTANCE_LIMIT = 0.89
 
 
 class Writer:
-    """Writes the changes of one Sub Agent on one block. What is knowledge stays as it is, whatever the block says.
+    """Writes the changes of one Sub Agent on one block. What is firm stays as it is, whatever the block says.
 
     Args:
         task: What the Sub Agent was asked.
@@ -36,7 +36,7 @@ class Writer:
         self._task = task
         self._extractor = extractor
         self._voice = voice
-        self._knowledge = [memory for memory in task.similar if memory.usage == "knowledge"]
+        self._firm = [memory for memory in task.similar if memory.firm]
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
@@ -67,12 +67,12 @@ class Writer:
             importance: 0 to 1; capped under .9.
             valid_from: Since when it is true.
             trust: Instead of the least trust of the evidence, for what code itself counted.
-            replaces: Memories that it retires; knowledge among them stays, and is linked as what it may contradict.
+            replaces: Memories that it retires; what is firm among them stays, and is linked as what it may contradict.
         """
         task = self._task
         content = plain(content)
         trust = self._trust(evidence) if trust is None else trust
-        retired = [old for old in replaces if old.usage != "knowledge"]
+        retired = [old for old in replaces if not old.firm]
         memory = Memory(
             memory_id=operation_id(
                 task.shelf.to_json(),
@@ -106,17 +106,17 @@ class Writer:
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
         for old in retired:
             self._supersede(old, memory)
-        self._join_knowledge(memory, replaces)
+        self._join_firm(memory, replaces)
         return memory
 
     def contradict(self, new: Memory, old: Memory) -> None:
-        """Keep a new memory beside one that it contradicts, both in dispute; knowledge and core rules stay as they are.
+        """Keep a new memory beside one that it contradicts, both in dispute; what is firm or core stays as it is.
 
         Args:
             new: A memory that `new_memory` returned.
             old: The other.
         """
-        if old.usage == "knowledge" or not new.live:
+        if old.firm or not new.live:
             self._link(new, "may_contradict", old)
             return
         self._link(new, "contradicts", old)
@@ -128,9 +128,9 @@ class Writer:
             self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="dispute"))
 
     def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
-        """Return whether knowledge says this already, in the same words or slots: then there is nothing to remember."""
+        """Return whether something firm says this already, in the same words or slots: then there is nothing to remember."""
         digest = content_digest(plain(content))
-        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._knowledge)
+        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._firm)
 
     def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Book that a memory was said again; a second block makes it long-term.
@@ -138,7 +138,7 @@ class Writer:
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
         spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken or old.usage == "knowledge":
+        if not spoken or old.firm:
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
@@ -161,9 +161,9 @@ class Writer:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
 
-    def _join_knowledge(self, new: Memory, replaces: Sequence[Memory]) -> None:
-        """Link a new memory to the knowledge that says otherwise: both are kept."""
-        for known in self._knowledge:
+    def _join_firm(self, new: Memory, replaces: Sequence[Memory]) -> None:
+        """Link a new memory to what is firm and says otherwise: both are kept."""
+        for known in self._firm:
             if known in replaces or conflicting(new.claims, known.claims) or _of_one_slot(new, known):
                 self._link(new, "may_contradict", known)
 

@@ -1,1 +1,1 @@
-"""Governance: which memory is current, and who decided that."""
+"""Which rules always hold, where they apply, which memory is current, and who decided that."""

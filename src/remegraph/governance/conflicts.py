@@ -31,7 +31,6 @@ from remegraph.ports import Archive
 from remegraph.rules.disputes import CONTRARY, Pair, pair_of, settled
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.folding import folded_together
-from remegraph.rules.merging import CORE
 
 __all__ = ["Resolution", "find", "listed", "resolve"]
 
@@ -50,7 +49,7 @@ class Resolution:
     keep: str = ""
     """Which memory stays, where one of the two goes; the newer unless given."""
     by_model: bool = False
-    """Whether a model decides: it takes back neither core rules nor knowledge."""
+    """Whether a model decides: it takes back neither core rules nor policies nor knowledge."""
 
 
 def listed(
@@ -162,11 +161,9 @@ def _sides(conflict: Conflict, resolution: Resolution) -> tuple[Memory, Memory]:
 def _check_loss(kept: Memory, gone: Memory, resolution: Resolution) -> None:
     if kept.partition != gone.partition:
         raise InputError("The two live in different places.", "Keep both, or forget the one that is wrong.")
-    fixed = gone.importance >= CORE or "knowledge" in {gone.usage, kept.usage}
-    if resolution.by_model and fixed:
+    if resolution.by_model and (gone.is_core or gone.firm or kept.firm):
         raise InputError(
-            f"Memory {gone.memory_id} is a core rule or knowledge, which no model takes back.",
-            "Ask a person to decide.",
+            "One of the two is a core rule, a policy or knowledge, which no model changes.", "Ask a person to decide."
         )
 
 

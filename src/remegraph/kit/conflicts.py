@@ -98,7 +98,7 @@ class Conflicts:
             by: Who decides.
             note: Why, for the journal, which outlives the memories: say nothing there that may have to be forgotten.
             keep: Which of the two stays, of supersede and merge; the newer unless given.
-            by_model: Whether a model decides: it takes back neither core rules nor knowledge.
+            by_model: Whether a model decides: it takes back neither core rules nor policies nor knowledge.
 
         Returns:
             The conflict, resolved.

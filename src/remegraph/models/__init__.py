@@ -13,18 +13,22 @@ from remegraph.models.changes import (
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
+    CORE,
     LIVE,
     MOVES,
     Category,
     Claim,
+    EnforcementLevel,
     Evidence,
     Kind,
     Layer,
     Link,
     LinkType,
     Memory,
+    MemoryClass,
     Source,
     Status,
     Tier,
@@ -78,6 +82,7 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CORE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -103,6 +108,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Depth",
+    "EnforcementLevel",
     "Event",
     "Eviction",
     "Evidence",
@@ -111,6 +117,9 @@ __all__ = [
     "Hit",
     "HitKind",
     "IndexState",
+    "Injected",
+    "Injection",
+    "InjectionLayer",
     "ItemChange",
     "Json",
     "Kind",
@@ -122,6 +131,7 @@ __all__ = [
     "Maintenance",
     "Memory",
     "MemoryChange",
+    "MemoryClass",
     "MemoryMetadata",
     "Merge",
     "Message",
@@ -170,12 +180,15 @@ __all__ = [
     "TopicNode",
     "TopicType",
     "Trace",
+    "Trigger",
+    "TriggerKind",
     "TypicalError",
     "Usage",
     "Verification",
     "Weight",
     "Work",
     "WorkState",
+    "Workspace",
     "may_move",
     "visible",
 ]

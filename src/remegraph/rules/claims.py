@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,17 @@ from remegraph.language.tokens import tokenize
 from remegraph.models import Claim
 from remegraph.rules.telling import unreported
 
-__all__ = ["conflicting", "contradicts", "named", "of_different_values", "read_claims", "relatives", "same", "slot"]
+__all__ = [
+    "canonical",
+    "conflicting",
+    "contradicts",
+    "named",
+    "of_different_values",
+    "read_claims",
+    "relatives",
+    "same",
+    "slot",
+]
 
 _FAVOURITE = "favourite_"
 _NUMERAL = re.compile(CHINESE_NUMERAL)
@@ -88,6 +99,16 @@ def relatives(text: str, language: str) -> frozenset[str]:
         language: "en" or "zh".
     """
     return frozenset(match.group().casefold() for match in _relatives(language).finditer(text))
+
+
+def canonical(topic: str) -> str:
+    """Return a canonical topic as it is compared, part by part: `Database : Choice` is `database:choice`.
+
+    Args:
+        topic: Its parts, divided by colons, in any width.
+    """
+    parts = unicodedata.normalize("NFKC", topic).casefold().split(":")
+    return ":".join(" ".join(part.split()) for part in parts)
 
 
 def slot(claim: Claim) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from remegraph.models import Link, LinkType, Memory
-from remegraph.rules.merging import CORE
 
 __all__ = ["CONTRARY", "TELLING", "Pair", "at_variance", "crowded", "disputed", "opposing", "pair_of", "settled"]
 
@@ -55,12 +54,12 @@ def opposing(links: Collection[Link], *, shown: bool = False) -> set[Pair]:
 
 
 def disputed(memory: Memory) -> Memory:
-    """Return a memory as one that is in dispute, and more important by .1; a core rule stays what it is.
+    """Return a memory as one that is in dispute, and more important by .1; what is firm or core stays what it is.
 
     Args:
         memory: The memory; one that is not live stays what it is, too.
     """
-    if not memory.live or memory.importance >= CORE or memory.status == "disputed":
+    if not memory.live or memory.is_core or memory.firm or memory.status == "disputed":
         return memory
     return memory.evolve(status="disputed", importance=max(memory.importance, min(memory.importance + _RAISE, _LIMIT)))
 
