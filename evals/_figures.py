@@ -10,7 +10,7 @@ from typing import Literal
 __all__ = ["Figure", "Sense", "block", "explain_data", "finish", "lines"]
 
 
-Sense = Literal["at most", "at least", "exactly", "under"]
+Sense = Literal["at most", "at least", "exactly", "under", "over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Figure:
             "at least": self.value >= self.bar,
             "exactly": self.value == self.bar,
             "under": self.value < self.bar,
+            "over": self.value > self.bar,
         }[self.sense]
         return "PASS" if met else "FAIL"
 

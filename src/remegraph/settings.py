@@ -167,6 +167,8 @@ class LifecyclePolicy(_Policy):
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
     )
+    cluster_size: int = Field(default=3, ge=2, description="So many similar episodes become one long-term memory.")
+    cluster_likeness: float = Field(default=0.3, gt=0, le=1, description="How similar they are, by their rarer words.")
 
     every: timedelta | None = Field(
         default=None,

@@ -23,6 +23,7 @@ from remegraph.kit.health import Health
 from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
+from remegraph.kit.maintaining import Maintaining
 from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
@@ -58,7 +59,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Stating, Keeping, Learning, Activating, Using, Capturing, Sensing):
+class MemoryKit(Reading, Stating, Keeping, Maintaining, Learning, Activating, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:

@@ -11,6 +11,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
     LIVE,
@@ -79,6 +80,7 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
     "Access",
     "AddReceipt",
     "Avoidance",
@@ -92,6 +94,7 @@ __all__ = [
     "Chunk",
     "Claim",
     "Condition",
+    "Consolidation",
     "Cut",
     "Depth",
     "Event",
