@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.ports.archive import Archive, Tail
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
+from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
 from remegraph.ports.world import Attention, Clock, NewId, TokenCounter
@@ -17,6 +18,7 @@ __all__ = [
     "WHOLE",
     "Archive",
     "Attention",
+    "AuditTrail",
     "Clock",
     "Embedder",
     "Job",

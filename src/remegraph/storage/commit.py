@@ -28,7 +28,7 @@ from remegraph.rules.knowledge import spoilt
 from remegraph.storage import block_notes, evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
-from remegraph.storage.journal import Entry, add_events, mark_dirty
+from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
     links,
@@ -44,7 +44,7 @@ __all__ = ["commit"]
 _TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
 
-def commit(database: Database, interning: Interning, new_id: NewId, changes: ChangeSet) -> Receipt:
+def commit(database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet) -> Receipt:
     """Apply a change set in one transaction; see `Archive.commit`."""
     named = _named(changes)
     if not named and not changes.links:
@@ -60,7 +60,8 @@ def commit(database: Database, interning: Interning, new_id: NewId, changes: Cha
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
         failpoint("commit.begin")
-        receipt = _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
+        heads = _heads(connection, referred)
+        receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
@@ -120,13 +121,14 @@ class _Commit:
     """One commit at work; everything it reads and writes is under the locks of the touched partitions."""
 
     connection: Connection
+    journal: Journal
     new_id: NewId
     changes: ChangeSet
     numbers: dict[Partition, int]
     heads: dict[str, _Head]
     touched: Sequence[int]
     now: int = field(init=False)
-    journal: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
     """What full text shall say of each touched record; none: it leaves the index."""
 
@@ -148,7 +150,7 @@ class _Commit:
         block_notes.record_tools(self.connection, self.numbers, self.changes.tools)
         block_notes.set_work(self.connection, self.numbers, self.changes.work)
         self._index()
-        add_events(self.connection, self.journal)
+        self.journal.add(self.connection, self.entries)
         receipt = Receipt(
             operation_id=self.changes.operation_id,
             replayed=False,
@@ -354,7 +356,7 @@ class _Commit:
     def _event(
         self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""
     ) -> None:
-        self.journal.append(
+        self.entries.append(
             Entry(
                 partition_id=partition_id,
                 time=self.now,
@@ -363,7 +365,7 @@ class _Commit:
                 record_id=record_id,
                 operation_id=self.changes.operation_id,
                 version=version,
-                digest=digest(body),
+                body=body,
                 reason=reason,
             )
         )

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
-HEAD = "0007"
+HEAD = "0013"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-KNOWN = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", HEAD})
+KNOWN = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", "0007", HEAD})
 """All revisions up to it."""
 
 
