@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
-__all__ = ["inject", "newest_words", "person_speaks_last", "previous_words"]
+__all__ = ["inject", "newest_words", "person_speaks_last", "previous_words", "turns"]
 
 
 def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
@@ -56,6 +56,15 @@ def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
         messages: The conversation.
     """
     return bool(messages) and _is_person(messages[-1])
+
+
+def turns(messages: Sequence[object]) -> int:
+    """Return how often a person has spoken.
+
+    Args:
+        messages: The conversation.
+    """
+    return sum(isinstance(message, BaseMessage) and _is_person(message) for message in messages)
 
 
 def _newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:

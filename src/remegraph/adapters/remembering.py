@@ -9,8 +9,8 @@ from langchain_core.runnables.config import ensure_config
 
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
-from remegraph.adapters.injecting import newest_words, previous_words
-from remegraph.adapters.scopes import ScopeSource, resolve_scope
+from remegraph.adapters.injecting import newest_words, previous_words, turns
+from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import Scope
@@ -58,6 +58,9 @@ class Remembering:
                 without=here,
                 previous=previous_words(messages),
                 task=_thread(),
+            )
+            self._kit.governance.injected(
+                found, scope=scope, thread=_thread(), turn=turns(messages), run_id=run_id(ensure_config())
             )
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)

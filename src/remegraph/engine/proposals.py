@@ -163,7 +163,6 @@ class Writer:
             recorded_at=self._task.now,
         )
         self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="supersede"))
-        self._link(new, "supersedes", old)
 
     def _link(self, new: Memory, kind: LinkType, old: Memory) -> None:
         self.links.append(Link(source_id=new.memory_id, type=kind, target_id=old.memory_id))

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from remegraph.errors import ClosedError, MessageError
 from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.kit.buffering import WriteBuffer
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
+    from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
@@ -59,6 +61,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
         from remegraph.kit.draining import Worker
+        from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
         from remegraph.lifecycle.sensory import SensoryBuffer
@@ -74,6 +77,15 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
+        self._shown = WriteBuffer(parts.trail.add_shown)
+        self.governance: Governance = Governance(
+            self._open_parts,
+            settings,
+            clock=clock,
+            new_id=new_id,
+            shown=self._shown,
+            changed=self._bring_up_to_date,
+        )
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
         worker = Worker(parts, self._summarize)
@@ -253,6 +265,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
 
         try:
             self._reviews.flush()
+            self._shown.flush()
         except SQLAlchemyError as error:
             self.health.note("background", error)
 

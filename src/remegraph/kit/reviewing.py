@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from remegraph.kit.buffering import WriteBuffer
 from remegraph.models import REVIEWING, Hit, Partition, Review
 from remegraph.rules.reviewing import review_kinds
 
@@ -16,22 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ReviewBuffer"]
 
-_MANY = 256
-"""After each so many, they should be written down soon."""
 
-
-class ReviewBuffer:
-    """Reviews that are not written yet. Safe to use from any thread; what a crash takes was never promised.
+class ReviewBuffer(WriteBuffer[Review]):
+    """Reviews that are not written yet.
 
     Args:
         archive: Where they are written.
     """
 
     def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._waiting: list[Review] = []
+        super().__init__(archive.add_reviews)
 
     def note(self, hits: Iterable[Hit], at: datetime) -> bool:
         """Note that these memories were returned; tell whether it is time to write.
@@ -42,37 +36,19 @@ class ReviewBuffer:
         """
         hits = list(hits)
         kinds = review_kinds([hit.score for hit in hits])
-        found = [
+        return self.put(
             Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
             for hit, kind in zip(hits, kinds, strict=True)
-        ]
-        with self._lock:
-            before = len(self._waiting)
-            self._waiting.extend(found)
-            return before // _MANY < len(self._waiting) // _MANY
+        )
 
     def waiting(self, memory_id: str) -> Sequence[Review]:
         """Return what is noted of a memory, oldest first."""
-        with self._lock:
-            return [review for review in self._waiting if review.memory_id == memory_id]
+        return [review for review in self.noted() if review.memory_id == memory_id]
 
     def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
         """Return when each memory that is noted was reviewed, what merely came along left out, by place and id."""
         found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
-        with self._lock:
-            for review in self._waiting:
-                if review.kind in REVIEWING:
-                    found[review.partition, review.memory_id].append(review.at)
+        for review in self.noted():
+            if review.kind in REVIEWING:
+                found[review.partition, review.memory_id].append(review.at)
         return found
-
-    def flush(self) -> None:
-        """Write down what is noted, once another write of it is over. If that fails, it stays noted."""
-        with self._writing:
-            with self._lock:
-                taken, self._waiting = self._waiting, []
-            try:
-                self._archive.add_reviews(taken)
-            except BaseException:
-                with self._lock:
-                    self._waiting[:0] = taken
-                raise

@@ -63,16 +63,14 @@ class Archaeology(Record):
     memory: Find = Field(description="The memory itself.")
     replaced: tuple[Find, ...] = Field(default=(), description="What it replaced, and what that replaced, as a tree.")
     replaced_by: tuple[Find, ...] = Field(default=(), description="What replaced it, and what replaced that.")
+    held: tuple[Memory, ...] = Field(
+        default=(), description="What of the chain holds, or held at the time asked for; one, unless it was put away."
+    )
 
     @property
     def finds(self) -> tuple[Find, ...]:
         """All memories of the chain, the one that was asked for first."""
         return (self.memory, *(find for root in (*self.replaced, *self.replaced_by) for find in root.walk()))
-
-    @property
-    def tails(self) -> tuple[Memory, ...]:
-        """What of the chain holds: its live memories; one, unless the newest was put away."""
-        return tuple(find.head for find in self.finds if find.head.live)
 
 
 class FieldDiff(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
@@ -151,6 +152,11 @@ class Memory(Record):
         session = self.payload.get("session") if isinstance(self.payload, dict) else None
         derived = {f"memory:{self.category}": 0.5} | ({f"session:{session}": 0.3} if session else {})
         return derived | dict.fromkeys(self.tags, 1.0)
+
+    def held_at(self, time: datetime) -> bool:
+        """Return whether it was true in the world at a time, as far as is known: since it was said, unless it says when."""
+        begins = self.valid_from or self.said_at
+        return begins <= time and (self.valid_to is None or time < self.valid_to)
 
     @property
     def live(self) -> bool:

@@ -25,7 +25,7 @@ from remegraph.models import (
 )
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
-from remegraph.storage import block_notes, evidence, fulltext
+from remegraph.storage import block_notes, chains, evidence, fulltext
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, Journal, mark_dirty
@@ -141,6 +141,7 @@ class _Commit:
         self._check_heads()
         self._check_knowledge()
         self._check_references()
+        chains.check_no_circle(self.connection, self.changes)
         shelves = self._ensure_topics()
         written = self._write(shelves)
         failpoint("commit.half_written")
@@ -338,7 +339,7 @@ class _Commit:
     def _link(self) -> None:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
-        for link in self.changes.links:
+        for link in (*self.changes.links, *chains.replacing(self.changes)):
             statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )

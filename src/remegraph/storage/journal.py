@@ -149,8 +149,7 @@ class Journal:
 
     def _chain_anew(self, connection: Connection, partition_id: int, *, salted: bool) -> None:
         """Chain the events of a partition; those of an earlier release have no salt yet."""
-        place = {"at": bindparam("at")}
-        change = update(events).where(events.c.id == place["at"])
+        change = update(events).where(events.c.id == bindparam("at"))
         change = change.values(digest=bindparam("new_digest"), chain=bindparam("new_chain"))
         head, after = origin(partition_id), 0
         query = select(events).where(events.c.partition_id == partition_id).order_by(events.c.id).limit(_PAGE)
