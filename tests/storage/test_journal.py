@@ -177,7 +177,7 @@ def test_another_key_is_told_and_can_seal_anew(told: Ledger, caplog: pytest.LogC
     assert [each.problem for each in found(told)] == [
         "it is sealed with another key than this one, so it cannot be checked"
     ]
-    told.archive.journal = Journal.seal(told.archive.database, b"another")
+    trail(told).seal_anew()
     assert found(told) == found(told, BOB) == []
 
 

@@ -36,12 +36,14 @@ class Writer:
         task: What the Sub Agent was asked.
         extractor: Who decides: the model's name, or `extractive`.
         voice: How it is written.
+        prompt: Digest of the prompt that the model was asked with.
     """
 
-    def __init__(self, task: ProposeTask, extractor: str, voice: Voice) -> None:
+    def __init__(self, task: ProposeTask, extractor: str, voice: Voice, prompt: str = "") -> None:
         self._task = task
         self._extractor = extractor
         self._voice = voice
+        self._prompt = prompt
         self._knowledge = [memory for memory in task.similar if memory.usage == "knowledge"]
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
@@ -103,6 +105,7 @@ class Writer:
             status="active" if trust >= QUARANTINE_BELOW else "quarantined",
             source=self._voice.mode,
             extractor=self._extractor,
+            prompt=self._prompt,
             perspective=self._voice.perspective,
             supersedes=tuple(old.memory_id for old in retired),
             valid_from=valid_from,
@@ -142,6 +145,7 @@ class Writer:
             trust=min(old.trust, self._trust(evidence)),
             source=self._voice.mode,
             extractor=self._extractor,
+            prompt=self._prompt,
             perspective=self._voice.perspective,
         )
 

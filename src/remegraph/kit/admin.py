@@ -79,6 +79,15 @@ class Admin:
 
     areindex = twin(reindex)
 
+    def seal_journal(self) -> None:
+        """Chain the journal anew with the key of this kit, because the one before is lost. Exported heads fit no more.
+
+        What was rewritten before then cannot be told from what is true: look at what `verify` says first.
+        """
+        self._parts().trail.seal_anew()
+
+    aseal_journal = twin(seal_journal)
+
     def stats(self) -> Mapping[str, int | str]:
         """Return row counts by table, what waits, what went wrong in this kit, and what it works with."""
         parts = self._parts()

@@ -125,6 +125,7 @@ class Memory(Record):
     trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")
     source: Source = Field(default="factual", description="How it was written (F).")
     extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
+    prompt: str = Field(default="", description="Digest of the prompt that the model was asked with, if one was.")
     perspective: Perspective = Field(default="third-person", description="Whose words: first-person, the agent's own.")
     usage: Literal["memory", "knowledge"] = Field(
         default="memory", description="knowledge: what is learned from conversations never changes it (F)."

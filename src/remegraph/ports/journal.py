@@ -42,6 +42,10 @@ class AuditTrail(Protocol):
         """Return whether the journal still has the event that an export ended with."""
         ...
 
+    def seal_anew(self) -> None:
+        """Chain all events with the key at hand, which is another than before. Exported heads fit no more."""
+        ...
+
     def add_shown(self, shown: Sequence[Shown]) -> None:
         """Append records of what agents were shown. They are no versions, and no reader waits for them."""
         ...

@@ -101,6 +101,10 @@ class SqlAuditTrail:
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(events.c.id).where(*here)))).scalar())
 
+    def seal_anew(self) -> None:
+        """Chain all events with the key at hand."""
+        self._journal.seal_anew(self._database)
+
     def add_shown(self, shown: Sequence[Shown]) -> None:
         """Append records of what agents were shown."""
         if not shown:

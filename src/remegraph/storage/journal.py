@@ -56,13 +56,13 @@ class Journal:
     Args:
         key: Whoever has it can write a chain that fits.
         salt: Of this ledger's digests.
-        ours: Whether this key has sealed what is there.
     """
 
-    def __init__(self, key: bytes, salt: str, *, ours: bool = True) -> None:
+    def __init__(self, key: bytes, salt: str) -> None:
         self._key = key
         self._salt = salt.encode()
-        self.ours = ours
+        self.ours = True
+        """Whether this key has sealed what is there."""
 
     @classmethod
     def open(cls, database: Database, key: bytes) -> Self:
@@ -72,38 +72,24 @@ class Journal:
             database: An open database.
             key: Secret of whoever runs it.
         """
-        fingerprint = hmac.digest(key, b"fingerprint", sha256).hex()
         with database.read() as connection:
-            found = connection.execute(select(seals)).first()
-            settled = found is not None and (found.fingerprint == fingerprint or _has_events(connection))
-        if found is None or not settled:
-            return cls.seal(database, key, again=False)
-        journal = cls(key, found.salt, ours=found.fingerprint == fingerprint)
-        if not journal.ours:
+            found = cls._settled(connection, key)
+        if found is None:
+            with database.write([_EVERY_SCHEMA]) as connection:
+                found = cls._settled(connection, key) or cls._begun(database, connection, key)
+        if not found.ours:
             _log.warning("The journal is sealed with another key than this one: put that back, or seal it anew.")
-        return journal
+        return found
 
-    @classmethod
-    def seal(cls, database: Database, key: bytes, *, again: bool = True) -> Self:
-        """Chain all events anew with a key. Heads that were exported before fit no more.
+    def seal_anew(self, database: Database) -> None:
+        """Chain all events with this key. Heads that were exported before fit no more.
 
         Args:
-            database: An open database.
-            key: The key from now on.
-            again: Whether that is done also where another key has sealed them.
+            database: Of this journal.
         """
         with database.write([_EVERY_SCHEMA]) as connection:
-            database.lock(connection, connection.execute(select(partitions.c.id)).scalars())
-            found = connection.execute(select(seals)).first()
-            journal = cls(key, token_hex(16) if found is None else found.salt)
-            fingerprint = hmac.digest(key, b"fingerprint", sha256).hex()
-            if found is not None and not again and _has_events(connection):  # another process was first
-                return cls(key, found.salt, ours=found.fingerprint == fingerprint)
-            for number in connection.execute(select(partitions.c.id)).scalars().all():
-                journal._chain_anew(connection, number, salted=found is not None)
-            connection.execute(delete(seals))
-            connection.execute(insert(seals).values(id=1, salt=journal._salt.decode(), fingerprint=fingerprint))
-        return journal
+            self._seal(database, connection)
+        self.ours = True
 
     def add(self, connection: Connection, entries: Sequence[Entry]) -> None:
         """Write events, in this order.
@@ -147,6 +133,34 @@ class Journal:
     def _salted(self, plain: str) -> str:
         return hmac.digest(self._salt, plain.encode(), sha256).hex()
 
+    @classmethod
+    def _settled(cls, connection: Connection, key: bytes) -> Self | None:
+        """Return the journal as it was sealed; none where nothing is, or only an empty one with another key."""
+        found = connection.execute(select(seals)).first()
+        if found is None:
+            return None
+        journal = cls(key, found.salt)
+        journal.ours = found.fingerprint == journal._fingerprint()
+        return journal if journal.ours or connection.execute(select(exists(select(events.c.id)))).scalar() else None
+
+    @classmethod
+    def _begun(cls, database: Database, connection: Connection, key: bytes) -> Self:
+        salted = connection.execute(select(seals.c.salt)).scalar()
+        journal = cls(key, salted or token_hex(16))
+        journal._seal(database, connection, salted=salted is not None)
+        return journal
+
+    def _seal(self, database: Database, connection: Connection, *, salted: bool = True) -> None:
+        numbers = connection.execute(select(partitions.c.id)).scalars().all()
+        database.lock(connection, numbers)
+        for number in numbers:
+            self._chain_anew(connection, number, salted=salted)
+        connection.execute(delete(seals))
+        connection.execute(insert(seals).values(id=1, salt=self._salt.decode(), fingerprint=self._fingerprint()))
+
+    def _fingerprint(self) -> str:
+        return hmac.digest(self._key, b"fingerprint", sha256).hex()
+
     def _chain_anew(self, connection: Connection, partition_id: int, *, salted: bool) -> None:
         """Chain the events of a partition; those of an earlier release have no salt yet."""
         change = update(events).where(events.c.id == bindparam("at"))
@@ -176,10 +190,6 @@ _TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "dig
 def origin(partition_id: int) -> str:
     """Return what the first event of a partition is chained to: chains of two partitions cannot be exchanged."""
     return f"partition {partition_id}"
-
-
-def _has_events(connection: Connection) -> bool:
-    return bool(connection.execute(select(exists(select(events.c.id)))).scalar())
 
 
 def mark_dirty(connection: Connection, partition_id: int, kind: str, marks: Mapping[str, str]) -> None:
