@@ -198,7 +198,7 @@ class Governance:
         """
         from remegraph.governance.auditing import export
 
-        return export(Path(path), self.audit(scope=scope, since=since, until=until))
+        return export(Path(path).expanduser(), self.audit(scope=scope, since=since, until=until))
 
     aexport_audit = twin(export_audit)
 
@@ -215,7 +215,7 @@ class Governance:
         """
         from remegraph.governance.auditing import check_export
 
-        return check_export(self._parts().trail, Path(path), heads)
+        return check_export(self._parts().trail, Path(path).expanduser(), heads)
 
     averify_export = twin(verify_export)
 
