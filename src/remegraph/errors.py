@@ -7,6 +7,7 @@
     │   │   ├── NaiveTimeError       a time without a zone, and no zone given
     │   │   └── MessageChangedError  an id that is already recorded with other content
     │   ├── FileFormatError          a file that cannot be read, with the line
+    │   ├── SkillError               a skill that nobody could execute or check
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
@@ -55,6 +56,7 @@ __all__ = [
     "SchemaTooNewError",
     "ScopeError",
     "SetupError",
+    "SkillError",
     "VectorIndexError",
 ]
 
@@ -107,6 +109,10 @@ class MessageChangedError(MessageError):
 
 class FileFormatError(InputError):
     """A file that cannot be read."""
+
+
+class SkillError(InputError):
+    """A skill that nobody could execute or check."""
 
 
 class NotFoundError(InputError):

@@ -16,6 +16,7 @@ from remegraph.models import (
     Partition,
     Quote,
     Recall,
+    SkillFigures,
     StoredMessage,
     ToolCall,
     ToolStats,
@@ -123,6 +124,15 @@ def test_a_recall_shows_how_old_and_how_sure_each_memory_is_and_what_is_over() -
     assert "sure 0.50" in text
 
 
+def test_skills_show_their_rates_with_bounds_and_candidates_as_such() -> None:
+    """Two successes in two runs are no certainty, and the table does not pretend it."""
+    tried = SkillFigures(memory_id="abcdefghij", name="fast", version=2, runs=4, successes=3, lower=0.5, upper=0.9)
+    text = shown(*views.skills([tried, SkillFigures(memory_id="b", name="slow", version=1)]))
+    assert "75%" in text
+    assert "0.50 to 0.90" in text
+    assert "candidate" in text
+
+
 def test_tools_show_their_failures() -> None:
     """A flaky tool stands out by its figures."""
     stats = ToolStats(tool="web_search", calls=4, succeeded=1, failed=3, mean_seconds=8.5, last_error="timed out")
@@ -156,7 +166,7 @@ def test_text_of_others_cannot_steer_the_terminal() -> None:
 
 def test_empty_lists_say_so() -> None:
     """An empty screen would leave one wondering."""
-    for view in (views.memories, views.blocks, views.messages, views.tools, views.topics, views.work):
+    for view in (views.memories, views.blocks, views.messages, views.skills, views.tools, views.topics, views.work):
         assert shown(*view([])).strip()
     assert "Nothing found" in shown(*views.recall(Recall(query="?")))
 

@@ -31,7 +31,7 @@ def _calling(name: str, **args: Any) -> AIMessage:
     return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id="1")])
 
 
-@pytest.mark.requirement("C4", "C5", "C6", "C7", "C8")
+@pytest.mark.requirement("B10", "C4", "C5", "C6", "C7", "C8")
 def test_the_examples_run_one_after_the_other_and_print_what_they_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,7 +43,16 @@ def test_the_examples_run_one_after_the_other_and_print_what_they_say(
     names["kit"].close()
 
     printed = capsys.readouterr().out
-    for expected in ("Ann lives in Lisbon.", "Saved as new memory", "Bob is vegan. Bob is vegan.", "I moved to Porto."):
+    for expected in (
+        "Ann lives in Lisbon.",
+        "Saved as new memory",
+        "Bob is vegan. Bob is vegan.",
+        "I moved to Porto.",
+        'refund(invoice="{find_order.invoice}")',
+        "find_order {'number': '77'}",
+        "1.0 'Refund an order: find_order, refund' (version 1) is the only one",
+        'pay_back(invoice="{find.invoice}", amount="{amount}")',
+    ):
         assert expected in printed
     assert printed.splitlines()[:3] == ["It is scarlet."] * 3  # by middleware, around a node, by a node
 

@@ -12,11 +12,12 @@ import pytest
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
 from remegraph.kit.governing import Governance
+from remegraph.kit.skills import Skills
 from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said
 
-_WITHOUT = {"open", "register_agent", "library", "injected"}
+_WITHOUT = {"open", "register_agent", "library", "register", "injected"}
 """`open` is asked about below; the others wait for nothing."""
 
 
@@ -27,7 +28,8 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not any(is_one(value) for is_one in asynchronous)}
 
 
-VERBS = [(kind, name) for kind in (MemoryKit, Admin, Governance) for name in verbs(kind) if name not in _WITHOUT]
+KINDS = (MemoryKit, Admin, Governance, Skills)
+VERBS = [(kind, name) for kind in KINDS for name in verbs(kind) if name not in _WITHOUT]
 
 
 @pytest.mark.parametrize(("kind", "name"), VERBS, ids=lambda value: getattr(value, "__name__", value))
@@ -41,7 +43,7 @@ def test_every_verb_has_an_async_twin_with_the_same_signature(kind: type, name: 
 
 def test_every_async_verb_is_the_twin_of_a_sync_one() -> None:
     """A verb that only async code can call would split the users in two."""
-    for kind in (MemoryKit, Admin, Governance):
+    for kind in KINDS:
         coroutines = {name for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction) if name[0] == "a"}
         assert {name[1:] for name in coroutines} <= verbs(kind).keys()
 

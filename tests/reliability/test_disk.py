@@ -80,6 +80,7 @@ def test_a_full_disk_loses_nothing_and_is_survived(small_disk: Path) -> None:
         fills_up(host, small_disk / "home", lambda: subprocess.run(room, check=True))
 
 
+@pytest.mark.slow
 def test_files_that_cannot_grow_lose_nothing_and_are_survived(tmp_path: Path) -> None:
     """A quota, or a file system's limit; writes fail half-way."""
     with Host(file_limit=5_000_000) as host:

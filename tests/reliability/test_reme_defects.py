@@ -229,6 +229,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("X3")
 def test_defect_5_a_kill_before_close_loses_nothing(tmp_path: Path) -> None:
     """There, five messages were written when the store was closed, that is, never."""

@@ -56,6 +56,7 @@ def deliver_twice(url: str, name: str) -> tuple[int, int]:
     return added, known
 
 
+@pytest.mark.slow
 def test_eight_processes_that_deliver_everything_twice_record_it_once(ledger: Ledger) -> None:
     """Queues deliver at least once, and services run in many processes."""
     with multiprocessing.get_context("spawn").Pool(8) as pool:

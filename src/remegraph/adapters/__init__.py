@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.store import MemoryStore
-    from remegraph.adapters.tools import memory_tools
+    from remegraph.adapters.tools import memory_tools, skill_tools
     from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "memory_tools",
     "recall_node",
     "resolve_scope",
+    "skill_tools",
     "until_answered",
     "with_memory",
 ]
@@ -65,6 +66,7 @@ _HOMES = {
     "memory_tools": "tools",
     "recall_node": "nodes",
     "resolve_scope": "scopes",
+    "skill_tools": "tools",
     "until_answered": "nodes",
     "with_memory": "wrapping",
 }

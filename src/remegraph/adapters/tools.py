@@ -1,4 +1,7 @@
-"""The kit as tools of an agent: save, search, forget, trace. The model calls them; the run says for whom."""
+"""The kit as tools of an agent: save, search, forget, trace; choose a skill, tell how it went.
+
+The model calls them; the run says for whom.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ from remegraph.adapters.injecting import turns
 from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
 from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
-from remegraph.models import Depth, Recall, SaveResult, Scope, Trace
+from remegraph.models import Depth, Recall, SaveResult, Scope, SkillChoice, SkillFigures, ToolCall, Trace
+from remegraph.rules.conditions import described
 from remegraph.rules.context import RECALLED, framed
 
-__all__ = ["memory_tools"]
+__all__ = ["memory_tools", "skill_tools"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,10 @@ _Tags = Annotated[tuple[str, ...], Field(description="Labels to find it by.")]
 _Importance = Annotated[float, Field(ge=0, le=1, description="From 0 (a detail) to 1 (must never be forgotten).")]
 _Query = Annotated[str, Field(description="A question or key words.")]
 _K = Annotated[int, Field(ge=1, le=50, description="How many to return.")]
+_Task = Annotated[str, Field(description="The task, in a few words.")]
+_SkillId = Annotated[str, Field(description="The id of a skill, as choose_skill gives it.")]
+_Ok = Annotated[bool, Field(description="Whether it reached what it is for.")]
+_Version = Annotated[int | None, Field(description="Its version, as choose_skill gives it.")]
 _MemoryId = Annotated[str, Field(description="The id of a memory, as search_memory gives it.")]
 
 
@@ -64,6 +72,20 @@ def memory_tools(
     ]
 
 
+def skill_tools(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> list[BaseTool]:
+    """Return the tools `choose_skill` and `record_outcome` for an agent; they work like the memory tools.
+
+    Args:
+        kit: The memory.
+        scope: Whose skills; see `memory_tools`.
+    """
+    tools = _SkillTools(kit, scope)
+    return [
+        _tool("choose_skill", tools.choose, tools.achoose),
+        _tool("record_outcome", tools.record, tools.arecord),
+    ]
+
+
 _Answer = str | ToolMessage
 
 
@@ -72,12 +94,22 @@ def _tool(name: str, run: Callable[..., _Answer], arun: Callable[..., Awaitable[
     return StructuredTool.from_function(run, arun, name=name, handle_tool_error=True)
 
 
-class _Tools:
+class _OfSomebody:
+    """What all tools know: the kit, and for whom a run calls."""
+
+    def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None) -> None:
+        self._kit = kit
+        self._scope = scope
+
+    def _who(self, runtime: ToolRuntime[Any, Any] | None) -> Scope:
+        return resolve_scope(self._scope, runtime=runtime, config=runtime.config if runtime else None)
+
+
+class _Tools(_OfSomebody):
     """What the tools do. A runtime is injected where an agent or a `ToolNode` calls them; models read the docstrings."""
 
     def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None, depth: Depth) -> None:
-        self._kit = kit
-        self._scope = scope
+        super().__init__(kit, scope)
         self._depth = depth
 
     def save(
@@ -179,8 +211,45 @@ class _Tools:
         )
         return _found(found, runtime)
 
-    def _who(self, runtime: ToolRuntime[Any, Any] | None) -> Scope:
-        return resolve_scope(self._scope, runtime=runtime, config=runtime.config if runtime else None)
+
+class _SkillTools(_OfSomebody):
+    """What the tools about skills do."""
+
+    def choose(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Look up how a task was done before, and how often that worked. What comes back is experience, no order."""
+        with _answered():
+            scope = self._who(runtime)
+            choice = self._kit.skills.choose(task, scope=scope)
+            calls = self._kit.skills.plan(choice.figures.memory_id, scope=scope)
+        return _chosen(choice, calls, runtime)
+
+    async def achoose(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Look up how a task was done before, and how often that worked. What comes back is experience, no order."""
+        with _answered():
+            scope = self._who(runtime)
+            choice = await self._kit.skills.achoose(task, scope=scope)
+            calls = await self._kit.skills.aplan(choice.figures.memory_id, scope=scope)
+        return _chosen(choice, calls, runtime)
+
+    def record(
+        self, skill_id: _SkillId, ok: _Ok, version: _Version = None, runtime: ToolRuntime[Any, Any] = _NONE
+    ) -> _Answer:
+        """Tell whether a skill worked once you have followed it; that decides what is chosen next time."""
+        with _answered():
+            figures = self._kit.skills.record_outcome(
+                skill_id, ok, scope=self._who(runtime), version=version, run_id=_call_id(runtime) or None
+            )
+        return _recorded(figures, runtime)
+
+    async def arecord(
+        self, skill_id: _SkillId, ok: _Ok, version: _Version = None, runtime: ToolRuntime[Any, Any] = _NONE
+    ) -> _Answer:
+        """Tell whether a skill worked once you have followed it; that decides what is chosen next time."""
+        with _answered():
+            figures = await self._kit.skills.arecord_outcome(
+                skill_id, ok, scope=self._who(runtime), version=version, run_id=_call_id(runtime) or None
+            )
+        return _recorded(figures, runtime)
 
 
 @contextmanager
@@ -257,6 +326,21 @@ def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
     ]
     missing = [{"missing": what} for what in trace.missing]
     return _reply("trace_memory", framed([head, *quotes, *missing]), runtime, [memory.memory_id])
+
+
+def _chosen(choice: SkillChoice, calls: Sequence[ToolCall], runtime: ToolRuntime[Any, Any] | None) -> _Answer:
+    skill, skill_id = choice.skill, choice.figures.memory_id
+    head = {"id": skill_id, "version": skill.version, "skill": skill.name, "task": skill.task, "why": choice.why}
+    checks = {"before": skill.preconditions, "worked_if": skill.postconditions}
+    told = {name: [described(each) for each in conditions] for name, conditions in checks.items() if conditions}
+    steps = [{"step": call.call_id, "tool": call.name, "args": call.args} for call in calls]
+    avoid = [{"avoid": note.tool, "args": note.args, "because": note.why} for note in skill.avoid]
+    return _reply("choose_skill", framed([head | told, *steps, *avoid]), runtime, [skill_id])
+
+
+def _recorded(figures: SkillFigures, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
+    said = f"Recorded: {figures.successes} of {figures.runs} runs of version {figures.version} succeeded."
+    return _reply("record_outcome", said, runtime, [figures.memory_id])
 
 
 def _reply(name: str, said: str, runtime: ToolRuntime[Any, Any] | None, recalled: Sequence[str] = ()) -> _Answer:

@@ -28,7 +28,7 @@ from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
 
-__all__ = ["blocks", "full_id", "memories", "messages", "recall", "tools", "topics", "trace"]
+__all__ = ["blocks", "full_id", "memories", "messages", "recall", "skills", "tools", "topics", "trace"]
 
 
 def recall(
@@ -210,6 +210,23 @@ def tools(
         with open_kit(home) as kit:
             found = kit.tool_stats(scope=scope)
         out.show(found, *views.tools(found))
+
+
+def skills(
+    *,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how each skill has gone so far: runs, success rate, and the bounds that it is chosen by."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            found = kit.skills.figures(scope=scope)
+        out.show(found, *views.skills(found))
 
 
 def trace(

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-__all__ = ["DigestAnswer", "ObjectionAnswer", "OperationAnswer", "ProposalAnswer", "QuoteAnswer", "VerdictAnswer"]
+__all__ = [
+    "DigestAnswer",
+    "ObjectionAnswer",
+    "OperationAnswer",
+    "ProposalAnswer",
+    "QuoteAnswer",
+    "SkillAnswer",
+    "StepAnswer",
+    "VerdictAnswer",
+]
 
 
 def _no_nul(value: str) -> str:
@@ -72,3 +81,23 @@ class VerdictAnswer(_Answer):
     """What is wrong with the memories; empty: nothing."""
 
     objections: list[ObjectionAnswer] = Field(max_length=40)
+
+
+class StepAnswer(_Answer):
+    """One step of a skill."""
+
+    n: int = Field(description="Number of the call that it repeats.")
+    name: _Words = Field(min_length=1, max_length=80, description="One word.")
+    args: dict[str, Any] = Field(
+        default_factory=dict,
+        description="The call's arguments; what changes from run to run is {slot} or {step.field}.",
+    )
+    after: list[_Words] = Field(default_factory=list, max_length=50, description="Names of the steps before it.")
+
+
+class SkillAnswer(_Answer):
+    """A procedure that can be repeated."""
+
+    name: _Words = Field(min_length=1, max_length=200)
+    when_to_use: _Words = Field(default="", max_length=500)
+    steps: list[StepAnswer] = Field(min_length=1, max_length=50)

@@ -15,10 +15,11 @@ from itertools import combinations
 
 import numpy as np
 
+from remegraph.engine.distilling import skill_of
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, DistilTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
@@ -26,14 +27,15 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
-from remegraph.rules.claims import conflicting, read_claims, same, slot
+from remegraph.rules.claims import conflicting, named, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
+from remegraph.rules.trajectories import name_of, steps_of
 
 __all__ = ["ExtractiveThinker"]
 
@@ -71,17 +73,17 @@ class ExtractiveThinker:
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise by the sentences most like the rest; route by speaker, tool, task and words."""
         text = "\n".join(message.text for message in task.messages)
+        statements = tuple(_statements(task.messages, task.scope))
         summary = BlockSummary(
             block_id=task.block.block_id,
             partition=task.block.partition,
             start_time=task.block.start_time,
             end_time=task.block.end_time,
             summary=_summary(task.messages) or task.block.thread,
-            entities=tuple(dict.fromkeys(entity.text for entity in entities(text) if entity.kind == "name")),
+            entities=_entities(text, statements, task.language),
             language=task.language,
             extractor=self.name,
         )
-        statements = tuple(_statements(task.messages, task.scope))
         keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, statements, task.messages)]
         return Digest(summary=summary, topics=tuple(keys))
 
@@ -117,6 +119,14 @@ class ExtractiveThinker:
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Return what the rules flag; see `review`."""
         return task.flags
+
+    def distil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Take the successful calls as they were, in their order."""
+        return skill_of(task, name_of(task.task, task.run), "", steps_of(task.run))
+
+    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run; see `distil`."""
+        return self.distil(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:
@@ -160,6 +170,13 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
             )
             if part and tells(part, message.time):
                 yield _Statement(message, speaker, part, message.task)
+
+
+def _entities(text: str, statements: Sequence[_Statement], language: Language) -> tuple[str, ...]:
+    """Return what a block names: by its form, and by what its statements say of somebody."""
+    shown = [entity.text for entity in entities(text) if entity.kind == "name"]
+    told = (name for each in statements for name in named(read_claims(each.words, each.speaker, language)))
+    return tuple(dict.fromkeys([*shown, *told]))
 
 
 def _belongs(shelf: Shelf, statements: Sequence[_Statement], messages: Sequence[StoredMessage]) -> bool:

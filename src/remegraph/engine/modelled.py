@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from remegraph.engine.answers import DigestAnswer, OperationAnswer, ProposalAnswer, QuoteAnswer, VerdictAnswer
+from remegraph.engine.answers import (
+    DigestAnswer,
+    OperationAnswer,
+    ProposalAnswer,
+    QuoteAnswer,
+    SkillAnswer,
+    VerdictAnswer,
+)
 from remegraph.engine.asking import Asker, Question
+from remegraph.engine.distilling import read_skill
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
 from remegraph.engine.rendering import (
     block_lines,
+    call_lines,
     memory_lines,
     name_of_agent,
     objection_lines,
     reason_lines,
     topic_lines,
 )
-from remegraph.engine.tasks import Digest, DigestTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, DistilTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.errors import InvalidAnswerError
-from remegraph.models import BlockSummary, Claim, Evidence, Memory, StoredMessage
+from remegraph.models import BlockSummary, Claim, Evidence, Memory, Skill, StoredMessage
 from remegraph.prompts import Language, Prompt, load
 from remegraph.rules.claims import read_claims
 from remegraph.rules.duplicates import content_digest
@@ -76,6 +85,14 @@ class ModelThinker:
         """Confirm, drop or add objections in one call."""
         return await self._asker.aask(self._review(task), meter)
 
+    def distil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run in one call."""
+        return self._asker.ask(self._distil(task), meter)
+
+    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run in one call."""
+        return await self._asker.aask(self._distil(task), meter)
+
     def _digest(self, task: DigestTask) -> Question[DigestAnswer, Digest]:
         keys = {shelf.topic.key.casefold(): shelf.topic.key for shelf in task.shelves}
 
@@ -116,6 +133,16 @@ class ModelThinker:
         )
         reader = _Reader(task, names, self.name, self._voice, prompt.digest)
         return Question("propose", _framed(data, task.language), task.language, ProposalAnswer, reader.read)
+
+    def _distil(self, task: DistilTask) -> Question[SkillAnswer, Skill]:
+        data = load("skill", task.language).render(
+            task=reason_lines([task.task]),
+            requests=reason_lines(task.run.requests),
+            calls=call_lines(task.run.done),
+        )
+        return Question(
+            "skill", _framed(data, task.language), task.language, SkillAnswer, lambda answer: read_skill(answer, task)
+        )
 
     def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
         keys = {topic.key.casefold(): topic.key for topic in task.topics}

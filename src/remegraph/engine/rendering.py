@@ -8,8 +8,17 @@ from collections.abc import Iterable, Sequence
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
 from remegraph.rules.review import Objection
+from remegraph.rules.trajectories import Call
 
-__all__ = ["block_lines", "memory_lines", "name_of_agent", "objection_lines", "reason_lines", "topic_lines"]
+__all__ = [
+    "block_lines",
+    "call_lines",
+    "memory_lines",
+    "name_of_agent",
+    "objection_lines",
+    "reason_lines",
+    "topic_lines",
+]
 
 _TOOL_TEXT_LIMIT = 2000
 """Characters of a tool's output that a prompt shows; the ledger holds it whole."""
@@ -30,6 +39,13 @@ def block_lines(messages: Sequence[Message]) -> str:
         times = datetime_tool(text, message.time) if message.role != "tool" else ""
         lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{times and f' ({times})'}")
     return "\n".join(lines)
+
+
+def call_lines(calls: Sequence[Call]) -> str:
+    """Return tool calls as numbered lines, without a word of their results."""
+    return "\n".join(
+        f"{number} {_quoted(call.tool)[1:-1]}({_quoted(call.args)})" for number, call in enumerate(calls, start=1)
+    )
 
 
 def name_of_agent(scope: Scope) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 from remegraph.errors import WITHOUT_VECTORS
 from remegraph.language.tokens import query_tokens
-from remegraph.models import LIVE, HitKind, IndexState, Memory, Message, Partition, Shelf, StoredMessage
+from remegraph.models import LIVE, HitKind, IndexState, Layer, Memory, Message, Partition, Shelf, StoredMessage
 from remegraph.ports import Archive, Embedder, Projection
 from remegraph.rules.blending import Meant, Ranked
 from remegraph.rules.merging import Alike
@@ -24,6 +24,9 @@ _LOOKED_AT = 1000
 """Text matches loaded at most in search of the memories of one topic."""
 
 _CHUNK = 100
+
+_STATED: tuple[Layer, ...] = ("episodic", "long_term")
+"""The layers of what is compared with statements: they neither strengthen nor rewrite a skill."""
 
 _QUERIES = 16
 """Queries whose vectors are kept: one recall searches memories, index entries and messages."""
@@ -142,7 +145,7 @@ class Searcher:
             scores.update(bm25(matches, tokens))
         worded = sorted(scores, key=lambda record_id: (-scores[record_id], record_id))[:limit]
         ids = list(dict.fromkeys((*similarities, *worded)))
-        memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
+        memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE), layers=_STATED) if ids else ()
         return tuple(Alike(memory, similarities.get(memory.memory_id)) for memory in memories), degraded
 
     def similar(self, shelf: Shelf, messages: Iterable[Message], limit: int) -> tuple[Memory, ...]:
@@ -163,7 +166,9 @@ class Searcher:
         found: list[Memory] = []
         for start in range(0, len(ranked), _CHUNK):
             part = ranked[start : start + _CHUNK]
-            memories = self._archive.memories([shelf.partition], ids=part, topics=[shelf.topic], statuses=sorted(LIVE))
+            memories = self._archive.memories(
+                [shelf.partition], ids=part, topics=[shelf.topic], statuses=sorted(LIVE), layers=_STATED
+            )
             by_id = {memory.memory_id: memory for memory in memories}
             found.extend(by_id[record_id] for record_id in part if record_id in by_id)
             if len(found) >= limit:

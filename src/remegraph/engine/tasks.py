@@ -16,14 +16,26 @@ from remegraph.models import (
     MemoryChange,
     Scope,
     Shelf,
+    Skill,
     StoredMessage,
     Topic,
 )
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection
+from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
-__all__ = ["Digest", "DigestTask", "Proposal", "ProposeTask", "ReviewTask", "Thinker", "ThinkerOf", "Voice"]
+__all__ = [
+    "Digest",
+    "DigestTask",
+    "DistilTask",
+    "Proposal",
+    "ProposeTask",
+    "ReviewTask",
+    "Thinker",
+    "ThinkerOf",
+    "Voice",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,16 @@ class ReviewTask:
     language: Language
 
 
+@dataclass(frozen=True, slots=True)
+class DistilTask:
+    """Make a skill of a run that succeeded."""
+
+    task: str
+    """What it was about: its name."""
+    run: Run
+    language: Language
+
+
 class Thinker(Protocol):
     """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
 
@@ -152,6 +174,14 @@ class Thinker(Protocol):
 
     async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Confirm, drop or add objections to what the rules flagged."""
+        ...
+
+    def distil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run that succeeded."""
+        ...
+
+    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
+        """Make a skill of a run that succeeded."""
         ...
 
 

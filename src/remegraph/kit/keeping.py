@@ -60,11 +60,13 @@ class Keeping(ABC):
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.tracing import trace
+        from remegraph.lifecycle.skills import figures
+        from remegraph.rules.procedures import is_skill
 
         check_text(memory_id=memory_id)
         check_times(at=at, known_at=known_at, true_at=true_at)
-        as_of = RecallFilter(known_at=known_at, true_at=true_at)
-        found = trace(self._open_parts().archive, memory_id, required(scope), as_of)
+        archive = self._open_parts().archive
+        found = trace(archive, memory_id, required(scope), RecallFilter(known_at=known_at, true_at=true_at))
         when = at or known_at or self._clock()
         (retained,) = self._retained([found.memory])
         then = retained.until(when)
@@ -75,6 +77,7 @@ class Keeping(ABC):
             weight=then.weight(when),
             forget_at=then.forget_at(),
             reviews=then.life.reviews,
+            skill=figures(archive, [found.memory])[0] if is_skill(found.memory) else None,
             trace=found,
         )
 

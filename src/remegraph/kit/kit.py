@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
+    from remegraph.kit.skills import Skills
     from remegraph.ports import Attention, Clock, Embedder, NewId, TokenCounter, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
@@ -64,6 +65,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
+        from remegraph.kit.skills import Skills
         from remegraph.lifecycle.sensory import SensoryBuffer
         from remegraph.lifecycle.working import WorkingMemory
 
@@ -72,6 +74,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         self.health = Health()
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
+        self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock

@@ -71,6 +71,18 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.skills import (
+    Avoidance,
+    Condition,
+    Learned,
+    Skill,
+    SkillChoice,
+    SkillFigures,
+    SkillOutcome,
+    SkillSource,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -82,6 +94,7 @@ __all__ = [
     "Archaeology",
     "AuditEntry",
     "AuditHead",
+    "Avoidance",
     "Block",
     "BlockSummary",
     "Budget",
@@ -91,6 +104,7 @@ __all__ = [
     "ChangeSet",
     "Chunk",
     "Claim",
+    "Condition",
     "Cut",
     "Depth",
     "Diff",
@@ -109,6 +123,7 @@ __all__ = [
     "Kind",
     "Known",
     "Layer",
+    "Learned",
     "LeftOut",
     "Link",
     "LinkType",
@@ -135,10 +150,17 @@ __all__ = [
     "Sensed",
     "Shelf",
     "Shown",
+    "Skill",
+    "SkillChoice",
+    "SkillFigures",
+    "SkillOutcome",
+    "SkillSource",
+    "SkillStep",
     "Source",
     "Standing",
     "Status",
     "StatusMove",
+    "StepPattern",
     "StoredItem",
     "StoredMessage",
     "Subject",

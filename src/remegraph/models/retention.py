@@ -7,6 +7,7 @@ from pydantic import Field
 from remegraph.models.base import AwareTime, Record
 from remegraph.models.memories import Layer, Memory, Status
 from remegraph.models.recall import Trace
+from remegraph.models.skills import SkillFigures
 
 __all__ = ["Explanation", "Fading", "Maintenance", "StatusMove", "Weight"]
 
@@ -38,6 +39,7 @@ class Explanation(Record):
         "archives it. In the past where that is due. None: never."
     )
     reviews: tuple[AwareTime, ...] = Field(default=(), description="Each time that it came back, oldest first.")
+    skill: SkillFigures | None = Field(default=None, description="How it has gone so far, where it is a skill.")
     trace: Trace = Field(description="The words that it came from, its versions, links and every event.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Tail
+from remegraph.ports.archive import Archive, Tail, Tally
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
@@ -31,6 +31,7 @@ __all__ = [
     "Projection",
     "RecordKind",
     "Tail",
+    "Tally",
     "TextMatch",
     "TextMatches",
     "TokenCounter",

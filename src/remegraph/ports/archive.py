@@ -15,6 +15,7 @@ from remegraph.models import (
     Cut,
     Event,
     HitKind,
+    Layer,
     Link,
     LinkType,
     Memory,
@@ -25,6 +26,7 @@ from remegraph.models import (
     Reviews,
     Scope,
     Shelf,
+    SkillOutcome,
     Status,
     StoredMessage,
     ToolStats,
@@ -37,6 +39,7 @@ from remegraph.ports.text import Layout, TextMatches
 __all__ = [
     "Archive",
     "Tail",
+    "Tally",
 ]
 
 
@@ -50,6 +53,18 @@ class Tail:
     overlap: tuple[StoredMessage, ...]
     """The last messages of the newest block, for strategies whose blocks overlap."""
     messages: tuple[StoredMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the runs of one version of a skill went."""
+
+    runs: int = 0
+    successes: int = 0
+    seconds: float | None = None
+    """Mean of the runs that were timed."""
+    tokens: float | None = None
+    """Mean of the runs whose cost is known."""
 
 
 class Archive(Protocol):
@@ -179,6 +194,7 @@ class Archive(Protocol):
         statuses: Sequence[Status] | None = None,
         canonical_topics: Sequence[str] | None = None,
         block_ids: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
         limit: int | None = None,
     ) -> tuple[Memory, ...]:
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
@@ -236,6 +252,21 @@ class Archive(Protocol):
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
     ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
         """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
+        ...
+
+    def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
+        """Append how a run of a skill went, durably, which reviews the skill; return what the ledger holds of this run.
+
+        Args:
+            partition: Where the skill lives.
+            outcome: How it went.
+        """
+        ...
+
+    def outcomes(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str, int], Tally]:
+        """Return how the versions of these skills went, counted, by place, id and version; without runs: left out."""
         ...
 
     def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:

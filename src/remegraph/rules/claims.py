@@ -17,7 +17,7 @@ from remegraph.language.tokens import tokenize
 from remegraph.models import Claim
 from remegraph.rules.telling import unreported
 
-__all__ = ["conflicting", "contradicts", "of_different_values", "read_claims", "same", "slot"]
+__all__ = ["conflicting", "contradicts", "named", "of_different_values", "read_claims", "same", "slot"]
 
 _FAVOURITE = "favourite_"
 _NUMERAL = re.compile(CHINESE_NUMERAL)
@@ -51,6 +51,7 @@ class _Grammar(TypedDict):
 
 class _Data(TypedDict):
     single: list[str]
+    named: list[str]
     en: _Grammar
     zh: _Grammar
 
@@ -108,6 +109,11 @@ def of_different_values(a: Collection[Claim], b: Collection[Claim]) -> bool:
         (mine, yours) for mine in a for yours in b if (mine.subject, mine.relation) == (yours.subject, yours.relation)
     ]
     return bool(pairs) and not any(_stems(mine.value) & _stems(yours.value) for mine, yours in pairs)
+
+
+def named(claims: Collection[Claim]) -> tuple[str, ...]:
+    """Return the names that claims give: of places, employers, persons. Form alone shows few of them in Chinese."""
+    return tuple(dict.fromkeys(claim.value for claim in claims if claim.relation in _data()["named"]))
 
 
 def same(a: Collection[Claim], b: Collection[Claim]) -> bool:

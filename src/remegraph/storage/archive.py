@@ -19,6 +19,7 @@ from remegraph.models import (
     Cut,
     Event,
     HitKind,
+    Layer,
     Link,
     LinkType,
     Memory,
@@ -29,6 +30,7 @@ from remegraph.models import (
     Reviews,
     Scope,
     Shelf,
+    SkillOutcome,
     Status,
     StoredMessage,
     ToolStats,
@@ -36,11 +38,12 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.ports import Clock, Layout, NewId, Tail, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Tail, Tally, TextMatches
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
+from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
@@ -256,6 +259,7 @@ class SqlArchive:
         statuses: Sequence[Status] | None = None,
         canonical_topics: Sequence[str] | None = None,
         block_ids: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
         limit: int | None = None,
     ) -> tuple[Memory, ...]:
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
@@ -268,6 +272,7 @@ class SqlArchive:
                 statuses=statuses,
                 canonical_topics=canonical_topics,
                 block_ids=block_ids,
+                layers=layers,
                 limit=limit,
             )
 
@@ -350,6 +355,19 @@ class SqlArchive:
         """Return when each of these memories was learned, then each review; see `ports.Archive`."""
         with self.database.read() as connection:
             return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
+        """Append how a run went; see `ports.Archive`."""
+        with self.database.write() as connection:
+            (number,) = self._interning.known(connection, [partition])
+            return outcome_rows.add(connection, number, partition, outcome)
+
+    def outcomes(
+        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
+    ) -> Mapping[tuple[Partition, str, int], Tally]:
+        """Return how the versions of these skills went, counted."""
+        with self.database.read() as connection:
+            return outcome_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, 
 from remegraph.models import (
     LIVE,
     Event,
+    Layer,
     Link,
     LinkType,
     Memory,
@@ -56,6 +57,7 @@ def read(
     statuses: Sequence[Status] | None,
     canonical_topics: Sequence[str] | None,
     block_ids: Sequence[str] | None,
+    layers: Sequence[Layer] | None,
     limit: int | None,
 ) -> tuple[Memory, ...]:
     """Return head versions, newest `said_at` first."""
@@ -63,6 +65,8 @@ def read(
     queries = [query.where(memories.c.partition_id.in_(list(shelves)))]
     if statuses is not None:
         queries = [query.where(memories.c.status.in_(statuses)) for query in queries]
+    if layers is not None:
+        queries = [query.where(memories.c.layer.in_(layers)) for query in queries]
     if ids is not None:
         queries = [query.where(memories.c.memory_id.in_(chunk)) for query in queries for chunk in chunks(ids)]
     if on is not None:

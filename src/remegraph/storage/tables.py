@@ -368,6 +368,22 @@ injections = Table(
     Index(None, "partition_id", "at"),
 )
 
+# How the runs of a skill went, by the version of its procedure: each run once.
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("memory_id", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("run", Text, nullable=False),
+    Column("ok", Boolean, nullable=False),
+    Column("at", _Big, nullable=False),
+    Column("seconds", Float),
+    Column("tokens", _Big),
+    UniqueConstraint("partition_id", "memory_id", "run"),
+)
+
 # What changed since the index last looked; the indexer applies the current row and removes the mark
 # if `mark` is still the one it saw.
 dirty = Table(

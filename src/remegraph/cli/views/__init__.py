@@ -3,7 +3,7 @@
 from remegraph.cli.views.fading import explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
-from remegraph.cli.views.reading import blocks, memories, messages, recall, tools, topics
+from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import stats, verification
@@ -26,6 +26,7 @@ __all__ = [
     "objections",
     "plain",
     "recall",
+    "skills",
     "stats",
     "summary",
     "text",

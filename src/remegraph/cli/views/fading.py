@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, counted, minute, nothing, plain, table_of
+from remegraph.cli.views.reading import skills
 from remegraph.cli.views.trees import trace
 from remegraph.models import Explanation, Fading, Maintenance
 
@@ -25,6 +26,7 @@ def explanation(found: Explanation) -> Views:
         Text(f"{found.layer}, {found.status}. Forgotten: {ends}.", style="bold"),
         Text(plain(found.weight.reason)),
         Text(f"{counted(len(found.reviews), 'review')}{last}", style="dim"),
+        *(skills([found.skill]) if found.skill else ()),
         events,
     )
 

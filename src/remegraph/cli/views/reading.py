@@ -24,9 +24,9 @@ from remegraph.cli.views.looks import (
     state_of,
     table_of,
 )
-from remegraph.models import BlockSummary, Hit, Memory, Recall, Shelf, StoredMessage, ToolStats
+from remegraph.models import BlockSummary, Hit, Memory, Recall, Shelf, SkillFigures, StoredMessage, ToolStats
 
-__all__ = ["blocks", "memories", "messages", "recall", "tools", "topics"]
+__all__ = ["blocks", "memories", "messages", "recall", "skills", "tools", "topics"]
 
 
 def recall(found: Recall, *, width: int = 100) -> Views:
@@ -134,6 +134,25 @@ def _said(message: StoredMessage) -> Text:
     if message.ok is False:
         words.stylize("red")
     return words
+
+
+def skills(found: Sequence[SkillFigures]) -> Views:
+    """Show how each skill has gone so far."""
+    if not found:
+        return nothing("There are no skills yet.")
+    table = table_of("!id", "skill", ">version", ">runs", ">success", ">bounds")
+    for each in found:
+        rate = each.success_rate
+        add_row(
+            table,
+            each.memory_id[:SHORT_ID],
+            each.name,
+            each.version,
+            each.runs,
+            "candidate" if rate is None else f"{rate:.0%}",
+            f"{each.lower:.2f} to {each.upper:.2f}",
+        )
+    return (table,)
 
 
 def tools(found: Sequence[ToolStats]) -> Views:

@@ -1,0 +1,390 @@
+"""`kit.skills`: how things are done. Skills that can be executed and checked, how they went, and which one to take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from remegraph.errors import InputError, NotFoundError, SkillError
+from remegraph.kit.calling import check_text, required, twin
+from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
+
+if TYPE_CHECKING:
+    from remegraph.engine.procedures import Attempt, SkillWriter
+    from remegraph.engine.tasks import DistilTask, Thinker
+    from remegraph.kit.parts import Parts
+    from remegraph.ports import NewId
+    from remegraph.rules.conditions import Predicate
+
+__all__ = ["Skills"]
+
+_LOOKED_AT = 200
+"""Memories that a search looks at for skills among them, by vectors."""
+
+_LEAST = 0.1
+"""Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
+
+
+class Skills:
+    """The procedural memory of all scopes, one scope at a time.
+
+    Args:
+        parts: Gives the parts of an open kit.
+        library: Gives the scope that memories of a scope live under.
+        bring_up_to_date: Lets the vectors follow.
+        new_id: Names runs that nobody names.
+    """
+
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        library: Callable[[Scope], Scope],
+        bring_up_to_date: Callable[[], object],
+        new_id: NewId,
+    ) -> None:
+        self._parts = parts
+        self._library = library
+        self._bring_up_to_date = bring_up_to_date
+        self._new_id = new_id
+        self._predicates: dict[str, Predicate] = {}
+
+    def register(self, name: str, predicate: Predicate) -> None:
+        """Let conditions name a predicate, as long as this kit is open.
+
+        Args:
+            name: What conditions call it.
+            predicate: Given the facts, tells whether it holds.
+        """
+        self._predicates[name] = predicate
+
+    def add(self, skill: Skill, *, scope: Scope) -> Memory:
+        """State how something is done. Stating another skill of that name makes its next version; the same changes nothing.
+
+        Args:
+            skill: Steps that can be executed, and at least one postcondition by which its success is known.
+            scope: Whose skill.
+
+        Returns:
+            The memory that holds it: active, and a candidate until an outcome is recorded.
+
+        Raises:
+            SkillError: Nobody could execute or check it.
+            ConflictError: Other changes came first, again and again.
+        """
+        if not isinstance(skill, Skill):
+            raise InputError(f"The skill is of type {type(skill).__name__}.", "Give a remegraph.Skill.")
+        memory = self._writer().add(skill, self._home(scope))
+        self._bring_up_to_date()
+        return memory
+
+    aadd = twin(add)
+
+    def learn(
+        self,
+        thread: str,
+        *,
+        scope: Scope,
+        task: str,
+        succeeded: bool = True,
+        failed: Sequence[str] = (),
+        domain: str = "general",
+    ) -> Learned:
+        """Learn from a run that is recorded: its successful calls become steps, what a person or a result gave slots.
+
+        Other threads, in which the same task failed, say what made the difference; so does a failed run, compared with
+        the skill that is known. What a run teaches that no person asked for, or in which a result named a tool before it
+        was called, is quarantined until somebody adds it.
+
+        Args:
+            thread: The thread of the run; of its messages those that name the task, or all if none does.
+            scope: Whose run.
+            task: What it was about, as in `choose`.
+            succeeded: Whether it reached its end.
+            failed: Threads of the same task that did not.
+            domain: The shelf of the skill.
+
+        Raises:
+            NotFoundError: There are no messages in a thread.
+            SkillError: No call of the run succeeded: there is nothing to repeat.
+            ModelError: The model did not answer, or not with calls that were made. Nothing was kept.
+            ConflictError: Other changes came first, again and again.
+        """
+        from remegraph.engine.metering import Meter
+
+        attempts = self._attempts(thread, failed, scope, task, domain)
+        if not succeeded:
+            return self._kept(self._writer().learn_failure(attempts[0], task, self._home(scope)))
+        meter = Meter()
+        skill = self._thinker(scope).distil(_distilling(attempts[0], task), meter)
+        return self._learned(skill, attempts, scope, domain).evolve(usage=meter.usage())
+
+    async def alearn(
+        self,
+        thread: str,
+        *,
+        scope: Scope,
+        task: str,
+        succeeded: bool = True,
+        failed: Sequence[str] = (),
+        domain: str = "general",
+    ) -> Learned:
+        """Learn from a run that is recorded; see `learn`."""
+        from remegraph.engine.metering import Meter
+
+        attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task, domain)
+        if not succeeded:
+            done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
+            return await asyncio.to_thread(self._kept, done)
+        meter = Meter()
+        skill = await self._thinker(scope).adistil(_distilling(attempts[0], task), meter)
+        learned = await asyncio.to_thread(self._learned, skill, attempts, scope, domain)
+        return learned.evolve(usage=meter.usage())
+
+    def find(self, query: str, *, scope: Scope, k: int = 5) -> tuple[Memory, ...]:
+        """Return the skills whose `when_to_use` is most like a query, by words and vectors, the best first.
+
+        Args:
+            query: The situation.
+            scope: Whose skills.
+            k: How many at most.
+
+        Raises:
+            InputError: The query is empty or no text, or k is less than 1.
+        """
+        _check_words(query=query)
+        if k < 1:
+            raise InputError(f"k is {k}.", "Ask for at least one.")
+        return self._found(query, self._writer().known(self._home(scope)))[:k]
+
+    afind = twin(find)
+
+    def choose(self, task: str, *, scope: Scope, facts: Mapping[str, Any] | None = None) -> SkillChoice:
+        """Return the skill to use for a task, with the figures that speak for it.
+
+        Among the skills of the task that has these words, or else of the task that is found by them, each gets its
+        trials; then the highest lower bound of the success rate decides. The same history gives the same choice.
+
+        Args:
+            task: The task.
+            scope: Whose skills.
+            facts: What is known; with it, skills whose preconditions do not hold are left out.
+
+        Raises:
+            NotFoundError: There is no skill for it, or none that can be used now.
+            InputError: The task is empty or no text.
+        """
+        from remegraph.lifecycle.skills import choice, variants
+        from remegraph.rules.procedures import read_workflow
+
+        _check_words(task=task)
+        known = self._writer().known(self._home(scope))
+        found = variants(known, task)
+        if not found and (like := self._found(task, known)):
+            found = variants(known, read_workflow(like[0]).task)
+        if not found:
+            raise NotFoundError(f"There is no skill for {task!r} here.", "State one with add, or learn it from a run.")
+        return choice(self._parts().archive, found, facts, self._predicates)
+
+    achoose = twin(choose)
+
+    def record_outcome(
+        self,
+        skill_id: str,
+        ok: bool | None = None,  # noqa: FBT001 - reads as in "it went well"
+        *,
+        scope: Scope,
+        facts: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        version: int | None = None,
+        seconds: float | None = None,
+        tokens: int | None = None,
+    ) -> SkillFigures:
+        """Say how a run of a skill went. Once this returns it is durable, counts at the next choice, and reviews the skill.
+
+        Args:
+            skill_id: The memory that holds the skill.
+            ok: Whether it reached what it is for.
+            scope: Whose skill.
+            facts: What is known after the run, instead of `ok`: then its postconditions decide.
+            run_id: Names the run: told twice, it counts once. A new one unless given.
+            version: The version that was run, as the choice named it; the current one unless given.
+            seconds: How long it took.
+            tokens: What it cost.
+
+        Returns:
+            How this version has gone so far.
+
+        Raises:
+            NotFoundError: There is no such skill or version, or it is not this user's.
+            SkillError: A postcondition names a predicate that nobody registered.
+            InputError: Neither or both of `ok` and `facts` are given, a figure is negative, or the run went otherwise
+                before.
+        """
+        from remegraph.lifecycle.skills import histories
+        from remegraph.rules.procedures import read_workflow
+
+        memory, skill = self._skill(skill_id, scope)
+        if (ok is None) == (facts is None):
+            raise InputError("Neither or both of ok and facts are given.", "Give one of them.")
+        ok = self._reached(skill, facts) if facts is not None else ok
+        parts = self._parts()
+        told = _told(
+            memory_id=skill_id,
+            version=skill.version if version is None else version,
+            run_id=self._new_id() if run_id is None else run_id,
+            ok=ok,
+            at=parts.clock(),
+            seconds=seconds,
+            tokens=tokens,
+        )
+        versions = {read_workflow(each).version for each in parts.archive.versions([memory.partition], skill_id)}
+        if told.version not in versions:
+            raise NotFoundError(f"The skill {skill.name!r} has no version {told.version}.", "Give that of its choice.")
+        kept = parts.archive.add_outcome(memory.partition, told)
+        if kept.ok != told.ok:
+            raise InputError(
+                f"The run {told.run_id!r} went otherwise before.", "A run ends once: name the other one anew."
+            )
+        return next(each for each in histories(parts.archive, memory) if each.version == kept.version)
+
+    arecord_outcome = twin(record_outcome)
+
+    def get(self, skill_id: str, *, scope: Scope) -> Skill:
+        """Return a skill, whether it is live or not.
+
+        Args:
+            skill_id: The memory that holds it.
+            scope: Whose skill.
+
+        Raises:
+            NotFoundError: There is no such skill, or it is not this user's.
+        """
+        return self._skill(skill_id, scope)[1]
+
+    aget = twin(get)
+
+    def figures(self, *, scope: Scope) -> tuple[SkillFigures, ...]:
+        """Return how all live skills have gone so far, by name.
+
+        Args:
+            scope: Whose skills.
+        """
+        from remegraph.lifecycle.skills import figures
+
+        found = figures(self._parts().archive, self._writer().known(self._home(scope)))
+        return tuple(sorted(found, key=lambda each: (each.name, each.memory_id)))
+
+    afigures = twin(figures)
+
+    def plan(self, skill_id: str, *, scope: Scope, values: Mapping[str, Any] | None = None) -> tuple[ToolCall, ...]:
+        """Return the calls of a skill in their order, those of the skills that it calls included.
+
+        Args:
+            skill_id: The memory that holds it.
+            scope: Whose skill.
+            values: What fills its slots. Slots that a result fills, as {search.id}, stay: `call_id` names the steps.
+
+        Raises:
+            NotFoundError: There is no such skill, or it is not this user's.
+            SkillError: A skill that it calls is no longer there.
+        """
+        from remegraph.rules.procedures import planned
+
+        skill = self._skill(skill_id, scope)[1]
+        return tuple(planned(skill, self._writer().by_name(self._home(scope)), values or {}))
+
+    aplan = twin(plan)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _home(self, scope: Scope) -> Scope:
+        return self._library(required(scope))
+
+    def _thinker(self, scope: Scope) -> Thinker:
+        return self._parts().thinkers.of(self._home(scope).agent)
+
+    def _writer(self) -> SkillWriter:
+        from remegraph.engine.procedures import SkillWriter
+
+        parts = self._parts()
+        return SkillWriter(parts.archive, parts.clock, parts.settings)
+
+    def _skill(self, skill_id: str, scope: Scope) -> tuple[Memory, Skill]:
+        from remegraph.rules.procedures import read_workflow
+
+        check_text(skill_id=skill_id)
+        memory = self._writer().get(skill_id, self._home(scope))
+        return memory, read_workflow(memory)
+
+    def _found(self, query: str, known: Sequence[Memory]) -> tuple[Memory, ...]:
+        """Return those skills that have something in common with a query, the best first."""
+        from remegraph.rules.questions import read_question
+
+        parts = self._parts()
+        by_id = {memory.memory_id: memory for memory in known}
+        places = list(dict.fromkeys(memory.partition for memory in known))
+        question = read_question(query, parts.clock())
+        hits = parts.searcher.search(places, "memory", question, _LOOKED_AT).found if known else ()
+        return tuple(by_id[hit.record_id] for hit in hits if hit.record_id in by_id and hit.score >= _LEAST)
+
+    def _reached(self, skill: Skill, facts: Mapping[str, Any]) -> bool:
+        from remegraph.rules.conditions import predicates_of, unmet
+
+        if unknown := sorted(predicates_of(skill.postconditions) - self._predicates.keys()):
+            raise SkillError(f"No predicate {unknown[0]!r} is registered.", "Call kit.skills.register first.")
+        return not unmet(skill.postconditions, facts, self._predicates)
+
+    def _attempts(self, thread: str, failed: Sequence[str], scope: Scope, task: str, domain: str) -> list[Attempt]:
+        check_text(thread=thread)
+        _check_words(task=task, domain=domain)
+        if isinstance(failed, str):
+            raise InputError("failed is one text.", "Give a list of threads.")
+        check_text(**{f"failed[{at}]": each for at, each in enumerate(failed)})
+        writer, home = self._writer(), self._home(scope)
+        return [writer.attempt(each, task, home) for each in (thread, *failed)]
+
+    def _learned(self, skill: Skill, attempts: Sequence[Attempt], scope: Scope, domain: str) -> Learned:
+        run, *failed = attempts
+        extractor = self._thinker(scope).name
+        return self._kept(self._writer().learn(skill.evolve(domain=domain), run, failed, self._home(scope), extractor))
+
+    def _kept(self, learned: Learned) -> Learned:
+        self._bring_up_to_date()
+        return learned
+
+
+def _check_words(**texts: object) -> None:
+    """Refuse what is no text, or empty.
+
+    Raises:
+        InputError: One is; it is named.
+    """
+    check_text(**texts)
+    for name, value in texts.items():
+        if not str(value).strip():
+            raise InputError(f"{name} is empty.", "Say it in words.")
+
+
+def _distilling(attempt: Attempt, task: str) -> DistilTask:
+    from remegraph.engine.tasks import DistilTask
+    from remegraph.language.scripts import language_of
+
+    if not attempt.run.done:
+        raise SkillError(f"No call in the thread {attempt.thread!r} succeeded.", "Learn from a run that did something.")
+    return DistilTask(task, attempt.run, language_of(" ".join((task, *attempt.run.requests))))
+
+
+def _told(**fields: Any) -> SkillOutcome:
+    """Return an outcome.
+
+    Raises:
+        InputError: A field cannot be used; it is named.
+    """
+    try:
+        return SkillOutcome(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{first['loc'][0]} cannot be used: {first['msg']}.", "See record_outcome.") from error

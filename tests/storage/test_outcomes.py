@@ -1,0 +1,40 @@
+"""How skills went, as both ledgers count it."""
+
+from __future__ import annotations
+
+import pytest
+
+from remegraph.models import SkillOutcome
+from remegraph.ports import Tally
+from tests.storage.conftest import ANN, BOB, Ledger
+
+
+@pytest.mark.requirement("B10")
+def test_the_ledger_counts_each_run_once_by_version_and_place(ledger: Ledger) -> None:
+    """The first word on a run stands; means are those of the runs that tell; each run is a use of the skill."""
+    memory, other = ledger.learn(), ledger.learn(partition=BOB)
+    ids = [memory.memory_id, other.memory_id]
+    first = SkillOutcome(
+        memory_id=memory.memory_id, version=1, run_id="a", ok=True, at=ledger.now, seconds=2, tokens=10
+    )
+    assert ledger.archive.add_outcome(ANN, first) == first
+    ledger.wait(60)
+    again = first.evolve(ok=False, at=ledger.now, version=2)
+    assert ledger.archive.add_outcome(ANN, again) == first
+    untimed = first.evolve(tokens=None)
+    ledger.archive.add_outcome(ANN, untimed.evolve(run_id="b", ok=False))
+    ledger.archive.add_outcome(ANN, first.evolve(run_id="c", tokens=2**40))
+    ledger.archive.add_outcome(ANN, untimed.evolve(run_id="d", version=2, seconds=None))
+    ledger.archive.add_outcome(BOB, first.evolve(memory_id=other.memory_id, ok=False))
+    assert ledger.archive.outcomes([ANN], ids) == {
+        (ANN, memory.memory_id, 1): Tally(3, 2, 2.0, (10 + 2**40) / 2),
+        (ANN, memory.memory_id, 2): Tally(1, 1, None, None),
+    }
+    assert ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id].count == 4
+
+
+def test_memories_are_read_by_layer(ledger: Ledger) -> None:
+    """Skills are found without reading everything else."""
+    memory = ledger.learn()
+    assert ledger.archive.memories([ANN], layers=["episodic"]) == (memory,)
+    assert ledger.archive.memories([ANN], layers=["procedural"]) == ()
