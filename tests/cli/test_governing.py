@@ -64,8 +64,16 @@ def test_the_journal_is_shown_exported_and_checked_on_the_command_line(
     assert f"written to {file.name}" in run("audit", "--export", str(file)).stdout
     assert "is whole" in run("audit", "--check", str(file)).stdout
     lines = file.read_text(encoding="ascii").splitlines(keepends=True)
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text(lines[-1], encoding="ascii")
+    assert "is whole" in run("audit", "--check", str(file), "--heads", str(kept)).stdout
+    assert run("verify", "--heads", str(kept)).exit_code == 0
     file.write_text("".join(lines[1:]), encoding="ascii")
-    checked = run("audit", "--check", str(file))
+    checked = run("audit", "--check", str(file), "--heads", str(kept))
     assert (checked.exit_code, "is not what was exported" in checked.stdout) == (1, True)
+    kept.write_text(lines[-1].replace('"chain": "', '"chain": "0'), encoding="ascii")
+    assert "ended with: 0" in " ".join(run("verify", "--heads", str(kept)).stdout.split())
+    kept.write_text("{}", encoding="ascii")
+    assert "holds no head" in run("verify", "--heads", str(kept)).stderr
     assert run("audit", "--export", str(file)).exit_code == 1
     assert "Nothing happened." in run("audit", "--user", "bob").stdout

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 
 from remegraph import FileFormatError, InputError, MemoryKit, NaiveTimeError, Scope
 from remegraph.adapters import memory_node, memory_tools
@@ -18,8 +20,8 @@ from tests.governance.conftest import DAY, Office
 pytestmark = pytest.mark.requirement("B14")
 
 
-def entries_of(office: Office, **times: object) -> list[AuditEntry]:
-    found = office.kit.governance.audit(scope=office.ann, **times)  # type: ignore[arg-type]
+def entries_of(office: Office, since: datetime | None = None, until: datetime | None = None) -> list[AuditEntry]:
+    found = office.kit.governance.audit(scope=office.ann, since=since, until=until)
     return [each for each in found if isinstance(each, AuditEntry)]
 
 
@@ -37,9 +39,11 @@ async def test_the_trail_tells_who_did_what_when_and_why_and_no_word_of_it(offic
     every = list(office.kit.governance.audit(scope=office.ann))
     assert [each async for each in office.kit.governance.aaudit(scope=office.ann)] == every
     assert not [word for word in ("Paris", "Porto", "lives") if word in json.dumps([each.to_json() for each in every])]
-    assert {each.event.partition for each in every if isinstance(each, AuditEntry)} == {office.ann.partition()}
-    for head in (each for each in every if isinstance(each, AuditHead)):
-        assert (head.events, head.chain) == (len(every) - 1, every[-2].event.chain)  # type: ignore[union-attr]
+    *events, head = every
+    assert {each.event.partition for each in events if isinstance(each, AuditEntry)} == {office.ann.partition()}
+    assert isinstance(head, AuditHead)
+    assert isinstance(events[-1], AuditEntry)
+    assert (head.events, head.chain) == (len(events), events[-1].event.chain)
 
 
 def test_the_trail_can_be_read_from_one_time_to_another(office: Office, tmp_path: Path) -> None:
@@ -142,8 +146,10 @@ def test_a_lost_key_is_told_and_the_journal_sealed_anew(office: Office, tmp_path
 # ------------------------------------------------------------------------------------------- what was shown
 
 
-def shown_to(office: Office, **asked: object) -> list[list[Memory]]:
-    found = office.kit.governance.known_to(scope=office.ann, **asked)  # type: ignore[arg-type]
+def shown_to(
+    office: Office, thread: str | None = None, run_id: str | None = None, turn: int | None = None
+) -> list[list[Memory]]:
+    found = office.kit.governance.known_to(scope=office.ann, thread=thread, run_id=run_id, turn=turn)
     assert not [each for each in found if each.missing]
     return [list(each.memories) for each in found]
 
@@ -153,11 +159,11 @@ async def test_what_an_agent_was_shown_is_kept_by_run_and_turn_in_the_versions_o
     (paris,) = office.moved("Paris")
     node = memory_node(office.kit, office.ann)
     asked = [HumanMessage("Where does Ann live?")]
-    config = {"configurable": {"thread_id": "travel", "run_id": "run 1"}}
-    node.invoke({"messages": asked}, config)  # type: ignore[arg-type]
+    config: RunnableConfig = {"configurable": {"thread_id": "travel", "run_id": "run 1"}}
+    node.invoke({"messages": asked}, config)
     (porto,) = office.moved("Porto")
     again = [*asked, AIMessage("In Paris."), HumanMessage("And where does Ann live now?")]
-    await node.ainvoke({"messages": again}, {"configurable": {"thread_id": "travel"}})  # type: ignore[arg-type]
+    await node.ainvoke({"messages": again}, {"configurable": {"thread_id": "travel"}})
     assert shown_to(office, thread="travel", turn=1) == [[paris]] == shown_to(office, run_id="run 1")
     assert shown_to(office, thread="travel", turn=2) == [[porto]]
     assert shown_to(office, thread="travel") == [[paris], [porto]]

@@ -85,14 +85,14 @@ def _commit(office: Office, *changes: MemoryChange, links: tuple[Link, ...] = ()
 
 
 @pytest.mark.requirement("G6", "G8", "X1")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_history_leaves_one_end_no_circle_no_foreign_project_and_a_past_that_can_be_computed(
     office: Office, seed: int
 ) -> None:
     """The promise of version chains, over what nobody would think of."""
     chance = random.Random(seed)
     scopes = [office.ann.evolve(project=name) for name in PROJECTS]
-    for _ in range(60):
+    for _ in range(45):
         act(office, chance.choice(scopes), chance)
     archive = office.kit._open_parts().archive
     for scope in scopes:
@@ -114,14 +114,13 @@ def test_any_history_leaves_one_end_no_circle_no_foreign_project_and_a_past_that
 
 
 @pytest.mark.requirement("G6")
-@pytest.mark.parametrize("seed", range(2))
-def test_no_change_closes_a_circle(office: Office, seed: int) -> None:
+def test_no_change_closes_a_circle(office: Office) -> None:
     """A chain without an end would have no version that holds."""
-    chance = random.Random(seed)
-    heads = [office.saved(f"Ann owns book {number}.") for number in range(8)]
+    chance = random.Random(7)
+    heads = [office.saved(f"Ann owns book {number}.") for number in range(5)]
     edges: defaultdict[str, set[str]] = defaultdict(set)
     refused = 0
-    for step in range(40):
+    for step in range(30):
         one, other = chance.choice(heads), chance.choice(heads)
         head = office.head(one)
         circle = one.memory_id in _below(edges, other.memory_id)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.requirement("B14")
 @pytest.fixture
 def told(ledger: Ledger) -> Ledger:
     """A ledger in which two persons have a history."""
-    for number in range(4):
+    for number in range(2):
         head = ledger.learn(f"Ann likes tea {number}.")
         ledger.commit(following(head, importance=0.6))
         ledger.learn(f"Bob likes tea {number}.", partition=BOB)

@@ -12,6 +12,7 @@ from remegraph.cli.options import (
     ME,
     Agent,
     AsJson,
+    Heads,
     Home,
     MemoryId,
     Project,
@@ -87,6 +88,7 @@ def audit(
     check: Annotated[
         Path | None, typer.Option("--check", help="Say whether an exported file is whole instead.", metavar="FILE")
     ] = None,
+    heads: Heads = None,
     since: Annotated[
         str | None, typer.Option("--since", help="From this time on, e.g. 2026-03-01T00:00Z.", show_default=False)
     ] = None,
@@ -105,13 +107,14 @@ def audit(
         times = {"since": read_time(since, zone), "until": read_time(until, zone)}
         with open_kit(home) as kit:
             if check is not None:
-                wrong = kit.governance.verify_export(check)
+                known = () if heads is None else kit.governance.read_heads(heads)
+                wrong = kit.governance.verify_export(check, known)
                 out.show({"whole": not wrong, "differences": wrong}, *views.checked(check.name, wrong))
                 if wrong:
                     raise typer.Exit(1)
             elif export is not None:
-                heads = kit.governance.export_audit(export, scope=scope, **times)
-                out.show(heads, *views.exported(export.name, heads))
+                ended = kit.governance.export_audit(export, scope=scope, **times)
+                out.show(ended, *views.exported(export.name, ended))
             else:
                 found = list(kit.governance.audit(scope=scope, **times))
                 out.show(found, *views.audit(found))

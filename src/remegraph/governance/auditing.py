@@ -16,7 +16,7 @@ from remegraph.errors import FileFormatError
 from remegraph.models import AuditEntry, AuditHead, Mismatch, Partition
 from remegraph.ports import AuditTrail
 
-__all__ = ["check_export", "entries", "export"]
+__all__ = ["check_export", "entries", "export", "read_heads"]
 
 
 def entries(
@@ -59,6 +59,21 @@ def export(path: Path, found: Iterator[AuditEntry | AuditHead]) -> tuple[AuditHe
     except OSError as error:
         raise FileFormatError(f"{path} cannot be written ({error}).", "Name a file that is not there yet.") from error
     return tuple(heads)
+
+
+def read_heads(path: Path) -> tuple[AuditHead, ...]:
+    """Return the heads of a file: of a whole export, or of its last lines.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FileFormatError: It cannot be read, or holds none.
+    """
+    heads = tuple(each for _, line in _lines(path) if isinstance(each := _read(line), AuditHead))
+    if not heads:
+        raise FileFormatError(f"{path} holds no head.", "Name a file with the last lines of an export.")
+    return heads
 
 
 def check_export(trail: AuditTrail, path: Path, heads: Sequence[AuditHead]) -> tuple[Mismatch, ...]:

@@ -219,6 +219,21 @@ class Governance:
 
     averify_export = twin(verify_export)
 
+    def read_heads(self, path: str | Path) -> tuple[AuditHead, ...]:
+        """Return the heads that stand in a file, such as one with the last lines of an export.
+
+        Args:
+            path: The file.
+
+        Raises:
+            FileFormatError: It cannot be read, or holds none.
+        """
+        from remegraph.governance.auditing import read_heads
+
+        return read_heads(Path(path).expanduser())
+
+    aread_heads = twin(read_heads)
+
     def injected(self, found: Recall, *, scope: Scope, thread: str = "main", turn: int = 0, run_id: str = "") -> None:
         """Note which memories an agent was shown, by id and version. The adapters do so; it is written down later.
 
