@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from remegraph import FileFormatError, InputError, MemoryKit, NaiveTimeError, Scope
+from remegraph import FileFormatError, InputError, MemoryKit, NaiveTimeError, Scope, Settings
 from remegraph.adapters import memory_node, memory_tools
 from remegraph.models import AuditEntry, AuditHead, Memory, Partition
 from remegraph.testing import InMemoryVectorIndex
@@ -133,7 +133,10 @@ def test_a_lost_key_is_told_and_the_journal_sealed_anew(office: Office, tmp_path
     with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         kit.save("note", "Ann likes tea.", scope=office.ann)
     (tmp_path / "journal.key").unlink()
-    with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+    settings = Settings(home=tmp_path, journal_key="as the environment gives it")
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        assert not (tmp_path / "journal.key").exists()
+        assert settings.journal_key not in repr(settings)
         assert len(kit.memories(scope=office.ann)) == 1
         kit.admin.rebuild()
         (mismatch,) = kit.admin.verify().differences

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import case, delete, insert, select, update
 
 from remegraph.errors import SetupError
 from remegraph.models import AuditHead, Mismatch, Partition
@@ -93,6 +93,21 @@ def test_a_changed_moved_or_dropped_event_is_found_every_time(told: Ledger) -> N
     assert caught == 100
     write(database, honest)
     assert found(told) == found(told, BOB) == []
+
+
+def test_the_histories_of_two_persons_cannot_be_exchanged(told: Ledger) -> None:
+    """Each chain begins with its place: another's is whole, and does not fit."""
+    database = told.archive.database
+    with database.read() as connection:
+        (ann, her_head), (bob, his_head) = connection.execute(
+            select(partitions.c.id, partitions.c.journal_head).order_by(partitions.c.user)
+        ).all()
+    with database.write() as connection:
+        place = case((events.c.partition_id == ann, bob), else_=ann)
+        connection.execute(update(events).values(partition_id=place))
+        for number, head in ((ann, his_head), (bob, her_head)):
+            connection.execute(update(partitions).where(partitions.c.id == number).values(journal_head=head))
+    assert len(found(told)) == len(found(told, BOB)) == 1, "the first event of each"
 
 
 def test_a_cut_end_is_found_against_an_exported_head(told: Ledger) -> None:
