@@ -22,7 +22,7 @@ from typing import Any
 
 from evals._records import Message, Question, Store
 
-__all__ = ["tool_call_stores"]
+__all__ = ["messages_of", "situations", "tool_call_stores"]
 
 _QUESTIONS = 40
 """Of each category and store, at most."""
@@ -42,7 +42,7 @@ def tool_call_stores(calls: Sequence[Mapping[str, Any]], seed: int = 7) -> Itera
     for call in calls:
         trials[call["trial"]].append(call)
     for trial, made in sorted(trials.items()):
-        messages = [message for number, call in enumerate(made) for message in _messages(number, call)]
+        messages = [message for number, call in enumerate(made) for message in messages_of(number, call)]
         yield Store(store=f"trial {trial}", messages=messages, questions=_chosen(_questions(made), seed))
 
 
@@ -54,8 +54,29 @@ def _chosen(questions: Sequence[Question], seed: int) -> list[Question]:
     return [each for alike in by_category.values() for each in draw.sample(alike, min(_QUESTIONS, len(alike)))]
 
 
-def _messages(number: int, call: Mapping[str, Any]) -> tuple[Message, Message]:
-    """Return the request and the answer, a minute after those before, each task on a day of its own."""
+def situations(calls: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return what a person would ask for, each once, with the tool that is for it; of calls that went well.
+
+    Args:
+        calls: As the file has them.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for call in calls:
+        values = _values(call)
+        for templates in (_templates()["argument"], _templates()["result"]) if call["ok"] else ():
+            for template in templates.get(call["tool"], ()):
+                if values.keys() >= set(_SLOT.findall(template)):
+                    found[template.format(**values), call["tool"]] = None
+    return list(found)
+
+
+def messages_of(number: int, call: Mapping[str, Any]) -> tuple[Message, Message]:
+    """Return the request and the answer, a minute after those before, each task on a day of its own.
+
+    Args:
+        number: Of the call.
+        call: As the file has it.
+    """
     thread = f"task {call['task']}"
     time = (_BEGAN + timedelta(days=call["task"], minutes=number)).isoformat()
     asked = {"name": call["tool"], "args": json.loads(call["args"]), "call_id": f"call {number}"}

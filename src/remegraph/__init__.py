@@ -31,6 +31,7 @@ from remegraph.errors import (
 )
 from remegraph.kit import MemoryKit
 from remegraph.models import (
+    Abstraction,
     Budget,
     Captured,
     Chunk,
@@ -48,7 +49,10 @@ from remegraph.models import (
     SkillStep,
     StepPattern,
     SummaryReport,
+    ToolAdvice,
     ToolCall,
+    ToolRefresh,
+    ToolStats,
     Topic,
     Trace,
 )
@@ -63,10 +67,12 @@ from remegraph.settings import (
     Settings,
     SlicingPolicy,
     SummaryPolicy,
+    ToolPolicy,
     WorkingPolicy,
 )
 
 __all__ = [
+    "Abstraction",
     "AgentMemorySettings",
     "Budget",
     "BudgetExceededError",
@@ -118,7 +124,11 @@ __all__ = [
     "StepPattern",
     "SummaryPolicy",
     "SummaryReport",
+    "ToolAdvice",
     "ToolCall",
+    "ToolPolicy",
+    "ToolRefresh",
+    "ToolStats",
     "Topic",
     "Trace",
     "VectorIndexError",

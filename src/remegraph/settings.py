@@ -23,6 +23,7 @@ __all__ = [
     "Settings",
     "SlicingPolicy",
     "SummaryPolicy",
+    "ToolPolicy",
     "WorkingPolicy",
 ]
 
@@ -144,7 +145,7 @@ class ExtractionPolicy(_Policy):
 
 
 class LifecyclePolicy(_Policy):
-    """How an agent's memories live on (F4, F5). Nothing is moved unless `kit.maintain` is called, nothing ever deleted."""
+    """How an agent's memories live on (F4, F5). Unless `every` is given, nothing moves before `kit.maintain` is called."""
 
     merge_threshold: float | None = Field(
         default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
@@ -154,12 +155,29 @@ class LifecyclePolicy(_Policy):
         description="How memories fade. curve: by a half-life that each review lengthens; priority: the priority decays "
         "with the days since the last access; health: by age, accesses and importance.",
     )
-    half_life: float = Field(default=14.0, gt=0, le=36_500, description="Days (curve: of middling importance; health).")
+    half_life: float | None = Field(
+        default=None,
+        gt=0,
+        le=36_500,
+        description="Days. Unless given 28 for curve (of an episode of middling importance) and 14 for health.",
+    )
     decay_factor: float = Field(default=0.95, gt=0, le=1, description="What a day leaves of a priority (priority).")
     low_threshold: float = Field(default=0.3, ge=0, le=1, description="Under this weight a memory is low_priority.")
     forget_threshold: float = Field(default=0.15, ge=0, le=1, description="Under this weight it is archived.")
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
+    )
+    cluster_size: int = Field(default=3, ge=2, description="So many similar episodes become one long-term memory.")
+    cluster_likeness: float = Field(default=0.3, gt=0, le=1, description="How similar they are, by their rarer words.")
+
+    every: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="How often maintenance runs in the background, from the next session's capture on; none: only when "
+        "called, as nothing should be forgotten behind anybody's back.",
+    )
+    active_entries: int = Field(
+        default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
     )
 
     @model_validator(mode="after")
@@ -181,10 +199,15 @@ class RetrievalPolicy(_Policy):
     frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 
+    active_first: bool = Field(
+        default=False, description="Whether the active memories come first in the context, whatever is asked."
+    )
+    utility_boost: bool = Field(default=False, description="Whether memories that answers drew on come first.")
+
     @property
     def favours(self) -> bool:
         """Whether anything counts beside relevance."""
-        return self.time_decay or self.frequency_boost or self.importance_boost
+        return self.time_decay or self.frequency_boost or self.importance_boost or self.utility_boost
 
 
 class SensoryPolicy(_Policy):
@@ -203,6 +226,14 @@ class WorkingPolicy(_Policy):
     capacity: int = Field(default=7, ge=1, le=9, description="Chunks for each agent and task: 7, plus or minus two.")
     chunk_tokens: int = Field(default=100, ge=1, description="Longest chunk, in estimated tokens.")
     tasks: int = Field(default=1000, ge=1, description="Tasks at once; what was idle longest is forgotten.")
+
+
+class ToolPolicy(_Policy):
+    """How tools are remembered (R12)."""
+
+    heard: bool = Field(default=True, description="Whether the middleware hears how tool calls go, and how long.")
+    last: int = Field(default=50, ge=1, description="Newest calls that guidelines and predictions look at.")
+    cited: int = Field(default=12, ge=1, le=50, description="Calls that a guideline is made from, at most.")
 
 
 class AgentMemorySettings(_Policy):
@@ -258,6 +289,7 @@ class Settings(_Policy):
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
+    tools: ToolPolicy = Field(default_factory=ToolPolicy, description="How tools are remembered.")
     agent: AgentMemorySettings = Field(
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
     )

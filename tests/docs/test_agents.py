@@ -52,6 +52,7 @@ def test_the_examples_run_one_after_the_other_and_print_what_they_say(
         "find_order {'number': '77'}",
         "1.0 'Refund an order: find_order, refund' (version 1) is the only one",
         'pay_back(invoice="{find.invoice}", amount="{amount}")',
+        "get_forecast: 2 of the last 3 calls",
     ):
         assert expected in printed
     assert printed.splitlines()[:3] == ["It is scarlet."] * 3  # by middleware, around a node, by a node

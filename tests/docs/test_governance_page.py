@@ -16,7 +16,7 @@ _PRINTED = """\
 ['Ann lives in Porto.']
 superseded [(1, 'create', 'remy'), (2, 'supersede', 'remy')]
 active [(1, 'create', 'remy')]
-Ann lives in Paris. 0
+Ann lives in Paris. 1
 Ann lives in Paris. True
 [('status', 'active', 'superseded')]
 [('restore', 0, 1), ('supersede', 1, 2), ('link', 0, 0)] True

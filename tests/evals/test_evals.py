@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals import _growth, _memories, attention, calls, fit_blend, ingest, recall, scale, startup, updates
+from evals import _growth, _memories, attention, calls, fit_blend, ingest, recall, scale, startup, tools, updates
 from evals._figures import Figure, finish
 from evals._records import Question
 from evals._results import Result, row_of
@@ -70,11 +70,33 @@ def test_a_missed_bar_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 of 2 bars are missed." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["attention", "fit_blend", "ingest", "recall"])
+@pytest.mark.parametrize("name", ["attention", "fit_blend", "ingest", "recall", "tools"])
 def test_an_eval_without_data_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The data is not ours to ship; `make eval` still has to run everywhere."""
-    {"attention": attention, "fit_blend": fit_blend, "ingest": ingest, "recall": recall}[name].main([])
+    evals = {"attention": attention, "fit_blend": fit_blend, "ingest": ingest, "recall": recall, "tools": tools}
+    evals[name].main([])
     assert f"{name}: give --data" in capsys.readouterr().out
+
+
+def test_tools_that_differ_are_told_apart_and_a_constant_is_not_better(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The figure must reward who knows which tool fails, and see a guideline that cites nothing."""
+    calls = [
+        {"tool": tool, "args": json.dumps({"user_id": f"u{number}"}), "task": number, "trial": 0, "ok": ok}
+        | {"result": '{"email": "a@b.example"}' if ok else f"Error: no seat {number}"}
+        for number in range(12)
+        for tool, ok in (("get_user_details", True), ("book_reservation", number % 4 == 0))
+    ]
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(map(json.dumps, calls)), encoding="utf-8")
+    tools.main(["--data", str(path)])
+    found = figures(capsys.readouterr().out)
+    assert found["calibration error by tool"][1] == found["Brier score"][1] == "PASS"
+    assert found["guidelines that cite real calls"][1] == "PASS"
+    assert found["which tool: top 1"][0] > 0.5
+    assert tools.calibration([0.5] * 4, [True, True, False, False]) == (0, 0.25)
+    assert tools.calibration([0.1, 0.9], [False, True]) == pytest.approx((0.1, 0.01))
 
 
 @pytest.mark.requirement("X8")

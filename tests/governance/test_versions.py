@@ -45,10 +45,9 @@ def test_archaeology_walks_the_chain_both_ways_with_times_actors_reasons_and_wor
     paris, porto, lisbon = office.moved("Paris", "Porto", "Lisbon")
     found = office.kit.governance.archaeology(porto.memory_id, scope=office.ann)
     assert [find.head for find in found.finds] == [porto, paris, lisbon]
-    assert ([find.memory_id for find in found.replaced], [find.memory_id for find in found.replaced_by]) == (
-        [paris.memory_id],
-        [lisbon.memory_id],
-    )
+    assert (found.memory.replaced, found.memory.replaced_by) == ((paris.memory_id,), (lisbon.memory_id,))
+    assert found.beyond(found.memory, older=True) == found.finds[1:2]
+    assert found.beyond(found.memory, older=False) == found.finds[2:]
     assert found.held == (lisbon,)
     made, replaced = found.memory.versions
     assert [(note.actor, note.action) for note in (made, replaced)] == [("remy", "create"), ("remy", "supersede")]
@@ -56,7 +55,8 @@ def test_archaeology_walks_the_chain_both_ways_with_times_actors_reasons_and_wor
     assert made.memory.said_at == made.memory.recorded_at == porto.said_at
     assert replaced.memory.valid_to == lisbon.said_at
     top = office.kit.governance.archaeology(lisbon.memory_id, scope=office.ann)
-    assert [find.memory_id for find in top.replaced[0].walk()] == [porto.memory_id, paris.memory_id]
+    assert [find.head for find in top.finds] == [lisbon, porto, paris]
+    assert [find.replaced_by for find in top.finds] == [(), (lisbon.memory_id,), (porto.memory_id,)]
 
 
 @pytest.mark.requirement("X4")
@@ -66,7 +66,7 @@ def test_the_chain_can_be_seen_as_of_another_time(office: Office) -> None:
     dig, ann = office.kit.governance.archaeology, office.ann
     then = dig(porto.memory_id, scope=ann, known_at=porto.recorded_at - DAY / 2)
     assert then.held == (porto.evolve(version=1, status="active", valid_to=None, recorded_at=porto.said_at),)
-    assert then.replaced_by == ()
+    assert then.memory.replaced_by == ()
     was = dig(lisbon.memory_id, scope=ann, true_at=paris.said_at + DAY / 2)
     assert was.held == (paris,)
     assert dig(lisbon.memory_id, scope=ann, known_at=lisbon.recorded_at, true_at=porto.said_at).held == (porto,)
@@ -116,7 +116,8 @@ async def test_restoring_what_was_replaced_replaces_the_end_of_the_chain(office:
     assert office.head(lisbon).status == office.head(paris).status == "superseded"
     found = await office.kit.governance.aarchaeology(paris.memory_id, scope=office.ann)
     assert found.held == (again,)
-    assert [find.memory_id for find in found.replaced_by[0].walk()] == [
+    assert [find.memory_id for find in found.finds] == [
+        paris.memory_id,
         porto.memory_id,
         lisbon.memory_id,
         again.memory_id,

@@ -12,6 +12,7 @@ from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
+    from remegraph.adapters.hearing import ToolMemoryHandler
     from remegraph.adapters.history import MessageHistory
     from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.store import MemoryStore
-    from remegraph.adapters.tools import memory_tools, skill_tools
+    from remegraph.adapters.tools import memory_tools, skill_tools, tool_advice
     from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "MessageHistory",
     "Recalled",
     "ScopeSource",
+    "ToolMemoryHandler",
     "capture_node",
     "decode_label",
     "encode_label",
@@ -43,6 +45,7 @@ __all__ = [
     "recall_node",
     "resolve_scope",
     "skill_tools",
+    "tool_advice",
     "until_answered",
     "with_memory",
 ]
@@ -58,6 +61,7 @@ _HOMES = {
     "MessageHistory": "history",
     "Recalled": "nodes",
     "ScopeSource": "scopes",
+    "ToolMemoryHandler": "hearing",
     "capture_node": "nodes",
     "decode_label": "labels",
     "encode_label": "labels",
@@ -67,6 +71,7 @@ _HOMES = {
     "recall_node": "nodes",
     "resolve_scope": "scopes",
     "skill_tools": "tools",
+    "tool_advice": "tools",
     "until_answered": "nodes",
     "with_memory": "wrapping",
 }

@@ -7,13 +7,17 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.channels import UntrackedValue
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
+from remegraph.adapters.hearing import ToolCallHeard, heard
 from remegraph.adapters.injecting import inject
 from remegraph.adapters.remembering import Remembering
-from remegraph.adapters.scopes import ScopeSource
+from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.adapters.tools import memory_tools
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
@@ -36,7 +40,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     Before the run, what is not recorded yet is captured (also what a crashed or interrupted run has left), and memory
     is recalled for the newest words of a person. Each model call of the run gets it as a message of its own before
     these words: data, without the authority of the system prompt, and never part of the state. After the run, what was
-    said is captured. What fails is logged, counted and told as an event, and the run goes on.
+    said is captured. How tool calls go, and how long they take, is heard (`settings.tools.heard`). What fails is logged,
+    counted and told as an event, and the run goes on.
 
     An agent whose settings say `enabled=False` is neither captured nor recalled for; the tools stay, as they are what
     the agent does of its own accord.
@@ -59,6 +64,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         tools: bool = True,
     ) -> None:
         super().__init__()
+        self._kit = kit
+        self._scope = scope
         self._memory = Remembering(kit, scope)
         self._name = name
         self.tools: Sequence[BaseTool] = memory_tools(kit, scope) if tools else []
@@ -96,13 +103,44 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
             memory = await self._memory.arecall(request.state["messages"])
         return await handler(_shown(request, memory))
 
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Hear how a tool call goes."""
+        call = self._call(request)
+        if call is None:
+            return handler(request)
+        with heard(self._kit, call):
+            call.output = output = handler(request)
+        return output
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Hear how a tool call goes."""
+        call = self._call(request)
+        if call is None:
+            return await handler(request)
+        with heard(self._kit, call):
+            call.output = output = await handler(request)
+        return output
+
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        self._memory.capture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        self._memory.capture(state["messages"], self._recalled(state) or "")
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        await self._memory.acapture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        await self._memory.acapture(state["messages"], self._recalled(state) or "")
+
+    def _call(self, request: ToolCallRequest) -> ToolCallHeard | None:
+        """Return the call, if it is to be heard."""
+        scope = resolve_scope(self._scope, runtime=request.runtime, config=request.runtime.config)
+        settings = self._kit.settings
+        if not settings.tools.heard or not settings.for_agent(scope.agent).enabled:
+            return None
+        asked = request.tool_call
+        return ToolCallHeard(scope, asked["name"], asked["args"], asked["id"] or "")
 
     def _update(self, state: Mapping[str, Any], memory: str) -> dict[str, Any]:
         return {_KEY: {**state.get(_KEY, {}), self._name: memory}}

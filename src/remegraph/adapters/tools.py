@@ -20,11 +20,11 @@ from remegraph.adapters.injecting import turns
 from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
 from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
-from remegraph.models import Depth, Recall, SaveResult, Scope, SkillChoice, SkillFigures, ToolCall, Trace
+from remegraph.models import Depth, Recall, SaveResult, Scope, SkillChoice, SkillFigures, ToolAdvice, ToolCall, Trace
 from remegraph.rules.conditions import described
 from remegraph.rules.context import RECALLED, framed
 
-__all__ = ["memory_tools", "skill_tools"]
+__all__ = ["memory_tools", "skill_tools", "tool_advice"]
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +84,17 @@ def skill_tools(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> lis
         _tool("choose_skill", tools.choose, tools.achoose),
         _tool("record_outcome", tools.record, tools.arecord),
     ]
+
+
+def tool_advice(kit: MemoryKit, scope: Scope | ScopeSource | None = None) -> BaseTool:
+    """Return the tool `tool_advice`: an agent with many tools asks which one to take, and what went wrong with it before.
+
+    Args:
+        kit: The memory.
+        scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
+    """
+    tools = _Tools(kit, scope, "memories")
+    return _tool("tool_advice", tools.advise, tools.aadvise)
 
 
 _Answer = str | ToolMessage
@@ -210,6 +221,18 @@ class _Tools(_OfSomebody):
             run_id=run_id(runtime.config) if runtime else "",
         )
         return _found(found, runtime)
+
+    def advise(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with _answered():
+            advice = self._kit.tools.advise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
+
+    async def aadvise(self, task: _Task, runtime: ToolRuntime[Any, Any] = _NONE) -> _Answer:
+        """Say which of the tools used before fits a task, how reliable it was, and what to watch for when calling it."""
+        with _answered():
+            advice = await self._kit.tools.aadvise(task, scope=self._who(runtime))
+        return _advised(advice, runtime)
 
 
 class _SkillTools(_OfSomebody):
@@ -341,6 +364,13 @@ def _chosen(choice: SkillChoice, calls: Sequence[ToolCall], runtime: ToolRuntime
 def _recorded(figures: SkillFigures, runtime: ToolRuntime[Any, Any] | None) -> _Answer:
     said = f"Recorded: {figures.successes} of {figures.runs} runs of version {figures.version} succeeded."
     return _reply("record_outcome", said, runtime, [figures.memory_id])
+
+
+def _advised(found: Sequence[ToolAdvice], runtime: ToolRuntime[Any, Any] | None) -> _Answer:
+    if not found:
+        return _reply("tool_advice", "No tool is known for this.", runtime)
+    lines = [{"id": each.memory_id, "tool": each.tool, "why": each.why, "text": each.guideline} for each in found]
+    return _reply("tool_advice", framed(lines), runtime, [each.memory_id for each in found])
 
 
 def _reply(name: str, said: str, runtime: ToolRuntime[Any, Any] | None, recalled: Sequence[str] = ()) -> _Answer:

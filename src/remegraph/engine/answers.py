@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
+    "ConclusionAnswer",
     "DigestAnswer",
+    "GuidelineAnswer",
     "ObjectionAnswer",
     "OperationAnswer",
     "ProposalAnswer",
@@ -83,6 +85,13 @@ class VerdictAnswer(_Answer):
     objections: list[ObjectionAnswer] = Field(max_length=40)
 
 
+class ConclusionAnswer(_Answer):
+    """What similar memories have in common."""
+
+    conclusion: _Words = Field(min_length=1, max_length=500, description="1-2 sentences, in words of your own.")
+    conditions: list[_Words] = Field(min_length=1, max_length=5, description="When it applies, a few words each.")
+
+
 class StepAnswer(_Answer):
     """One step of a skill."""
 
@@ -101,3 +110,9 @@ class SkillAnswer(_Answer):
     name: _Words = Field(min_length=1, max_length=200)
     when_to_use: _Words = Field(default="", max_length=500)
     steps: list[StepAnswer] = Field(min_length=1, max_length=50)
+
+
+class GuidelineAnswer(_Answer):
+    """How to use a tool."""
+
+    guideline: _Words = Field(min_length=1, max_length=4000, description="At most 200 words, calls in [brackets].")

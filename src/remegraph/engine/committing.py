@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from remegraph.engine.proposals import operation_id
 from remegraph.engine.reviser import Settled, settle
 from remegraph.engine.tasks import Proposal
 from remegraph.models import (
@@ -18,12 +17,12 @@ from remegraph.models import (
     ToolRecord,
     Work,
 )
+from remegraph.rules.naming import operation_id
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_outcomes import call_digest, error_line, outcome
 from remegraph.settings import SummaryPolicy
 
 __all__ = ["change_set", "tool_records"]
-
-_ERROR_LIMIT = 200
 
 
 def change_set(
@@ -121,7 +120,7 @@ def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolR
     for message in messages:
         for call in message.tool_calls:
             result = results.get(call.call_id)
-            ok = result.ok if result else None
+            ok = outcome(result.text, told=result.ok) if result else None
             seconds = (result.time - message.time).total_seconds() if result else None
             records.append(
                 ToolRecord(
@@ -130,8 +129,9 @@ def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolR
                     message_id=message.message_id,
                     call_id=call.call_id,
                     tool=call.name,
+                    digest=call_digest(call.name, call.args),
                     ok=ok,
-                    error=result.text.partition("\n")[0][:_ERROR_LIMIT] if result and ok is False else "",
+                    error=error_line(result.text) if result and ok is False else "",
                     seconds=seconds if seconds is not None and seconds >= 0 else None,
                     time=message.time,
                 )

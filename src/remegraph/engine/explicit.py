@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from remegraph.engine.proposals import operation_id
 from remegraph.errors import InputError
 from remegraph.language.scripts import language_of
 from remegraph.models import (
@@ -23,6 +22,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.ports import Archive, Clock, NewId
+from remegraph.rules.naming import operation_id
 
 __all__ = ["Stated", "check_statement", "remember", "state"]
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from remegraph.engine.distilling import skill_of
 from remegraph.engine.metering import Meter
-from remegraph.engine.proposals import Writer
+from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, DistilTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import Digest, DigestTask, DistilTask, GuideTask, Proposal, ProposeTask, ReviewTask, Voice
 from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
@@ -35,6 +35,8 @@ from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_guidelines import guideline
+from remegraph.rules.tool_outcomes import outcome
 from remegraph.rules.trajectories import name_of, steps_of
 
 __all__ = ["ExtractiveThinker"]
@@ -43,9 +45,6 @@ _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
 _MOST_SENTENCES = 60
 """Sentences ranked at most: the graph of their likeness grows with the square."""
-
-_COUNTED_TRUST = 0.8
-"""Trust of what code itself counted over tool calls; the words of a tool are believed less."""
 
 _FEWEST_CALLS = 2
 _FAILING = 0.3
@@ -127,6 +126,14 @@ class ExtractiveThinker:
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run; see `distil`."""
         return self.distil(task, meter)
+
+    def guide(self, task: GuideTask, meter: Meter) -> str:
+        """Say what was counted."""
+        return guideline(task.facts, task.language)
+
+    async def aguide(self, task: GuideTask, meter: Meter) -> str:
+        """Say what was counted; see `guide`."""
+        return self.guide(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:
@@ -251,8 +258,9 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
         call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
     }
     results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
-    known = [message for message in results if message.ok is not None]
-    failed = [message for message in known if message.ok is False]
+    went = [(message, outcome(message.text, told=message.ok)) for message in results]
+    known = [message for message, ok in went if ok is not None]
+    failed = [message for message, ok in went if ok is False]
     if len(known) < _FEWEST_CALLS:
         return
     flaky = len(failed) / len(known) >= _FAILING
@@ -267,6 +275,4 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     content = f"{tool}: {len(failed)}/{len(known)} calls failed."
     slot_name = f"{task.shelf.topic.target}:reliability"
     old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
-    writer.new_memory(
-        content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=_COUNTED_TRUST, replaces=old
-    )
+    writer.new_memory(content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=COUNTED_TRUST, replaces=old)

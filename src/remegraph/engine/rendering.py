@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "name_of_agent",
     "objection_lines",
     "reason_lines",
+    "tool_lines",
     "topic_lines",
 ]
 
@@ -78,6 +80,25 @@ def objection_lines(objections: Iterable[Objection]) -> str:
 def reason_lines(reasons: Iterable[str]) -> str:
     """Return reasons, one per line."""
     return "\n".join(f"- {_quoted(reason)[1:-1]}" for reason in reasons)
+
+
+def tool_lines(facts: ToolFacts) -> str:
+    """Return what is known of a tool: its figures, then its calls, one per line; no argument's value, no result."""
+    seen = facts.window
+    figures = {
+        "tool": facts.tool,
+        "calls": seen.calls,
+        "succeeded": seen.succeeded,
+        "failed": seen.failed,
+        "success_rate_between": [round(seen.low, 2), round(seen.high, 2)],
+        "median_seconds": seen.median_seconds,
+        "p95_seconds": seen.p95_seconds,
+        "arguments_that_worked": facts.passed,
+        "arguments_missing_where_it_failed": facts.lacking,
+    }
+    errors = [{"error": each.kind, "times": each.count, "call": f"[{each.call}]"} for each in facts.errors]
+    worked = [{"succeeded": True, "call": f"[{call}]"} for call in facts.worked]
+    return "\n".join(_quoted(line) for line in (figures, *errors, *worked))
 
 
 def _quoted(value: object) -> str:

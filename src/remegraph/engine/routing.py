@@ -9,7 +9,7 @@ from remegraph.language.plain import plain
 from remegraph.models import Message, Partition, Scope, Shelf, Topic
 from remegraph.settings import SummaryPolicy
 
-__all__ = ["called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for"]
+__all__ = ["called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for", "tool_topic"]
 
 _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 """Names of an assistant that are no person's."""
@@ -30,6 +30,11 @@ def own(visible: Iterable[Partition], scope: Scope, boundary: Literal["user", "a
 def self_topic() -> Topic:
     """Return the shelf of what the agent knows of itself."""
     return Topic(type="self", target_name="self", description="The agent itself: name, role, duties, style.")
+
+
+def tool_topic(name: str) -> Topic:
+    """Return the shelf of what is known of a tool."""
+    return Topic(type="tool", target_name=name, description=f"Experience with the tool {name}.")
 
 
 def person(message: Message, scope: Scope) -> str | None:
@@ -71,10 +76,7 @@ def shelves_for(
     made = [
         self_topic(),
         *(Topic(type="personal", target_name=name, description=f"What is known of {name}.") for name in people),
-        *(
-            Topic(type="tool", target_name=name, description=f"Experience with the tool {name}.")
-            for name in called_tools(messages)
-        ),
+        *(tool_topic(name) for name in called_tools(messages)),
         *(Topic(type="task", target_name=name, description=f"How to go about {name}.") for name in tasks),
     ]
     for topic in made:

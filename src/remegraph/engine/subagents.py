@@ -17,6 +17,7 @@ from remegraph.engine.search import Searcher
 from remegraph.engine.tasks import Proposal, ProposeTask, ThinkerOf
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Memory
+from remegraph.rules.tool_guidelines import is_guideline
 
 __all__ = ["ProposalKey", "SubAgentInput", "SubAgentOutput", "create_sub_agent"]
 
@@ -55,7 +56,8 @@ def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
     def recall_similar_memory(state: _State) -> Update:
         task = state["task"]
         limit = thinker_of(task.scope.agent).similar_limit
-        return {"similar": searcher.similar(task.shelf, task.messages, limit)}
+        found = searcher.similar(task.shelf, task.messages, limit)
+        return {"similar": tuple(memory for memory in found if not is_guideline(memory))}
 
     def decide(state: _State) -> Body:
         task = state["task"].with_similar(state["similar"])

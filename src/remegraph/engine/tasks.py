@@ -22,6 +22,7 @@ from remegraph.models import (
 )
 from remegraph.prompts import Language
 from remegraph.rules.review import Objection
+from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
@@ -29,6 +30,7 @@ __all__ = [
     "Digest",
     "DigestTask",
     "DistilTask",
+    "GuideTask",
     "Proposal",
     "ProposeTask",
     "ReviewTask",
@@ -129,6 +131,14 @@ class DistilTask:
     language: Language
 
 
+@dataclass(frozen=True, slots=True)
+class GuideTask:
+    """Say how to use a tool."""
+
+    facts: ToolFacts
+    language: Language
+
+
 class Thinker(Protocol):
     """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
 
@@ -182,6 +192,14 @@ class Thinker(Protocol):
 
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run that succeeded."""
+        ...
+
+    def guide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool, citing calls."""
+        ...
+
+    async def aguide(self, task: GuideTask, meter: Meter) -> str:
+        """Say how to use a tool, citing calls."""
         ...
 
 

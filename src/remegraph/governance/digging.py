@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from remegraph.errors import NotFoundError
 from remegraph.models import Archaeology, Event, Find, Memory, Partition, RecallFilter, StoredMessage, VersionNote
@@ -12,8 +11,6 @@ from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
 
 __all__ = ["dig", "ends"]
-
-_Edges = Mapping[str, Sequence[str]]
 
 
 def dig(archive: Archive, partitions: Sequence[Partition], memory_id: str, as_of: RecallFilter) -> Archaeology:
@@ -32,13 +29,10 @@ def dig(archive: Archive, partitions: Sequence[Partition], memory_id: str, as_of
     if not site.versions(memory_id):
         raise NotFoundError(f"There {'is' if as_of.known_at is None else 'was'} no memory {memory_id!r} here.")
     older, newer = site.walk(memory_id, down=True), site.walk(memory_id, down=False)
-    seen = {memory_id}
-    found = Archaeology(
-        memory=site.find(memory_id, ()),
-        replaced=site.finds(older.get(memory_id, ()), older, seen),
-        replaced_by=site.finds(newer.get(memory_id, ()), newer, seen),
-    )
-    return found.evolve(held=tuple(find.head for find in found.finds if as_of.admits(find.head)))
+    pairs = [*older, *((new, old) for old, new in newer)]
+    ids = dict.fromkeys([memory_id, *(old for _, old in older), *(new for _, new in newer)])
+    found = tuple(site.find(each, pairs) for each in ids)
+    return Archaeology(finds=found, held=tuple(find.head for find in found if as_of.admits(find.head)))
 
 
 def ends(archive: Archive, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
@@ -50,7 +44,7 @@ def ends(archive: Archive, partitions: Sequence[Partition], memory_id: str) -> t
         memory_id: The memory.
     """
     newer = _Site(archive, partitions, RecallFilter()).walk(memory_id, down=False)
-    last = {each for targets in newer.values() for each in targets} - newer.keys() or {memory_id}
+    last = {new for _, new in newer} - {old for old, _ in newer} or {memory_id}
     return archive.memories(partitions, ids=sorted(last))
 
 
@@ -70,35 +64,33 @@ class _Site:
             self._versions[memory_id] = known_by(every, self._as_of.known_at)
         return self._versions[memory_id]
 
-    def walk(self, memory_id: str, *, down: bool) -> _Edges:
-        """Return what each memory replaced, or, upwards, what replaced it, as far as can be reached."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+    def walk(self, memory_id: str, *, down: bool) -> dict[tuple[str, str], None]:
+        """Return the pairs of what replaced and what was replaced, or upwards the other way round, the nearest first."""
+        found: dict[tuple[str, str], None] = {}
         edge, seen = [memory_id], {memory_id}
         while edge:
             links = self._archive.links(self._partitions, edge, types=["supersedes"])
             pairs = [(link.source_id, link.target_id) if down else (link.target_id, link.source_id) for link in links]
-            reached = [(near, far) for near, far in pairs if near in edge and self.versions(far)]
-            for near, far in reached:
-                found[near].append(far)
+            reached = {pair: None for pair in pairs if pair[0] in edge and self.versions(pair[1])}
+            found |= reached
             edge = sorted({far for _, far in reached} - seen)
             seen.update(edge)
-        return dict(found)
+        return found
 
-    def finds(self, memory_ids: Sequence[str], edges: _Edges, seen: set[str]) -> tuple[Find, ...]:
-        """Return memories with what lies beyond them; one that several ways lead to stands at the first."""
-        new = [each for each in memory_ids if each not in seen]
-        seen.update(new)
-        return tuple(self.find(each, self.finds(edges.get(each, ()), edges, seen)) for each in new)
-
-    def find(self, memory_id: str, beyond: tuple[Find, ...]) -> Find:
-        """Return a memory with its versions."""
+    def find(self, memory_id: str, pairs: Collection[tuple[str, str]]) -> Find:
+        """Return a memory with its versions, and what of these pairs of new and old is next to it."""
         versions = self.versions(memory_id)
         cited = list(dict.fromkeys(item.message_id for version in versions for item in version.evidence))
         said = {each.message_id: each for each in self._archive.messages(self._partitions, ids=cited)}
         events = self._archive.events(self._partitions, record_id=memory_id)
         by_version = {event.version: event for event in events if event.version}
-        notes = (_note(version, by_version.get(version.version), said) for version in versions)
-        return Find(memory_id=memory_id, status=versions[-1].status, versions=tuple(notes), beyond=beyond)
+        return Find(
+            memory_id=memory_id,
+            status=versions[-1].status,
+            versions=tuple(_note(version, by_version.get(version.version), said) for version in versions),
+            replaced=tuple(old for new, old in pairs if new == memory_id),
+            replaced_by=tuple(new for new, old in pairs if old == memory_id),
+        )
 
 
 def _note(version: Memory, event: Event | None, said: Mapping[str, StoredMessage]) -> VersionNote:

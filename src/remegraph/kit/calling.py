@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime, tzinfo
 from functools import wraps
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from remegraph.errors import InputError, NaiveTimeError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
 
-__all__ = ["check_text", "check_times", "required", "stream", "twin", "zone"]
+__all__ = ["check_numbers", "check_text", "check_times", "required", "stream", "twin", "zone"]
+
+_MOST = 10**12
+"""More than this of anything is no count, and no time."""
 
 K = TypeVar("K")
 P = ParamSpec("P")
@@ -91,6 +94,23 @@ def check_text(**texts: object) -> None:
             raise InputError(f"{name} is of type {type(value).__name__}.", "Give text.")
         if "\x00" in value or not encodable(value):
             raise InputError(f"{name} holds NUL or lone surrogates.", "Give text that can be written as UTF-8.")
+
+
+def check_numbers(*, least: int, whole: bool, **numbers: object) -> None:
+    """Refuse what is no number, and numbers that are too small or beyond use. None is let pass: it was not given.
+
+    Args:
+        least: The least that will do.
+        whole: Whether only whole numbers will do.
+        numbers: What is checked, by name.
+
+    Raises:
+        InputError: One is not; it is named.
+    """
+    for name, value in numbers.items():
+        fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if value is not None and not (fits and least <= cast("float", value) <= _MOST):
+            raise InputError(f"{name} is {value!r}.", f"Give a {'whole ' * whole}number, {least} or more.")
 
 
 def check_times(**times: datetime | None) -> None:

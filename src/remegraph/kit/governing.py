@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.buffering import WriteBuffer
 from remegraph.kit.calling import check_text, check_times, required, stream, twin
 from remegraph.models import (
     Archaeology,
@@ -27,6 +26,7 @@ from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
+    from remegraph.kit.showing import ShownBuffer
     from remegraph.ports import Clock, NewId
 
 __all__ = ["Governance"]
@@ -51,7 +51,7 @@ class Governance:
         *,
         clock: Clock,
         new_id: NewId,
-        shown: WriteBuffer[Shown],
+        shown: ShownBuffer,
         changed: Callable[[], object],
     ) -> None:
         self._parts = parts
@@ -251,7 +251,7 @@ class Governance:
         if shown:
             partition = required(scope).partition()
             note = Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=self._clock(), versions=shown)
-            self._shown.put([note])
+            self._shown.add([note])
 
     def known_to(
         self, *, scope: Scope, thread: str | None = None, run_id: str | None = None, turn: int | None = None

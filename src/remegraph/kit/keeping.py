@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,11 @@ from remegraph.models import LIVE, Explanation, Fading, Maintenance, Memory, Par
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
+    from remegraph.kit.draining import Cancel
     from remegraph.kit.parts import Parts
+    from remegraph.kit.summarizing import OnProgress
+    from remegraph.lifecycle.active import ActiveTier
+    from remegraph.lifecycle.maintenance import Step
     from remegraph.lifecycle.retaining import Retained
     from remegraph.ports import Clock, NewId
 
@@ -28,6 +32,7 @@ class Keeping(ABC):
     _clock: Clock
     _new_id: NewId
     _reviews: ReviewBuffer
+    _active: ActiveTier
 
     @abstractmethod
     def _open_parts(self) -> Parts:
@@ -36,6 +41,10 @@ class Keeping(ABC):
     @abstractmethod
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so."""
+
+    @abstractmethod
+    def _write_noted(self) -> None:
+        """Write down what recall noted."""
 
     def explain(
         self,
@@ -62,6 +71,7 @@ class Keeping(ABC):
         from remegraph.kit.tracing import trace
         from remegraph.lifecycle.skills import figures
         from remegraph.rules.procedures import is_skill
+        from remegraph.rules.tiers import tier_of
 
         check_text(memory_id=memory_id)
         check_times(at=at, known_at=known_at, true_at=true_at)
@@ -73,10 +83,16 @@ class Keeping(ABC):
         return Explanation(
             memory=found.memory,
             layer=found.memory.layer,
+            tier=tier_of(
+                found.memory,
+                active=memory_id in {memory.memory_id for memory in self._active.of(scope)},
+                derived=any(link.type == "derived_from" and link.source_id == memory_id for link in found.links),
+            ),
             status=found.memory.status,
             weight=then.weight(when),
             forget_at=then.forget_at(),
-            reviews=then.life.reviews,
+            reviews=tuple(review.at for review in then.life.reviews),
+            uses=tuple(review.at for review in then.life.reviews if review.used),
             skill=figures(archive, [found.memory])[0] if is_skill(found.memory) else None,
             trace=found,
         )
@@ -110,8 +126,17 @@ class Keeping(ABC):
 
     aforecast = twin(forecast)
 
-    def maintain(self, *, scope: Scope, dry_run: bool = False) -> Maintenance:
-        """Take what has faded out of the way: first its priority, then its place in the indexes. Nothing is deleted.
+    def maintain(
+        self,
+        *,
+        scope: Scope,
+        dry_run: bool = False,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Maintenance:
+        """Tidy up: what has faded loses its priority, what says the same is merged, what is all but gone is archived.
+
+        Nothing is deleted. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
 
         What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
         journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
@@ -120,23 +145,43 @@ class Keeping(ABC):
         Args:
             scope: Whose memories: the user's own, and the team's where the users of an agent are one.
             dry_run: Whether only to say what would be done.
+            progress: Told after each step.
+            cancel: Asked before each step and each batch.
+
+        Raises:
+            CancelledError: `cancel` said so; what is done stays.
         """
         from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import maintain
+        from remegraph.lifecycle.maintenance import Round, maintain
 
         archive = self._open_parts().archive
-        done = maintain(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
-            self._lifecycle_of,
-            at=self._clock(),
-            new_id=self._new_id,
-            dry_run=dry_run,
-            unwritten=self._reviews.times(),
-        )
-        return done.evolve(degraded=self._bring_up_to_date()) if done.moves and not dry_run else done
+        partitions = own(archive.visible(required(scope)), scope, self.settings.trust_boundary)
+        this = Round(self._clock(), dry_run, progress, cancel)
+        done = maintain(self._steps(), partitions, this)
+        return done.evolve(degraded=self._bring_up_to_date()) if done.changed and not dry_run else done
 
     amaintain = twin(maintain)
+
+    def _steps(self) -> Mapping[str, Step]:
+        """Return the steps of a maintenance run, in their order."""
+        from remegraph.lifecycle.fading import Fading
+        from remegraph.lifecycle.folding import Folding
+
+        archive = self._open_parts().archive
+        fading = Fading(archive, self._lifecycle_of, self._new_id, self._reviews.accesses())
+        return {
+            "fade": fading.fade,
+            "merge": Folding(archive, self._new_id).merge,
+            "archive": fading.archive_faded,
+        }
+
+    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
+        """Do the job of one scope, as its settings still say; return after which time again."""
+        every = self.settings.for_agent(scope.agent).lifecycle.every
+        if every is not None:
+            self._write_noted()
+            self.maintain(scope=scope, cancel=cancel)
+        return every
 
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
         """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
@@ -154,7 +199,7 @@ class Keeping(ABC):
             InputError: The id is no text.
         """
         from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import restore
+        from remegraph.lifecycle.fading import restore
 
         check_text(memory_id=memory_id)
         archive = self._open_parts().archive
@@ -174,7 +219,7 @@ class Keeping(ABC):
     def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
         from remegraph.lifecycle.retaining import retained
 
-        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.times()))
+        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
 
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         return self.settings.for_agent(partition.agent).lifecycle

@@ -14,18 +14,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import uuid4
 
-from remegraph.errors import ClosedError, MessageError
+from remegraph.errors import ClosedError, MessageError, RemegraphError
 from remegraph.exchange.chat import MessageLike, to_messages
-from remegraph.kit.buffering import WriteBuffer
+from remegraph.kit.activating import Activating
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
+from remegraph.kit.consolidating import Consolidating
 from remegraph.kit.health import Health
+from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
 from remegraph.kit.reading import Reading
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
+from remegraph.kit.showing import ShownBuffer
 from remegraph.kit.stating import Stating
+from remegraph.kit.toolbox import ToolMemory
+from remegraph.kit.using import Using
 from remegraph.models import AddReceipt, Scope
 from remegraph.settings import Settings
 
@@ -56,7 +61,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
+class MemoryKit(Reading, Stating, Keeping, Consolidating, Learning, Activating, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -66,6 +71,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
+        from remegraph.lifecycle.active import ActiveTier
         from remegraph.lifecycle.sensory import SensoryBuffer
         from remegraph.lifecycle.working import WorkingMemory
 
@@ -80,7 +86,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
-        self._shown = WriteBuffer(parts.trail.add_shown)
+        self._shown = ShownBuffer(parts.trail)
         self.governance: Governance = Governance(
             self._open_parts,
             settings,
@@ -89,10 +95,20 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
             shown=self._shown,
             changed=self._bring_up_to_date,
         )
+        self._calls = CallBuffer(parts.archive, clock, new_id)
+        self.tools: ToolMemory = ToolMemory(
+            self._open_parts,
+            settings,
+            self._calls,
+            library=self.library,
+            write_soon=self._write_noted_soon,
+            sync=self._bring_up_to_date,
+        )
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
-        worker = Worker(parts, self._summarize)
-        self._runner = Runner(worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health)
+        self._active = ActiveTier(parts.archive, settings, clock)
+        worker = Worker(parts, self._duties())
+        self._runner = Runner(worker, clock, poll=settings.capture.poll, health=self.health)
 
     @classmethod
     def open(
@@ -186,7 +202,7 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
         self._working.clear()
         if parts is not None:
             with parts.closing:
-                self._write_reviews()
+                self._write_noted()
 
     aclose = twin(close)
 
@@ -259,18 +275,18 @@ class MemoryKit(Reading, Learning, Stating, Keeping, Capturing, Sensing):
     def _background(self) -> Runner:
         return self._runner
 
-    def _write_reviews_soon(self) -> None:
-        Thread(target=self._write_reviews, name="remegraph-reviews", daemon=True).start()
+    def _write_noted_soon(self) -> None:
+        Thread(target=self._write_noted, name="remegraph-notes", daemon=True).start()
 
-    def _write_reviews(self) -> None:
-        """Write down what recall noted. Nobody asked for it now, so a failure is only reported."""
+    def _write_noted(self) -> None:
+        """Write down what was noted. Nobody asked for it now, so a failure is only reported."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        try:
-            self._reviews.flush()
-            self._shown.flush()
-        except SQLAlchemyError as error:
-            self.health.note("background", error)
+        for notes in (self._reviews, self._calls, self._shown):
+            try:
+                notes.flush()
+            except (RemegraphError, SQLAlchemyError) as error:
+                self.health.note("background", error)
 
 
 def _system_clock() -> datetime:

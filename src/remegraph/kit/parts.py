@@ -33,6 +33,7 @@ from remegraph.storage.projection import VectorProjection
 
 if TYPE_CHECKING:
     from remegraph.engine.summarizer import Summarizer
+    from remegraph.engine.tool_guidelines import Guide
 
 __all__ = ["Parts", "open_parts"]
 
@@ -76,6 +77,14 @@ class Parts:
                 attention=self.attention["later"],
             )
         )
+
+    @cached_property
+    def guide(self) -> Guide:
+        """Keeps the guidelines of tools."""
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.tool_guidelines import Guide
+
+        return Guide(self.archive, self.clock, ExtractiveThinker(), self.settings.tools, self.settings.summary.recipe)
 
 
 def open_parts(

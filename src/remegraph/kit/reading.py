@@ -13,6 +13,7 @@ from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.health import Health
 from remegraph.kit.recalling import recall_input, recalled
 from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import (
     LIVE,
     BlockSummary,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.working import WorkingMemory
     from remegraph.ports import Clock
 
@@ -55,6 +57,8 @@ class Reading(ABC):
     _clock: Clock
     _reviews: ReviewBuffer
     _working: WorkingMemory
+    _active: ActiveTier
+    tools: ToolMemory
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
 
@@ -63,8 +67,8 @@ class Reading(ABC):
         """Return the parts, if the kit is open."""
 
     @abstractmethod
-    def _write_reviews_soon(self) -> None:
-        """Write down what recall noted, while nobody waits for it."""
+    def _write_noted_soon(self) -> None:
+        """Write down what was noted, while nobody waits for it."""
 
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
@@ -124,6 +128,7 @@ class Reading(ABC):
             settings=self.settings,
             task=task,
             working=self._working,
+            active=self._active.of,
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))
@@ -351,13 +356,12 @@ class Reading(ABC):
     ablocks = twin(blocks)
 
     def tool_stats(self, *, scope: Scope) -> tuple[ToolStats, ...]:
-        """Return the statistics of the tools that were called.
+        """Return the statistics of the tools that were called; see `tools.stats`.
 
         Args:
             scope: Who asks.
         """
-        archive = self._open_parts().archive
-        return archive.tool_stats(archive.visible(required(scope)))
+        return self.tools.stats(scope=scope)
 
     atool_stats = twin(tool_stats)
 
@@ -378,5 +382,5 @@ class Reading(ABC):
         if recall.degraded:
             self.health.count("recalls_degraded")
         if self._reviews.note(recall.memories, self._clock()):
-            self._write_reviews_soon()
+            self._write_noted_soon()
         return recall

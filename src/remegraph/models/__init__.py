@@ -8,11 +8,10 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
-    ToolRecord,
-    ToolStats,
     Work,
     WorkState,
 )
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.governance import (
     Archaeology,
     AuditEntry,
@@ -39,12 +38,13 @@ from remegraph.models.memories import (
     Memory,
     Source,
     Status,
+    Tier,
     Topic,
     TopicType,
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -66,10 +66,11 @@ from remegraph.models.reports import (
     Progress,
     SaveResult,
     SummaryReport,
+    ToolRefresh,
     Usage,
     Verification,
 )
-from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
+from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.skills import (
     Avoidance,
@@ -83,6 +84,7 @@ from remegraph.models.skills import (
     SkillStep,
     StepPattern,
 )
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
@@ -90,6 +92,8 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
+    "Access",
     "AddReceipt",
     "Archaeology",
     "AuditEntry",
@@ -105,6 +109,7 @@ __all__ = [
     "Chunk",
     "Claim",
     "Condition",
+    "Consolidation",
     "Cut",
     "Depth",
     "Diff",
@@ -131,6 +136,7 @@ __all__ = [
     "Memory",
     "MemoryChange",
     "MemoryMetadata",
+    "Merge",
     "Message",
     "Mismatch",
     "Partition",
@@ -165,15 +171,20 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "Tier",
+    "ToolAdvice",
     "ToolCall",
     "ToolRecord",
+    "ToolRefresh",
     "ToolStats",
+    "ToolWindow",
     "Topic",
     "TopicEdge",
     "TopicGraph",
     "TopicNode",
     "TopicType",
     "Trace",
+    "TypicalError",
     "Usage",
     "Verification",
     "VersionNote",

@@ -10,6 +10,7 @@ from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import BlockSummary
 from remegraph.models.memories import Link, Memory, Topic
 from remegraph.models.scope import Partition
+from remegraph.models.tools import ToolRecord
 
 __all__ = [
     "ChangeSet",
@@ -17,8 +18,6 @@ __all__ = [
     "MemoryChange",
     "Receipt",
     "Shelf",
-    "ToolRecord",
-    "ToolStats",
     "Work",
     "WorkState",
 ]
@@ -52,38 +51,6 @@ class Work(Record):
     state: WorkState = Field(default="pending", description="pending, done, failed or review.")
     reason: Text = Field(default="", description="Why it failed, or what a person should look at.")
     attempts: int = Field(default=0, ge=0, description="How often it was tried.")
-
-
-class ToolRecord(Record):
-    """One tool call and how it went (R12), read off the messages by code."""
-
-    partition: Partition = Field(description="Where it lives.")
-    block_id: str = Field(description="The block it was read from.")
-    message_id: Token = Field(description="The message that asked for the call.")
-    call_id: Text = Field(description="Joins the call with its result.")
-    tool: Text = Field(min_length=1, description="The tool.")
-    ok: bool | None = Field(description="Whether it succeeded; none where the result does not say.")
-    error: Text = Field(default="", description="First line of the error, at most 200 characters.")
-    seconds: float | None = Field(default=None, ge=0, description="From call to result, in seconds, if timed.")
-    time: AwareTime = Field(description="When it was called.")
-
-
-class ToolStats(Record):
-    """Statistics of one tool, counted in SQL over its records."""
-
-    tool: Text = Field(description="The tool.")
-    calls: int = Field(ge=0, description="Recorded calls.")
-    succeeded: int = Field(ge=0, description="Calls known to have succeeded.")
-    failed: int = Field(ge=0, description="Calls known to have failed.")
-    mean_seconds: float | None = Field(default=None, description="Mean time of the timed calls, in seconds.")
-    last_error: Text = Field(default="", description="The newest error.")
-    last_called: AwareTime | None = Field(default=None, description="When it was last called.")
-
-    @property
-    def success_rate(self) -> float | None:
-        """Succeeded among those whose outcome is known, 0 to 1; none where no outcome is known."""
-        known = self.succeeded + self.failed
-        return self.succeeded / known if known else None
 
 
 class ChangeSet(Record):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -38,39 +37,42 @@ class VersionNote(Record):
 
 
 class Find(Record):
-    """A memory of a chain, its versions, and what lies beyond it in the same direction."""
+    """A memory of a chain, and its versions."""
 
     memory_id: str = Field(description="The memory.")
     status: Status = Field(description="Where it stands in its life.")
     versions: tuple[VersionNote, ...] = Field(description="Its versions, oldest first.")
-    beyond: tuple[Find, ...] = Field(default=(), description="What it replaced, or what replaced it.")
+    replaced: tuple[str, ...] = Field(default=(), description="Ids of what it replaced, within the chain.")
+    replaced_by: tuple[str, ...] = Field(default=(), description="Ids of what replaced it, within the chain.")
 
     @property
     def head(self) -> Memory:
         """Its newest version."""
         return self.versions[-1].memory
 
-    def walk(self) -> Iterator[Find]:
-        """Yield it and all that lies beyond."""
-        yield self
-        for each in self.beyond:
-            yield from each.walk()
-
 
 class Archaeology(Record):
-    """The chain that a memory is part of, both ways."""
+    """The chain that a memory is part of, both ways: what leads down from it, and what leads up."""
 
-    memory: Find = Field(description="The memory itself.")
-    replaced: tuple[Find, ...] = Field(default=(), description="What it replaced, and what that replaced, as a tree.")
-    replaced_by: tuple[Find, ...] = Field(default=(), description="What replaced it, and what replaced that.")
+    finds: tuple[Find, ...] = Field(description="Its memories: the one asked for, then those before, then those after.")
     held: tuple[Memory, ...] = Field(
         default=(), description="What of the chain holds, or held at the time asked for; one, unless it was put away."
     )
 
     @property
-    def finds(self) -> tuple[Find, ...]:
-        """All memories of the chain, the one that was asked for first."""
-        return (self.memory, *(find for root in (*self.replaced, *self.replaced_by) for find in root.walk()))
+    def memory(self) -> Find:
+        """The memory that was asked for."""
+        return self.finds[0]
+
+    def beyond(self, find: Find, *, older: bool) -> tuple[Find, ...]:
+        """Return what lies next to a find: the branches of the tree.
+
+        Args:
+            find: One of the finds.
+            older: Towards what it replaced; else towards what replaced it.
+        """
+        ids = find.replaced if older else find.replaced_by
+        return tuple(each for each in self.finds if each.memory_id in ids)
 
 
 class FieldDiff(Record):
@@ -101,7 +103,7 @@ class Diff(Record):
 class AuditEntry(Record):
     """An event with what it led from and to, and without a word of any memory."""
 
-    kind: Literal["event"] = "event"
+    kind: Literal["event"] = Field(default="event", description="What this line of an export is.")
     event: Event = Field(description="Who, when, what, why.")
     previous: str = Field(description="The chain before it: that of the event before it in its partition.")
     before: int = Field(ge=0, description="The version that it followed; 0: none.")
@@ -114,7 +116,7 @@ class AuditEntry(Record):
 class AuditHead(Record):
     """Where an export of a partition ends. Kept elsewhere, it shows later whether anything was taken away since."""
 
-    kind: Literal["head"] = "head"
+    kind: Literal["head"] = Field(default="head", description="What this line of an export is.")
     partition: Partition = Field(description="The partition.")
     events: int = Field(ge=1, description="How many events were exported.")
     previous: str = Field(description="The chain before the first of them.")

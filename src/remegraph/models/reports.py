@@ -18,6 +18,7 @@ __all__ = [
     "Progress",
     "SaveResult",
     "SummaryReport",
+    "ToolRefresh",
     "Usage",
     "Verification",
 ]
@@ -26,7 +27,7 @@ __all__ = [
 class CallRecord(Record):
     """One call of a chat model."""
 
-    operation: str = Field(description="What it was for: digest, propose, review.")
+    operation: str = Field(description="What it was for: digest, propose, review, consolidate.")
     model: str = Field(description="The model.")
     input_tokens: int = Field(ge=0, description="Tokens sent; estimated where the provider does not say.")
     output_tokens: int = Field(ge=0, description="Tokens received; estimated likewise.")
@@ -125,3 +126,12 @@ class Verification(Record):
     def healthy(self) -> bool:
         """Whether nothing differs."""
         return not self.differences
+
+
+class ToolRefresh(Record):
+    """What a look at the guidelines of tools did."""
+
+    written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
+    unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: the model, or vectors.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")

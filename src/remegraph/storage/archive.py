@@ -12,6 +12,7 @@ from sqlalchemy import func, insert, select
 
 from remegraph.failpoints import failpoint
 from remegraph.models import (
+    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -33,18 +34,20 @@ from remegraph.models import (
     SkillOutcome,
     Status,
     StoredMessage,
+    ToolRecord,
     ToolStats,
     Topic,
     Work,
     WorkState,
 )
-from remegraph.ports import Clock, Layout, NewId, Tail, Tally, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
+from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
@@ -308,10 +311,24 @@ class SqlArchive:
             shelves = self._interning.known(connection, partitions)
             return memory_rows.read_events(connection, shelves, record_id, limit)
 
-    def tool_stats(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> tuple[ToolStats, ...]:
-        """Return the statistics of the tools, by name."""
+    def tool_stats(
+        self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
+    ) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools, by name, counted in SQL."""
         with self.database.read() as connection:
-            return memory_rows.tool_stats(connection, self._interning.known(connection, partitions), tools)
+            return tool_rows.stats(connection, self._interning.known(connection, partitions), tools, last)
+
+    def tool_calls(
+        self,
+        partitions: Sequence[Partition],
+        tools: Sequence[str] | None = None,
+        *,
+        last: int,
+        digest: str | None = None,
+    ) -> tuple[ToolRecord, ...]:
+        """Return the newest calls of each tool; see `Archive.tool_calls`."""
+        with self.database.read() as connection:
+            return tool_rows.read(connection, self._interning.known(connection, partitions), tools, last, digest)
 
     def work(
         self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
@@ -351,10 +368,20 @@ class SqlArchive:
 
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
         """Return when each of these memories was learned, then each review; see `ports.Archive`."""
         with self.database.read() as connection:
             return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
+        """Return how far each partition has come that the scope may read; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return self._interning.pulse(connection, scope)
+
+    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
+        """Return what is always active, or was reviewed since; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return review_rows.in_use(connection, list(self._interning.known(connection, partitions)), since)
 
     def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
         """Append how a run went; see `ports.Archive`."""

@@ -1,4 +1,4 @@
-"""What a change set says of blocks: their index entries, the tool calls in them, and how far the work on them is.
+"""What a change set says of blocks: their index entries, and how far the work on them is.
 
 All functions take a connection that holds the locks of the partitions that are written.
 """
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection, select
 
 from remegraph.errors import ConflictError, NotFoundError
-from remegraph.models import BlockSummary, Partition, ToolRecord, Work
+from remegraph.models import BlockSummary, Partition, Work
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import micros
-from remegraph.storage.tables import blocks, messages, summaries, tool_calls, work
+from remegraph.storage.tables import blocks, summaries, work
 
-__all__ = ["check_open", "record_tools", "set_work", "write_summary"]
+__all__ = ["check_open", "require_block", "set_work", "write_summary"]
 
 Numbers = Mapping[Partition, int]
 """The numbers of partitions."""
@@ -51,7 +51,7 @@ def write_summary(connection: Connection, partition_id: int, summary: BlockSumma
     Raises:
         NotFoundError: There is no such block.
     """
-    _require(connection, partition_id, summary.block_id)
+    require_block(connection, partition_id, summary.block_id)
     values = {
         "start_time": micros(summary.start_time),
         "end_time": micros(summary.end_time),
@@ -64,32 +64,6 @@ def write_summary(connection: Connection, partition_id: int, summary: BlockSumma
     connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
 
 
-def record_tools(connection: Connection, numbers: Numbers, calls: Iterable[ToolRecord]) -> None:
-    """Write how tool calls went.
-
-    Raises:
-        NotFoundError: There is no such block or message.
-    """
-    for call in calls:
-        partition_id = numbers[call.partition]
-        _require(connection, partition_id, call.block_id)
-        here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
-        if connection.execute(select(messages.c.id).where(*here)).first() is None:
-            raise NotFoundError(f"There is no message {call.message_id} here.")
-        values = {
-            "tool": json.dumps(call.tool),
-            "ok": call.ok,
-            "seconds": call.seconds,
-            "time": micros(call.time),
-            "body": call.to_json(),
-        }
-        statement = upsert(connection.dialect.name, tool_calls).values(
-            partition_id=partition_id, message_id=call.message_id, call=json.dumps(call.call_id), **values
-        )
-        key = ["partition_id", "message_id", "call"]
-        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
-
-
 def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:
     """Write how far work is.
 
@@ -98,7 +72,7 @@ def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -
     """
     for one in wanted:
         partition_id = numbers[one.partition]
-        _require(connection, partition_id, one.block_id)
+        require_block(connection, partition_id, one.block_id)
         values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
         statement = upsert(connection.dialect.name, work).values(
             partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
@@ -107,7 +81,12 @@ def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -
         connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
 
 
-def _require(connection: Connection, partition_id: int, block_id: str) -> None:
+def require_block(connection: Connection, partition_id: int, block_id: str) -> None:
+    """Check that there is such a block.
+
+    Raises:
+        NotFoundError: There is none.
+    """
     here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
     if connection.execute(select(blocks.c.id).where(*here)).first() is None:
         raise NotFoundError(f"There is no block {block_id} here.")

@@ -25,7 +25,8 @@ from remegraph.models import (
 )
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
-from remegraph.storage import block_notes, chains, evidence, fulltext
+from remegraph.rules.tiers import always_active
+from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, Journal, mark_dirty
@@ -148,7 +149,7 @@ class _Commit:
         self._check_twins(written)
         self._link()
         self._summarise()
-        block_notes.record_tools(self.connection, self.numbers, self.changes.tools)
+        tool_calls.record(self.connection, self.numbers, self.changes.tools)
         block_notes.set_work(self.connection, self.numbers, self.changes.work)
         self._index()
         self.journal.add(self.connection, self.entries)
@@ -283,6 +284,7 @@ class _Commit:
             "words": _words(memory),
             "said_at": micros(memory.said_at),
             "recorded_at": self.now,
+            "resident": always_active(memory),
             "body": memory.to_json(),
         }
         if head is not None:

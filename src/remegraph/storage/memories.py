@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, exists, or_, select, tuple_
 
 from remegraph.models import (
     LIVE,
@@ -19,13 +19,12 @@ from remegraph.models import (
     Partition,
     Shelf,
     Status,
-    ToolStats,
     Topic,
     Work,
     WorkState,
 )
 from remegraph.storage.rows import chunks, from_micros
-from remegraph.storage.tables import events, links, memories, memory_sources, tool_calls, topics, versions, work
+from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
 
 __all__ = [
     "event_of",
@@ -36,7 +35,6 @@ __all__ = [
     "read_topics",
     "read_versions",
     "read_work",
-    "tool_stats",
 ]
 
 # Said once: building a statement costs as much as running it.
@@ -217,52 +215,3 @@ def read_work(
 def _label(block_id: str) -> tuple[str, int, str]:
     """Order labels by day and number: 20260101_100 comes after 20260101_99."""
     return block_id[:8], len(block_id), block_id
-
-
-def tool_stats(
-    connection: Connection, shelves: Mapping[int, Partition], tools: Sequence[str] | None
-) -> tuple[ToolStats, ...]:
-    """Return the statistics of the tools, by name, counted in SQL."""
-    names = None if tools is None else [json.dumps(tool) for tool in tools]
-    counted: list[Row[Any]] = []
-    failures: dict[str, str] = {}
-    for chunk in [None] if names is None else chunks(names):
-        here = [tool_calls.c.partition_id.in_(list(shelves))]
-        if chunk is not None:
-            here.append(tool_calls.c.tool.in_(chunk))
-        counted += connection.execute(_count(here)).all()
-        failures |= {row.tool: json.loads(row.body)["error"] for row in connection.execute(_newest_errors(here))}
-    stats = [
-        ToolStats(
-            tool=json.loads(row.tool),
-            calls=row.calls,
-            succeeded=row.succeeded,
-            failed=row.failed,
-            mean_seconds=row.mean_seconds,
-            last_error=failures.get(row.tool, ""),
-            last_called=from_micros(row.last_called),
-        )
-        for row in counted
-    ]
-    return tuple(sorted(stats, key=lambda one: one.tool))
-
-
-def _count(here: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    return (
-        select(
-            tool_calls.c.tool,
-            func.count().label("calls"),
-            func.count(case((tool_calls.c.ok.is_(True), 1))).label("succeeded"),
-            func.count(case((tool_calls.c.ok.is_(False), 1))).label("failed"),
-            func.avg(tool_calls.c.seconds).label("mean_seconds"),
-            func.max(tool_calls.c.time).label("last_called"),
-        )
-        .where(*here)
-        .group_by(tool_calls.c.tool)
-    )
-
-
-def _newest_errors(here: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    rank = func.row_number().over(partition_by=tool_calls.c.tool, order_by=tool_calls.c.time.desc()).label("rank")
-    failed = select(tool_calls.c.tool, tool_calls.c.body, rank).where(*here, tool_calls.c.ok.is_(False)).subquery()
-    return select(failed.c.tool, failed.c.body).where(failed.c.rank == 1)

@@ -177,7 +177,9 @@ memories = Table(
     Column("words", Text, nullable=False),  # digest of the folded content: finds a twin
     Column("said_at", _Big, nullable=False),
     Column("recorded_at", _Big, nullable=False),
+    Column("resident", Boolean, nullable=False, server_default=false()),  # active whether it is used or not
     Column("body", Text, nullable=False),
+    Index(None, "partition_id", "resident"),
     Index(None, "partition_id", "topic_id", "status"),
     Index(None, "partition_id", "canonical_topic"),
     Index(None, "partition_id", "words"),
@@ -231,6 +233,7 @@ events = Table(
     Column("digest", Text, nullable=False),  # of the version's body, salted
     Column("reason", Text, nullable=False, server_default=""),
     Column("chain", Text, nullable=False, server_default=""),  # HMAC of this event and the chain before it
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "record_id"),
     Index(None, "operation_id"),
 )
@@ -271,14 +274,18 @@ tool_calls = Table(
     "tool_calls",
     metadata,
     _partition(primary_key=True),
-    Column("message_id", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),  # empty: heard only, no message that asked for it is read yet
     Column("call", Text, primary_key=True),  # JSON text of the call id
+    Column("digest", Text, primary_key=True),  # of tool and arguments; empty: recorded before it was
     Column("tool", Text, nullable=False),  # JSON text of the name
     Column("ok", Boolean),
     Column("seconds", Float),
+    Column("input_tokens", _Big),
+    Column("output_tokens", _Big),
     Column("time", _Big, nullable=False),
     Column("body", Text, nullable=False),
     Index(None, "partition_id", "tool", "time"),
+    Index(None, "partition_id", "call"),
 )
 
 # Key-value items, of a LangGraph store: no memories, and not versioned. A namespace is a list of labels; it is there
@@ -351,6 +358,7 @@ reviews = Table(
     Column("memory_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("at", _Big, nullable=False),
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "memory_id", "at"),
 )
 

@@ -1,6 +1,6 @@
 """How records look on a terminal: sober, readable without colour, and in narrow windows."""
 
-from remegraph.cli.views.fading import explanation, forecast, maintenance
+from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
@@ -15,6 +15,7 @@ __all__ = [
     "audit",
     "blocks",
     "checked",
+    "consolidation",
     "difference",
     "explanation",
     "exported",

@@ -32,16 +32,16 @@ _SIGNS = {"same": "{}", "removed": "[-{}-]", "added": "[+{}+]"}
 def archaeology(found: Archaeology) -> Views:
     """Show the chain of a memory as a tree, and what of it holds."""
     tree = _with_versions(Tree(_head(found.memory), guide_style="dim"), found.memory)
-    for name, finds in (("replaced by", found.replaced_by), ("replaced", found.replaced)):
-        if finds:
-            _add(tree.add(Text(name, style="cyan")), finds)
+    for name, older in (("replaced by", False), ("replaced", True)):
+        if finds := found.beyond(found.memory, older=older):
+            _add(tree.add(Text(name, style="cyan")), found, finds, older=older)
     holds = [f"{memory.memory_id[:SHORT_ID]}  {plain(memory.content)}" for memory in found.held]
     return (tree, Text("Holds: " + ("; ".join(holds) or "none of it"), style="bold"))
 
 
-def _add(branch: Tree, finds: Sequence[Find]) -> None:
+def _add(branch: Tree, found: Archaeology, finds: Sequence[Find], *, older: bool) -> None:
     for find in finds:
-        _add(_with_versions(branch.add(_head(find)), find), find.beyond)
+        _add(_with_versions(branch.add(_head(find)), find), found, found.beyond(find, older=older), older=older)
 
 
 def _head(find: Find) -> Text:

@@ -21,7 +21,7 @@ HEAD = "0013"
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-KNOWN = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", HEAD})
+KNOWN = frozenset(f"{number:04}" for number in (*range(1, 11), int(HEAD)))
 """All revisions up to it."""
 
 

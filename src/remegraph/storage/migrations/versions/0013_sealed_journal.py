@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0013"
-down_revision = "0008"
+down_revision = "0010"
 
 _BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 

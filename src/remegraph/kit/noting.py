@@ -1,56 +1,60 @@
-"""What is noted now and written down later, so that nobody waits for it (DESIGN, invariant 8)."""
+"""What is noted at once and written down later: nobody waits for it, and who writes anyway takes it along."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["WriteBuffer"]
+__all__ = ["Notes"]
 
 T = TypeVar("T")
 
-_MANY = 256
-"""After each so many, they should be written down soon."""
 
-
-class WriteBuffer(Generic[T]):
+class Notes(ABC, Generic[T]):
     """Notes that are not written yet. Safe to use from any thread; what a crash takes was never promised.
 
     Args:
-        write: Writes notes.
+        many: After each so many, they should be written down soon.
     """
 
-    def __init__(self, write: Callable[[Sequence[T]], None]) -> None:
-        self._write = write
+    def __init__(self, many: int) -> None:
+        self._many = many
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: list[T] = []
 
-    def put(self, notes: Iterable[T]) -> bool:
+    def add(self, found: Sequence[T]) -> bool:
         """Note these; tell whether it is time to write.
 
         Args:
-            notes: What to write down.
+            found: What is to be noted.
         """
         with self._lock:
             before = len(self._waiting)
-            self._waiting.extend(notes)
-            return before // _MANY < len(self._waiting) // _MANY
+            self._waiting.extend(found)
+            return before // self._many < len(self._waiting) // self._many
 
     def noted(self) -> Sequence[T]:
-        """Return what is noted and not written, oldest first."""
+        """Return what is noted, oldest first."""
         with self._lock:
-            return tuple(self._waiting)
+            return list(self._waiting)
 
     def flush(self) -> None:
         """Write down what is noted, once another write of it is over. If that fails, it stays noted."""
         with self._writing:
             with self._lock:
                 taken, self._waiting = self._waiting, []
+            if not taken:
+                return
             try:
                 self._write(taken)
             except BaseException:
                 with self._lock:
                     self._waiting[:0] = taken
                 raise
+
+    @abstractmethod
+    def _write(self, taken: Sequence[T]) -> None:
+        """Write these down: all of them, or fail; what is written twice must count once, or nothing be written."""

@@ -1,0 +1,325 @@
+"""Guidelines of tools: from the newest calls to one memory for each tool, written anew where it is out of date.
+
+One body for sync and async, as the nodes of the summariser: without a model it is figures and what calls have in common,
+with one it is one call, checked by code; where that fails, what code writes stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+from remegraph.engine.explicit import Stated, state
+from remegraph.engine.metering import Meter
+from remegraph.engine.nodes import Body, Think
+from remegraph.engine.proposals import COUNTED_TRUST
+from remegraph.engine.routing import tool_topic
+from remegraph.engine.tasks import GuideTask, Thinker
+from remegraph.errors import BudgetExceededError, ConflictError, InvalidAnswerError, ModelError
+from remegraph.language.plain import plain
+from remegraph.language.scripts import language_of
+from remegraph.models import (
+    ChangeSet,
+    Evidence,
+    Memory,
+    MemoryChange,
+    Partition,
+    Shelf,
+    Status,
+    StoredMessage,
+    ToolRecord,
+    ToolRefresh,
+    ToolStats,
+    Topic,
+)
+from remegraph.ports import Archive, Clock
+from remegraph.rules.context import shows_recalled
+from remegraph.rules.naming import operation_id
+from remegraph.rules.quotes import find_quote
+from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
+from remegraph.settings import ToolPolicy
+
+__all__ = ["ACTOR", "Guide", "GuideInput", "guideline_id"]
+
+ACTOR = "tools"
+
+_OURS: frozenset[Status] = frozenset({"active", "low_priority", "archived"})
+"""Where a guideline stands that is written anew; what a person took back stays away."""
+
+_ASKED = 3
+_ASKED_CHARACTERS = 100
+_GIVES = 12
+"""What of the situations that a tool was used in is embedded: words of persons, and names of what its results hold."""
+
+_QUOTE = 200
+"""Characters of a result that are quoted; a word is not cut."""
+
+_FIELD = re.compile(r"[a-z][A-Za-z_]{1,30}")
+"""A name, and no value that a mapping is keyed by: `payment_methods`, not `JFK` or `credit_card_4421486`."""
+
+_CUT_WORD = re.compile(r"[^\W_]+$")
+
+
+class GuideInput(TypedDict):
+    """One run: which tools of which partitions, and who thinks."""
+
+    partitions: Sequence[Partition]
+    tools: Sequence[str] | None
+    thinker: Thinker
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A call with the messages that tell of it."""
+
+    record: ToolRecord
+    asking: StoredMessage
+    answer: StoredMessage | None
+    person: StoredMessage | None
+    """Who spoke last before it."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of its arguments."""
+        args = next((each.args for each in self.asking.tool_calls if each.call_id == self.record.call_id), None)
+        return tuple(args) if isinstance(args, dict) else ()
+
+    @property
+    def gives(self) -> Sequence[str]:
+        """The names of what its result holds."""
+        try:
+            value = json.loads(self.answer.text) if self.answer and self.record.ok else None
+        except (ValueError, RecursionError):
+            return ()
+        while isinstance(value, list) and value:
+            value = value[0]
+        return tuple(filter(_FIELD.fullmatch, value)) if isinstance(value, dict) else ()
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """The first words of its result."""
+        if self.answer is None:
+            return None
+        line = self.answer.text.strip().partition("\n")[0].strip()
+        words = line if len(line) <= _QUOTE else _CUT_WORD.sub("", line[:_QUOTE])
+        if find_quote(words, self.answer.text) is None:
+            return None
+        return Evidence(message_id=self.answer.message_id, quote=words, block_id=self.record.block_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A guideline to be written."""
+
+    stats: ToolStats
+    facts: ToolFacts
+    read: Sequence[_Read]
+    newest: ToolRecord
+    head: Memory | None
+
+    @property
+    def task(self) -> GuideTask:
+        """What is asked for: in the language of what persons and errors said."""
+        said = " ".join((*self.asked, *(each.kind for each in self.facts.errors)))
+        return GuideTask(self.facts, language_of(said))
+
+    @property
+    def asked(self) -> Sequence[str]:
+        """What persons said before calls, the newest first."""
+        said = (each.person.text.strip().partition("\n")[0] for each in self.read if each.person is not None)
+        return tuple(dict.fromkeys(plain(text)[:_ASKED_CHARACTERS] for text in said if text))[:_ASKED]
+
+
+def guideline_id(partition: Partition, tool: str) -> str:
+    """Return the id of the memory that holds the guideline of a tool."""
+    return operation_id("guideline", partition.to_json(), tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """Keeps the guidelines of tools. `refresh` is a node's body; see `engine.nodes`.
+
+    Args:
+        archive: The ledger.
+        clock: Tells the time.
+        plain: Writes where no model can.
+        policy: How many calls count, and how many are shown.
+        recipe: Name of the way of summarising, for what is stated.
+    """
+
+    archive: Archive
+    clock: Clock
+    plain: Thinker
+    policy: ToolPolicy
+    recipe: str
+
+    def refresh(self, asked: GuideInput) -> Body:
+        """Write the guidelines that are new or out of date."""
+        written: list[Memory] = []
+        unchanged: list[str] = []
+        degraded: dict[str, None] = {}
+        thinker, meter = asked["thinker"], asked["meter"]
+        for partition, stats in self._called(asked):
+            draft = self._draft(partition, stats)
+            if draft is None:
+                unchanged.append(stats.tool)
+                continue
+            writer = thinker
+            try:
+                text = yield Think(thinker, "guide", draft.task, meter)
+            except (ModelError, BudgetExceededError) as error:
+                degraded[f"model: {error.what}"] = None
+                writer, text = self.plain, self.plain.guide(draft.task, meter)
+                if not isinstance(error, InvalidAnswerError):  # the next call would end likewise
+                    thinker = self.plain
+            try:
+                written.append(self._write(draft, plain(text), writer.name))
+            except ConflictError:  # somebody else was first: theirs is as new
+                unchanged.append(stats.tool)
+        report = ToolRefresh(
+            written=tuple(written), unchanged=tuple(unchanged), degraded=tuple(degraded), usage=meter.usage()
+        )
+        return {"report": report}
+
+    def _called(self, asked: GuideInput) -> Iterator[tuple[Partition, ToolStats]]:
+        for partition in asked["partitions"]:
+            for stats in self.archive.tool_stats([partition], asked["tools"], last=self.policy.last):
+                yield partition, stats
+
+    def _draft(self, partition: Partition, stats: ToolStats) -> _Draft | None:
+        """Return what is to be written of a tool; nothing where that stands already, or somebody took it back."""
+        recent = stats.recent
+        found = self.archive.memories([partition], ids=[guideline_id(partition, stats.tool)])
+        head = found[0] if found else None
+        if head is not None and (head.status not in _OURS or head.usage == "knowledge"):
+            return None
+        if not recent.succeeded + recent.failed or (head and not changed(head.payload, recent, stats.calls)):
+            return None
+        calls = self.archive.tool_calls([partition], [stats.tool], last=self.policy.last)
+        cited = {(each.call_id, each.message_id) for each in recent.errors}
+        first = [call for call in calls if (call.call_id, call.message_id) in cited]
+        chosen = [*first, *(call for call in calls if call not in first)][: self.policy.cited]
+        read = self._read(partition, [call for call in chosen if call.message_id])
+        facts = facts_of(
+            plain(stats.tool),
+            recent,
+            [call.call_id for call in sorted(chosen, key=_readable_first) if call.ok],
+            passed=[each.names for each in read if each.record.ok],
+            lacked=[each.names for each in read if each.record.ok is False],
+        )
+        return _Draft(stats, facts, read, calls[0], head)
+
+    def _read(self, partition: Partition, calls: Sequence[ToolRecord]) -> list[_Read]:
+        """Return calls with the messages that tell of them, as far as their blocks hold them."""
+        blocks = self.archive.blocks([partition], ids=list(dict.fromkeys(call.block_id for call in calls)))
+        messages = {
+            block.block_id: self.archive.messages(
+                [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+            )
+            for block in blocks
+        }
+        read = (_tell(call, messages.get(call.block_id, ())) for call in calls)
+        return [each for each in read if each is not None]
+
+    def _write(self, draft: _Draft, text: str, extractor: str) -> Memory:
+        memory = self._memory(draft, text, extractor)
+        version = memory.version
+        evidence = _evidence(draft.read, text)
+        stated = None if evidence else self._state(memory)
+        if stated is not None:
+            evidence = (stated.evidence,)
+        memory = memory.evolve(evidence=evidence, block_ids=tuple(dict.fromkeys(each.block_id for each in evidence)))
+        self.archive.commit(
+            ChangeSet(
+                operation_id=operation_id("guide", memory.memory_id, version),
+                actor=ACTOR,
+                recorded_at=memory.recorded_at,
+                shelves=(Shelf(partition=memory.partition, topic=memory.topic),),
+                changes=(
+                    MemoryChange(
+                        memory=memory,
+                        expected_version=version - 1,
+                        action="refine" if draft.head else "create",
+                        reason=f"{draft.stats.recent.succeeded} of {draft.stats.recent.calls} calls succeeded",
+                    ),
+                ),
+                summaries=(stated.summary,) if stated else (),
+                work=(stated.work(self.recipe),) if stated else (),
+            )
+        )
+        return memory
+
+    def _memory(self, draft: _Draft, text: str, extractor: str) -> Memory:
+        stats, partition = draft.stats, draft.newest.partition
+        topic = draft.head.topic if draft.head else self._topic(partition, plain(stats.tool))
+        names = tuple(dict.fromkeys(name for each in draft.read for name in each.names))
+        gives = tuple(dict.fromkeys(name for each in draft.read for name in each.gives))[:_GIVES]
+        return Memory(
+            memory_id=guideline_id(partition, stats.tool),
+            version=draft.head.version + 1 if draft.head else 1,
+            partition=partition,
+            topic=topic,
+            content=text,
+            when_to_use=plain(situation(stats.tool, names, gives, draft.asked)),
+            kind="workflow",
+            payload={
+                "tool": stats.tool,
+                "calls": stats.calls,
+                "low": stats.recent.low,
+                "high": stats.recent.high,
+                "errors": [each.kind for each in stats.recent.errors],
+            },
+            canonical_topic=f"{topic.target}:guideline",
+            layer="long_term",
+            importance=draft.head.importance if draft.head else 0.5,
+            tags=draft.head.tags if draft.head else (),
+            language=draft.task.language,
+            # a model may take up what the tool itself wrote into its errors: such words are never believed more than this
+            trust=COUNTED_TRUST if extractor == self.plain.name else QUARANTINE_BELOW,
+            extractor=extractor,
+            said_at=draft.newest.time,
+            recorded_at=self.clock(),
+        )
+
+    def _topic(self, partition: Partition, tool: str) -> Topic:
+        new = tool_topic(tool)
+        known = (shelf.topic for shelf in self.archive.topics([partition]))
+        return next((each for each in known if (each.type, each.target) == (new.type, new.target)), new)
+
+    def _state(self, memory: Memory) -> Stated:
+        """Record what was counted as a message: the calls were only heard, so no words tell of them."""
+        return state(
+            self.archive,
+            self.clock,
+            memory.partition,
+            memory.content,
+            statement_id=operation_id("counted", memory.memory_id, memory.version),
+            role="system",
+            actor=ACTOR,
+            recipe=self.recipe,
+        )
+
+
+def _readable_first(call: ToolRecord) -> bool:
+    return not call.message_id
+
+
+def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
+    at = next((at for at, each in enumerate(messages) if each.message_id == call.message_id), None)
+    if at is None:
+        return None
+    answers = (each for each in messages[at:] if each.role == "tool" and each.tool_call_id == call.call_id)
+    said = (each for each in reversed(messages[:at]) if each.role == "user" and not shows_recalled(each))
+    return _Read(call, messages[at], next(answers, None), next(said, None))
+
+
+def _evidence(read: Sequence[_Read], text: str) -> tuple[Evidence, ...]:
+    """Return the words of the calls that a guideline cites; of those that it is made from where it cites none of them."""
+    found = [(each, each.evidence) for each in read]
+    cited = [evidence for each, evidence in found if evidence and f"[{each.record.call_id}]" in text]
+    return tuple(dict.fromkeys(cited or [evidence for _, evidence in found if evidence]))

@@ -1,0 +1,279 @@
+"""`kit.tools`: how tools went, which one to take for a task, and what to watch for (R12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from remegraph.errors import InputError
+from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.kit.hearing import CallBuffer
+from remegraph.models import (
+    LIVE,
+    Budget,
+    Memory,
+    Partition,
+    Scope,
+    ToolAdvice,
+    ToolRefresh,
+    ToolStats,
+    ToolWindow,
+)
+from remegraph.rules.reliability import Prior, expected
+from remegraph.rules.tool_advice import advised, failure, usual
+from remegraph.rules.tool_guidelines import is_guideline
+from remegraph.rules.tool_outcomes import call_digest, without_values
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
+
+    from remegraph.engine.tool_guidelines import GuideInput
+    from remegraph.kit.parts import Parts
+    from remegraph.ports import Archive
+
+__all__ = ["ToolMemory"]
+
+_LOOKED_AT = 200
+"""Memories that are searched for a tool's guideline, by vectors; all that share a word count."""
+
+
+class ToolMemory:
+    """The memory of tools. What is heard here and what captured messages tell of the same call count once.
+
+    Args:
+        parts: Gives the parts of an open kit.
+        settings: Its settings.
+        calls: What was heard, and is not written yet.
+        library: Tells where an agent's memories live.
+        write_soon: Writes down what was noted, while nobody waits for it.
+        sync: Lets the vectors follow, and tells why they do not.
+    """
+
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        settings: Settings,
+        calls: CallBuffer,
+        *,
+        library: Callable[[Scope], Scope],
+        write_soon: Callable[[], None],
+        sync: Callable[[], tuple[str, ...]],
+    ) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._calls = calls
+        self._library = library
+        self._write_soon = write_soon
+        self._sync = sync
+
+    def record(
+        self,
+        tool: str,
+        *,
+        scope: Scope,
+        args: object = None,
+        call_id: str = "",
+        ok: bool | None = None,
+        result: str = "",
+        seconds: float | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+    ) -> None:
+        """Note how a tool call went. It waits for nothing: the ledger gets it with the next write, or read of tools.
+
+        The arguments leave a digest, the result nothing but the first line of an error: both stand in the raw messages
+        where the conversation is captured. A crash may take the last calls that were noted; then their messages tell of
+        them, without seconds and tokens.
+
+        Args:
+            tool: Its name.
+            scope: Who called it.
+            args: What it was given, as JSON.
+            call_id: The id of the call, as the message that asked for it has it; a call without one is a call of its own.
+            ok: Whether it succeeded, as the host says; told from the result where it does not, or where it says that
+                nothing was raised and the result is an error all the same.
+            result: What came back, as text.
+            seconds: How long it took.
+            input_tokens: Tokens that the tool was sent.
+            output_tokens: Tokens that it gave.
+
+        Raises:
+            InputError: The tool has no name, or something cannot be used.
+        """
+        self._parts()
+        due = self._calls.hear(
+            self._library(required(scope)).partition(),
+            tool,
+            args=args,
+            call_id=call_id,
+            ok=ok,
+            result=result,
+            seconds=seconds,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+        )
+        if due:
+            self._write_soon()
+
+    arecord = twin(record)
+
+    def stats(
+        self, *, scope: Scope, tools: Sequence[str] | None = None, last: int | None = None
+    ) -> tuple[ToolStats, ...]:
+        """Return the statistics of the tools that were called: of all calls, and closely of the last ones.
+
+        Args:
+            scope: Who asks.
+            tools: Only these.
+            last: How many calls of each to look at closely; the policy's unless given.
+
+        Raises:
+            InputError: `last` is not positive, or the tools are no list of names.
+        """
+        check_numbers(least=1, whole=True, last=last)
+        archive = self._archive()
+        return archive.tool_stats(
+            archive.visible(required(scope)), _names(tools), last=last or self._settings.tools.last
+        )
+
+    astats = twin(stats)
+
+    def predict(self, tool: str, *, scope: Scope, args: object = None) -> float:
+        """Return the error rate that is to be expected of the next call of a tool, 0 to 1.
+
+        It is that of its last calls, shrunk to what is usual for the tools of this scope: by much where few calls are
+        known, or the tools are much alike. Where arguments are given, the calls with the same ones weigh most.
+
+        Args:
+            tool: The tool; one that was never called is as reliable as tools are.
+            scope: Who asks.
+            args: What it is to be given.
+        """
+        check_text(tool=tool)
+        found = {each.tool: each.recent for each in self.stats(scope=scope)}
+        prior = usual(found.values())
+        rate = failure(found.get(tool, ToolWindow()), prior)
+        if args is None:
+            return rate
+        archive = self._archive()
+        same = archive.tool_calls(
+            archive.visible(scope), [tool], last=self._settings.tools.last, digest=call_digest(tool, args)
+        )
+        known = [call.ok for call in same if call.ok is not None]
+        return expected(known.count(False), len(known), Prior(rate * prior.weight, (1 - rate) * prior.weight))
+
+    apredict = twin(predict)
+
+    def advise(self, task: str, *, scope: Scope, k: int = 3) -> tuple[ToolAdvice, ...]:
+        """Return which tools to take for a task, best first, each with what to watch for. No model is called.
+
+        Tools are known by their guidelines: call `refresh` after new calls.
+
+        Args:
+            task: What is to be done.
+            scope: Who asks.
+            k: How many at most.
+
+        Raises:
+            InputError: The task is empty, or k is not positive.
+        """
+        from remegraph.rules.questions import read_question
+
+        check_text(task=task)
+        if not task.strip():
+            raise InputError("The task is empty.", "Say what is to be done.")
+        check_numbers(least=1, whole=True, k=k)
+        stats = {each.tool: each for each in self.stats(scope=scope)}
+        parts = self._parts()
+        partitions = parts.archive.visible(scope)
+        question = read_question(without_values(task) or task, parts.clock())  # whose number it is tells no tool
+        candidates = parts.searcher.search(partitions, "memory", question, _LOOKED_AT)
+        relevance = {(each.partition, each.record_id): each.score for each in candidates.found}
+        return tuple(advised(self._guidelines(partitions, [name for _, name in relevance]), relevance, stats)[:k])
+
+    aadvise = twin(advise)
+
+    def guideline(self, tool: str, *, scope: Scope) -> Memory | None:
+        """Return the guideline of a tool, the caller's own first; none where it has none yet, or it was taken back.
+
+        Args:
+            tool: The tool.
+            scope: Who asks.
+        """
+        from remegraph.engine.tool_guidelines import guideline_id
+
+        check_text(tool=tool)
+        partitions = self._archive().visible(required(scope))
+        places = {guideline_id(partition, tool): at for at, partition in enumerate(partitions)}
+        found = self._guidelines(partitions, list(places))
+        return min(found, key=lambda memory: places[memory.memory_id], default=None)
+
+    aguideline = twin(guideline)
+
+    def refresh(self, *, scope: Scope, tools: Sequence[str] | None = None, budget: Budget | None = None) -> ToolRefresh:
+        """Write the guidelines that are new or out of date: one call for each where there is a model, else none.
+
+        Out of date means: the success rate lies outside of what was likely then, a typical error is new, or the calls
+        have doubled. A guideline that a person took back, or made knowledge, stays as it is. Where the model fails or the
+        budget is used up, code writes them: `degraded` says so.
+
+        Args:
+            scope: Whose tools: the user's own, and the team's where the users of an agent are one.
+            tools: Only these.
+            budget: Hard limits.
+        """
+        run, asked = self._asked(scope, tools, budget)
+        return self._followed(run.invoke(asked))
+
+    async def arefresh(
+        self, *, scope: Scope, tools: Sequence[str] | None = None, budget: Budget | None = None
+    ) -> ToolRefresh:
+        """Write the guidelines that are new or out of date; see `refresh`."""
+        run, asked = await asyncio.to_thread(self._asked, scope, tools, budget)
+        return await asyncio.to_thread(self._followed, await run.ainvoke(asked))
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _archive(self) -> Archive:
+        """Return the ledger, once what was noted is in it."""
+        archive = self._parts().archive
+        self._calls.flush()
+        return archive
+
+    def _guidelines(self, partitions: Sequence[Partition], ids: Sequence[str]) -> list[Memory]:
+        found = self._parts().archive.memories(partitions, ids=ids, statuses=sorted(LIVE)) if ids else ()
+        return [memory for memory in found if is_guideline(memory)]
+
+    def _asked(
+        self, scope: Scope, tools: Sequence[str] | None, budget: Budget | None
+    ) -> tuple[Runnable[GuideInput, dict[str, Any]], GuideInput]:
+        """Return what is to be run, and on what."""
+        from remegraph.engine.metering import Meter
+        from remegraph.engine.nodes import node
+        from remegraph.engine.routing import own
+
+        parts, archive = self._parts(), self._archive()
+        mine = own(archive.visible(required(scope)), scope, self._settings.trust_boundary)
+        return node(parts.guide.refresh, "tool_guidelines"), {
+            "partitions": mine,
+            "tools": _names(tools),
+            "thinker": parts.thinkers.of(scope.agent),
+            "meter": Meter(budget),
+        }
+
+    def _followed(self, update: Mapping[str, Any]) -> ToolRefresh:
+        """Return the report, once the vectors have followed."""
+        report: ToolRefresh = update["report"]
+        return report.evolve(degraded=(*report.degraded, *self._sync())) if report.written else report
+
+
+def _names(tools: object) -> list[str] | None:
+    if tools is None:
+        return None
+    if isinstance(tools, str) or not isinstance(tools, Sequence):
+        raise InputError(f"tools is of type {type(tools).__name__}.", "Give a list of names.")
+    for tool in tools:
+        check_text(tool=tool)
+    return list(tools)
