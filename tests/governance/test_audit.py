@@ -133,10 +133,11 @@ def test_a_lost_key_is_told_and_the_journal_sealed_anew(office: Office, tmp_path
     with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         kit.save("note", "Ann likes tea.", scope=office.ann)
     (tmp_path / "journal.key").unlink()
-    settings = Settings(home=tmp_path, journal_key="as the environment gives it")
+    key = "as the environment gives it"
+    settings = Settings(home=tmp_path, journal_key=key)
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         assert not (tmp_path / "journal.key").exists()
-        assert settings.journal_key not in repr(settings)
+        assert key not in repr(settings)
         assert len(kit.memories(scope=office.ann)) == 1
         kit.admin.rebuild()
         (mismatch,) = kit.admin.verify().differences
