@@ -245,7 +245,8 @@ class Governance:
             run_id: The run, where it has a name.
         """
         check_text(thread=thread, run_id=run_id)
-        versions = {memory.memory_id: memory.version for memory in found.self_memories}
+        standing = (*found.self_memories, *found.active)
+        versions = {memory.memory_id: memory.version for memory in standing}
         versions |= {hit.record_id: hit.version for hit in found.memories}
         shown = {memory_id: version for memory_id, version in versions.items() if memory_id not in found.left_out}
         if shown:
