@@ -196,13 +196,13 @@ def test_what_is_not_kept_any_more_is_named_as_missing(office: Office) -> None:
     """After an erasure the record says that something was shown, and not what."""
     (paris,) = office.moved("Paris")
     found = office.kit.recall("Where does Ann live?", scope=office.ann)
-    office.kit.governance.injected(
-        found.evolve(memories=[hit.evolve(version=9) for hit in found.memories]), scope=office.ann, thread="old"
-    )
+    office.kit.governance.injected({paris.memory_id: 9}, scope=office.ann, thread="old")
     (known,) = office.kit.governance.known_to(scope=office.ann, thread="old")
     assert (known.memories, known.missing) == ((), (paris.memory_id,))
     office.kit.governance.injected(found.evolve(memories=()), scope=office.ann, thread="nothing")
     assert office.kit.governance.known_to(scope=office.ann, thread="nothing") == ()
+    with pytest.raises(InputError, match="turn is -1"):
+        office.kit.governance.injected(found, scope=office.ann, turn=-1)
 
 
 def test_nobody_sees_the_trail_of_another(office: Office) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -234,25 +234,30 @@ class Governance:
 
     aread_heads = twin(read_heads)
 
-    def injected(self, found: Recall, *, scope: Scope, thread: str = "main", turn: int = 0, run_id: str = "") -> None:
+    def injected(
+        self, found: Recall | Mapping[str, int], *, scope: Scope, thread: str = "main", turn: int = 0, run_id: str = ""
+    ) -> None:
         """Note which memories an agent was shown, by id and version. The adapters do so; it is written down later.
 
         Args:
-            found: What was shown to it.
+            found: A recall whose context was shown to it; or, for a context made in another way, versions by memory id.
             scope: Who asked.
             thread: The conversation.
             turn: How often a person has spoken in it.
             run_id: The run, where it has a name.
+
+        Raises:
+            InputError: The thread or the run is no text, or the turn is negative.
         """
         check_text(thread=thread, run_id=run_id)
-        standing = (*found.self_memories, *found.active)
-        versions = {memory.memory_id: memory.version for memory in standing}
-        versions |= {hit.record_id: hit.version for hit in found.memories}
-        shown = {memory_id: version for memory_id, version in versions.items() if memory_id not in found.left_out}
-        if shown:
-            partition = required(scope).partition()
-            note = Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=self._clock(), versions=shown)
-            self._shown.add([note])
+        if turn < 0:
+            raise InputError(f"turn is {turn}.", "Count from 0.")
+        partition = required(scope).partition()
+        if shown := _shown(found) if isinstance(found, Recall) else dict(found):
+            at = self._clock()
+            self._shown.add(
+                [Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=at, versions=shown)]
+            )
 
     def known_to(
         self, *, scope: Scope, thread: str | None = None, run_id: str | None = None, turn: int | None = None
@@ -279,3 +284,10 @@ class Governance:
         return known(parts.archive, parts.archive.visible(scope), records)
 
     aknown_to = twin(known_to)
+
+
+def _shown(found: Recall) -> dict[str, int]:
+    """Return the memories that a context shows, with their versions."""
+    versions = {memory.memory_id: memory.version for memory in (*found.self_memories, *found.active)}
+    versions |= {hit.record_id: hit.version for hit in found.memories}
+    return {memory_id: version for memory_id, version in versions.items() if memory_id not in found.left_out}
