@@ -1,1 +1,1 @@
-"""Which rules always hold, where they apply, and how one comes to hold everywhere."""
+"""Which rules always hold and where, what became of memories, and who did what."""

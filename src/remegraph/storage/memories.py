@@ -28,6 +28,7 @@ from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
 
 __all__ = [
+    "event_of",
     "read",
     "read_events",
     "read_links",
@@ -195,20 +196,23 @@ def read_events(
     query = select(events).where(events.c.partition_id.in_(list(shelves))).order_by(events.c.id).limit(limit)
     if record_id is not None:
         query = query.where(events.c.record_id == record_id)
-    return tuple(
-        Event(
-            event_id=row.id,
-            partition=shelves[row.partition_id],
-            time=from_micros(row.time),
-            actor=row.actor,
-            action=row.action,
-            record_id=row.record_id,
-            version=row.version,
-            operation_id=row.operation_id,
-            digest=row.digest,
-            reason=row.reason,
-        )
-        for row in connection.execute(query)
+    return tuple(event_of(row, shelves[row.partition_id]) for row in connection.execute(query))
+
+
+def event_of(row: Row[Any], partition: Partition) -> Event:
+    """Return a row of the journal as a record."""
+    return Event(
+        event_id=row.id,
+        partition=partition,
+        time=from_micros(row.time),
+        actor=row.actor,
+        action=row.action,
+        record_id=row.record_id,
+        version=row.version,
+        operation_id=row.operation_id,
+        digest=row.digest,
+        reason=row.reason,
+        chain=row.chain,
     )
 
 
