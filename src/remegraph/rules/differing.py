@@ -13,7 +13,7 @@ from remegraph.models import Diff, FieldDiff, Memory, WordDiff
 __all__ = ["difference"]
 
 _UNCOMPARED = frozenset({"memory_id", "version", "partition", "recorded_at", "summary"})
-"""What is the same in all versions of a memory, or in no two."""
+"""What is the same in all versions of a memory, or in no two, or follows from the content."""
 
 _WORD = re.compile(rf"(?:[{CJK}]|[^\W{CJK}]+|\S)\s*")
 """A word with the space after it; of a script without spaces, a character."""
