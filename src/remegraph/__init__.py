@@ -37,6 +37,7 @@ from remegraph.models import (
     Chunk,
     Condition,
     Hit,
+    Injection,
     Memory,
     Message,
     Partition,
@@ -55,6 +56,7 @@ from remegraph.models import (
     ToolStats,
     Topic,
     Trace,
+    Workspace,
 )
 from remegraph.settings import (
     AgentMemorySettings,
@@ -89,6 +91,7 @@ __all__ = [
     "FileFormatError",
     "Hit",
     "IndexOwnedError",
+    "Injection",
     "InputError",
     "InvalidAnswerError",
     "LifecyclePolicy",
@@ -133,4 +136,5 @@ __all__ = [
     "Trace",
     "VectorIndexError",
     "WorkingPolicy",
+    "Workspace",
 ]

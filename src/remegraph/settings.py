@@ -196,6 +196,14 @@ class RetrievalPolicy(_Policy):
     )
     time_decay: bool = Field(default=False, description="Whether memories that were said lately come first.")
     half_life: float = Field(default=14.0, gt=0, description="Days in which half of that is gone.")
+    injection: Literal["recall", "layers"] = Field(
+        default="recall",
+        description="recall: what bears on the words, at every turn; layers: core rules, what applies to the project or "
+        "language, and what bears on the words where they call for it.",
+    )
+    workspace: Path | None = Field(
+        default=None, description="The working directory, which tells the languages, and the project of scopes of none."
+    )
     frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 

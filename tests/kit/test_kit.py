@@ -267,6 +267,8 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "content": "I am Remy.",
         "topic": "personal:Ann",
         "key": "personal",
+        "text": "Hello.",
+        "reason": "It holds everywhere.",
         "agent": lambda _search, _archive: (),
     }
     needed = [each for each in inspect.signature(verb).parameters.values() if each.default is each.empty]

@@ -14,7 +14,7 @@ from pydantic import BaseModel, PlainValidator
 from pydantic.fields import FieldInfo
 
 from remegraph import models
-from remegraph.models import Message, Record
+from remegraph.models import Memory, Message, Record
 from remegraph.models.base import Token
 
 __all__ = ["ANY_TEXT", "RECORDS", "instances"]
@@ -49,6 +49,8 @@ def instances(record: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
     fields = {name: _values(field.annotation, field.metadata) for name, field in record.model_fields.items()}
     if issubclass(record, Message):
         fields["content"] = _CONTENT
+    if record is Memory:  # its class allows of any level, and it applies where it lives
+        fields |= {"memory_class": st.just("policy"), "applies_to": st.sampled_from(["", "lang:go"])}
     return st.builds(record, **fields)
 
 
@@ -61,6 +63,8 @@ def _values(annotation: Any, metadata: Iterable[Any]) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin in (Union, types.UnionType):
         return st.one_of(*(_values(argument, limits) for argument in arguments))
+    if origin is tuple and arguments[-1] is not ...:
+        return st.tuples(*(_values(each, ()) for each in arguments))
     if origin is tuple:
         return st.lists(_values(arguments[0], ()), max_size=2).map(tuple)
     if origin is dict:

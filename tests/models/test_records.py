@@ -86,12 +86,28 @@ def test_every_field_is_described(model: type[BaseModel]) -> None:
         ({"memory_id": "a\x00b"}, "must not contain NUL"),
         ({"payload": {1: object()}}, "must be JSON"),
         ({"evidence": [Evidence(message_id="1", quote="x", block_id="b"), "words"]}, "evidence"),
+        ({"enforcement_level": "hard"}, "enforcement_level is for policies"),
+        ({"applies_to": "project:atlas"}, "it lives in 'global'"),
     ],
 )
 def test_a_changed_copy_is_validated_again(fields: dict[str, object], problem: str) -> None:
     """Pydantic's own model_copy checks nothing: a bad value would reach the ledger."""
     with pytest.raises(ValidationError, match=problem):
         MEMORY.evolve(**fields)
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize(("project", "applies_to"), [(None, "global"), ("atlas: v2", "project:atlas: v2")])
+def test_a_memory_written_before_it_had_a_class_reads_back_with_defaults(project: str | None, applies_to: str) -> None:
+    """An upgrade must not make a year of memories unreadable, nor let those of one project out."""
+    memory = MEMORY.evolve(partition=Partition(tenant="t", project=project), applies_to="")
+    fields = json.loads(memory.to_json())
+    for new in ("summary", "memory_class", "enforcement_level", "applies_to"):
+        del fields[new]
+    old = Memory.from_json(json.dumps(fields))
+    assert old == memory
+    assert (old.applies_to, old.memory_class, old.enforcement_level, old.summary) == (applies_to, "episodic", None, "")
+    assert (old.user_weight, old.is_core, old.firm) == (5.0, False, False)
 
 
 def test_a_record_shares_nothing_with_what_it_was_made_of() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from remegraph.models import Reviews
-from remegraph.rules.favouring import favoured
+from remegraph.rules.favouring import favoured, recency
 from remegraph.settings import RetrievalPolicy
 
 ALL = RetrievalPolicy(time_decay=True, frequency_boost=True, importance_boost=True)
@@ -19,6 +19,14 @@ def test_all_together_are_the_retrieval_score_as_it_is_published() -> None:
     parts = favoured({"text": 0.3, "dense": 0.2}, ALL, age=timedelta(days=14), reviews=Reviews(count=5), importance=0.8)
     expected = {"text": 0.12, "dense": 0.08, "recency": 0.125, "frequency": 0.05, "importance": 0.12}
     assert parts == pytest.approx(expected)
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize(("days", "left"), [(0, 1.0), (14, 0.5), (28, 0.25), (60, 0.05)])
+def test_recency_decays_as_the_table_of_the_protocol_says(days: float, left: float) -> None:
+    """Half is gone after fourteen days; with a half-life twice as long, after twenty-eight."""
+    assert recency(days, 14) == pytest.approx(left, abs=0.0015)
+    assert recency(2 * days, 28) == recency(days, 14)
 
 
 @pytest.mark.requirement("F6", "B5")

@@ -190,6 +190,7 @@ def memory(**fields: object) -> Memory:
     [
         ({"importance": 0.9}, "core rule"),
         ({"usage": "knowledge"}, "knowledge"),
+        ({"memory_class": "policy"}, "a policy"),
         ({"topic": Topic(type="self", target_name="self")}, "of itself"),
         ({"status": "disputed"}, "in dispute"),
     ],

@@ -45,7 +45,7 @@ def test_a_committed_memory_is_whole(ledger: Ledger) -> None:
     ledger.wait(60)
     receipt = ledger.commit(create(memory))
     head = ledger.head(memory)
-    assert head == memory.evolve(version=1, recorded_at=ledger.now)
+    assert head == memory.evolve(version=1, recorded_at=ledger.now, summary=memory.content)
     assert receipt.memory_ids == (memory.memory_id,)
     assert ledger.archive.versions([ANN], memory.memory_id) == (head,)
     assert ledger.archive.memories([ANN], block_ids=memory.block_ids) == (head,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import sqlite3
 import threading
@@ -21,7 +22,7 @@ from remegraph.models import Message
 from remegraph.storage import database as door
 from remegraph.storage import migrations
 from remegraph.storage.database import Database
-from remegraph.storage.tables import items, metadata, partitions, texts
+from remegraph.storage.tables import items, memories, metadata, partitions, texts
 from tests.storage.conftest import ANN, NOON, Ledger
 
 
@@ -229,3 +230,39 @@ def test_a_ledger_in_memory_serves_many_threads() -> None:
         assert all(len(found) == 40 for found in pool.map(lambda _: ledger.archive.messages([ANN]), range(8)))
     assert [message.seq for message in ledger.archive.messages([ANN])] == list(range(1, 41))
     ledger.archive.close()
+
+
+def test_rules_are_found_among_memories_recorded_before_they_had_a_place(ledger_url: str) -> None:
+    """A core rule that was set a year ago holds on after the upgrade, and what belongs to a project stays in it."""
+    engine = create_engine(ledger_url)
+    with engine.begin() as connection:
+        command.upgrade(migrations.config(connection), "0007")
+        for number, (project, importance) in enumerate([(None, 0.95), ("atlas", 0.5), ("atlas", 0.9)], 1):
+            row = {"id": number, "tenant": "t", "key": f"p{number}"}
+            connection.execute(text("INSERT INTO partitions (id, tenant, key) VALUES (:id, :tenant, :key)"), row)
+            connection.execute(
+                text(
+                    "INSERT INTO topics (id, partition_id, type, target, target_name, description)"
+                    " VALUES (:id, :id, 'personal', 'ann', 'ann', '')"
+                ),
+                row,
+            )
+            body = json.dumps({"partition": {"project": project}, "importance": importance})
+            connection.execute(
+                text(
+                    "INSERT INTO memories (id, partition_id, memory_id, topic_id, version, status, layer, kind,"
+                    " canonical_topic, words, said_at, recorded_at, body)"
+                    " VALUES (:id, :id, :key, :id, 1, 'active', 'episodic', 'semantic', '', '', 0, 0, :body)"
+                ),
+                row | {"body": body},
+            )
+    engine.dispose()
+    database = Database.open(ledger_url)
+    with database.read() as connection:
+        rows = connection.execute(select(memories.c.applies_to, memories.c.importance, memories.c.memory_class))
+        assert sorted(map(tuple, rows)) == [
+            ("global", 0.95, "episodic"),
+            ("project:atlas", 0.5, "episodic"),
+            ("project:atlas", 0.9, "episodic"),
+        ]
+    database.close()

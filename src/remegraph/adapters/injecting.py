@@ -69,7 +69,7 @@ def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
 
 
 def turns(messages: Sequence[object]) -> int:
-    """Return how often a person has spoken.
+    """Return how many messages a person said.
 
     Args:
         messages: The conversation.

@@ -13,8 +13,9 @@ from remegraph.adapters.injecting import newest_answer, newest_words, previous_w
 from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
-from remegraph.models import Scope
+from remegraph.models import Injection, Recall, Scope
 from remegraph.rules.context import shown_ids
+from remegraph.settings import RetrievalPolicy
 
 __all__ = ["Remembering"]
 
@@ -48,17 +49,7 @@ class Remembering:
         if not settings.enabled or not words:
             return ""
         with Unbroken(self._kit, "recall"):
-            wanted = settings.retrieval
-            here = {message.id for message in messages if message.id}
-            found = self._kit.recall(
-                words,
-                scope=scope,
-                k=wanted.k,
-                depth=wanted.depth,
-                without=here,
-                previous=previous_words(messages),
-                task=_thread(),
-            )
+            found = self._found(words, messages, scope, settings.retrieval)
             self._kit.governance.injected(
                 found, scope=scope, thread=_thread(), turn=turns(messages), run_id=run_id(ensure_config())
             )
@@ -69,6 +60,26 @@ class Remembering:
         return ""
 
     arecall = twin(recall)
+
+    def _found(
+        self, words: str, messages: Sequence[BaseMessage], scope: Scope, wanted: RetrievalPolicy
+    ) -> Recall | Injection:
+        here = {message.id for message in messages if message.id}
+        previous, task = previous_words(messages), _thread()
+        if wanted.injection == "recall":
+            return self._kit.recall(
+                words, scope=scope, k=wanted.k, depth=wanted.depth, without=here, previous=previous, task=task
+            )
+        return self._kit.inject(
+            words,
+            scope=scope,
+            turn=turns(messages),
+            workspace=wanted.workspace,
+            depth=wanted.depth,
+            without=here,
+            previous=previous,
+            task=task,
+        )
 
     def capture(self, messages: Sequence[BaseMessage], recalled: str = "") -> None:
         """Record what of the conversation is not recorded yet; also what a run that crashed or waits has left.

@@ -14,7 +14,8 @@ from pydantic import ConfigDict, Field
 
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.kit import MemoryKit
-from remegraph.models import Depth, Hit, Recall, Scope
+from remegraph.kit.calling import twin
+from remegraph.models import Depth, Hit, InjectionLayer, Scope
 
 __all__ = ["MemoryRetriever"]
 
@@ -25,7 +26,8 @@ class MemoryRetriever(BaseRetriever):
     A document's metadata holds `id`, `kind`, `score`, `why`, `time`, `age` (seconds), `trust`, `confidence`, `standing`
     (current, expired or superseded), `topic`, `layer`, `status`, `block_ids`, `evidence` (message ids and quotes), and
     `degraded`: what could not be used. When embedder or index fail, what SQL
-    finds is returned.
+    finds is returned. `rule` is how binding a policy is. Where the agent's settings say `injection="layers"`, core rules
+    and what applies here come first, and `injected` says the layer: core, scope or query.
 
     Args:
         kit: The memory.
@@ -86,8 +88,7 @@ class MemoryRetriever(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - the base class names it
         k: int | None = None,
     ) -> list[Document]:
-        recall = self.kit.recall(query, scope=resolve_scope(self.scope), k=self.k if k is None else k, depth=self.mode)
-        return self._documents(recall)
+        return self._found(query, resolve_scope(self.scope), self.k if k is None else k)
 
     async def _aget_relevant_documents(
         self,
@@ -96,9 +97,7 @@ class MemoryRetriever(BaseRetriever):
         run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
         k: int | None = None,
     ) -> list[Document]:
-        k = self.k if k is None else k
-        recall = await self.kit.arecall(query, scope=resolve_scope(self.scope), k=k, depth=self.mode)
-        return self._documents(recall)
+        return await self._afound(query, resolve_scope(self.scope), self.k if k is None else k)
 
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(
@@ -107,12 +106,19 @@ class MemoryRetriever(BaseRetriever):
             ls_embedding_model=self.kit.embedder_name,
         )
 
-    def _documents(self, recall: Recall) -> list[Document]:
+    def _found(self, query: str, scope: Scope, k: int) -> list[Document]:
+        wanted = self.kit.settings.for_agent(scope.agent).retrieval
+        if wanted.injection == "layers":
+            given = self.kit.inject(query, scope=scope, workspace=wanted.workspace, depth=self.mode, always=True)
+            return [_document(each.hit, given.degraded, each.layer) for each in given.shown][:k]
+        recall = self.kit.recall(query, scope=scope, k=k, depth=self.mode)
         hits = {"memories": recall.memories, "messages": recall.messages}.get(self.mode, recall.blocks)
         return [_document(hit, recall.degraded) for hit in hits]
 
+    _afound = twin(_found)
 
-def _document(hit: Hit, degraded: tuple[str, ...]) -> Document:
+
+def _document(hit: Hit, degraded: tuple[str, ...], injected: InjectionLayer = "query") -> Document:
     return Document(
         page_content=hit.text,
         id=hit.record_id,
@@ -132,5 +138,7 @@ def _document(hit: Hit, degraded: tuple[str, ...]) -> Document:
             "block_ids": list(hit.block_ids),
             "evidence": [item.model_dump() for item in hit.evidence],
             "degraded": list(degraded),
+            "injected": injected,
+            "rule": hit.enforcement,
         },
     )

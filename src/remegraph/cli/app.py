@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import demo, fading, governing, reading, upkeep, writing
+from remegraph.cli import demo, fading, governing, reading, rules, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -33,6 +33,8 @@ app.command("messages", rich_help_panel=_READ)(reading.messages)
 app.command("tools", rich_help_panel=_READ)(reading.tools)
 app.command("skills", rich_help_panel=_READ)(reading.skills)
 app.command("trace", rich_help_panel=_READ)(reading.trace)
+app.command("rules", rich_help_panel=_READ)(rules.rules)
+app.command("inject", rich_help_panel=_READ)(rules.inject)
 app.command("explain", rich_help_panel=_READ)(fading.explain)
 app.command("archaeology", rich_help_panel=_READ)(governing.archaeology)
 app.command("diff", rich_help_panel=_READ)(governing.diff)
@@ -41,6 +43,7 @@ app.command("consolidate", rich_help_panel=_KEEP)(fading.consolidate)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
 app.command("restore", rich_help_panel=_KEEP)(fading.restore)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
+app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)

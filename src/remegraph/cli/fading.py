@@ -60,7 +60,7 @@ def maintain(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Archive what has faded and merge what says the same, with the reason in the journal. Nothing is deleted.
+    """Archive what faded, merge what says the same, abstract what is alike, and say why. Nothing is deleted.
 
     `restore` brings back what was archived.
     """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from remegraph.engine.governed import UNGOVERNED, Governed
 from remegraph.errors import InputError
 from remegraph.language.scripts import language_of
 from remegraph.models import (
@@ -128,6 +129,7 @@ def remember(
     actor: str,
     recipe: str,
     importance: float,
+    governed: Governed = UNGOVERNED,
 ) -> Memory:
     """Record a statement as a message and a block of its own, and make it a memory.
 
@@ -142,6 +144,7 @@ def remember(
         actor: Who states it.
         recipe: Name of the way of summarising, for the work row.
         importance: 0 to 1; .9 and more make it a core rule.
+        governed: What it says of itself as governance has it.
 
     Raises:
         InputError: The statement is empty, or the importance is not between 0 and 1.
@@ -159,6 +162,7 @@ def remember(
         partition=partition,
         topic=shelf.topic,
         content=content,
+        **governed.fields(content, partition),
         kind="profile",
         evidence=(stated.evidence,),
         block_ids=(stated.block.block_id,),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from remegraph.models import BlockSummary, Hit, Memory, StoredMessage
 from remegraph.rules.blending import Ranked
 from remegraph.rules.standing import confidence
+from remegraph.rules.summarising import summary_of
 
 __all__ = ["block_hit", "memory_hit", "message_hit", "reasons"]
 
@@ -24,6 +25,8 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         record_id=memory.memory_id,
         partition=memory.partition,
         text=memory.content,
+        summary=memory.summary or summary_of(memory.content),
+        enforcement=memory.enforcement_level,
         score=sum(contributions.values()),
         contributions=dict(contributions),
         why=reasons(contributions),

@@ -32,7 +32,7 @@ from remegraph.engine.tasks import Digest, DigestTask, DistilTask, GuideTask, Pr
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, Claim, Evidence, Memory, Skill, StoredMessage
 from remegraph.prompts import Language, Prompt, load
-from remegraph.rules.claims import read_claims
+from remegraph.rules.claims import canonical, read_claims
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
@@ -249,8 +249,10 @@ class _Reader:
             )
         if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
             raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
-        if old.usage == "knowledge" and operation.action in {"REFINE", "DELETE"}:
-            raise InvalidAnswerError(f"{operation.id} is knowledge, which no conversation changes; leave it as it is.")
+        if old.firm and operation.action in {"REFINE", "DELETE"}:
+            raise InvalidAnswerError(
+                f"{operation.id} is knowledge or a policy, which no conversation changes; leave it as it is."
+            )
         match operation.action:
             case "CORROBORATE":
                 writer.corroborate(old, evidence)
@@ -277,13 +279,13 @@ class _Reader:
         claims = self._claims(content)
         if writer.is_known(content, claims):
             return
-        slot = operation.slot.strip().casefold()
+        slot = operation.slot.strip()
         writer.new_memory(
             content,
             evidence,
             when_to_use=operation.when_to_use,
             category=operation.category,
-            canonical_topic=f"{self._about(content)}:{slot}" if slot else old.canonical_topic if old else "",
+            canonical_topic=canonical(f"{self._about(content)}:{slot}") if slot else old.canonical_topic if old else "",
             claims=claims,
             importance=operation.importance,
             valid_from=self._valid_from(operation, evidence),

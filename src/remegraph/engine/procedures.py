@@ -32,6 +32,7 @@ from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
 from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
+from remegraph.rules.summarising import summary_of
 from remegraph.rules.trajectories import Run, contrasted, joined, read_run
 from remegraph.settings import Settings
 
@@ -278,6 +279,7 @@ class SkillWriter:
             partition=scope.partition(),
             topic=self._topic(skill, scope.partition()),
             content=told(skill),
+            summary=summary_of(told(skill)),
             when_to_use=plain(skill.when_to_use or skill.task),
             kind="workflow",
             payload=workflow(skill),

@@ -23,7 +23,7 @@ _IMPORTANCE_LIMIT = 0.89
 
 
 class Writer:
-    """Writes the changes of one Sub Agent on one block. What is knowledge stays as it is, whatever the block says.
+    """Writes the changes of one Sub Agent on one block. What is firm stays as it is, whatever the block says.
 
     Args:
         task: What the Sub Agent was asked.
@@ -37,7 +37,7 @@ class Writer:
         self._extractor = extractor
         self._voice = voice
         self._prompt = prompt
-        self._knowledge = [memory for memory in task.similar if memory.usage == "knowledge"]
+        self._firm = [memory for memory in task.similar if memory.firm]
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
@@ -68,12 +68,12 @@ class Writer:
             importance: 0 to 1; capped under .9.
             valid_from: Since when it is true.
             trust: Instead of the least trust of the evidence, for what code itself counted.
-            replaces: Memories that it retires; knowledge among them stays, and is linked as what it may contradict.
+            replaces: Memories that it retires; what is firm among them stays, and is linked as what it may contradict.
         """
         task = self._task
         content = plain(content)
         trust = self._trust(evidence) if trust is None else trust
-        retired = [old for old in replaces if old.usage != "knowledge"]
+        retired = [old for old in replaces if not old.firm]
         memory = Memory(
             memory_id=operation_id(
                 task.shelf.to_json(),
@@ -108,13 +108,13 @@ class Writer:
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
         for old in retired:
             self._supersede(old, memory)
-        self._join_knowledge(memory, replaces)
+        self._join_firm(memory, replaces)
         return memory
 
     def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
-        """Return whether knowledge says this already, in the same words or slots: then there is nothing to remember."""
+        """Return whether something firm says this already, in the same words or slots: then there is nothing to remember."""
         digest = content_digest(plain(content))
-        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._knowledge)
+        return any(content_digest(known.content) == digest or same(claims, known.claims) for known in self._firm)
 
     def corroborate(self, old: Memory, evidence: Sequence[Evidence]) -> None:
         """Book that a memory was said again; a second block makes it long-term.
@@ -122,7 +122,7 @@ class Writer:
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
         spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken or old.usage == "knowledge":
+        if not spoken or old.firm:
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
@@ -146,9 +146,9 @@ class Writer:
         """Retire a memory that is not wanted or was never true; its versions stay."""
         self._revise(old, evidence, "delete", status="deleted")
 
-    def _join_knowledge(self, new: Memory, replaces: Sequence[Memory]) -> None:
-        """Link a new memory to the knowledge that says otherwise: both are kept."""
-        for known in self._knowledge:
+    def _join_firm(self, new: Memory, replaces: Sequence[Memory]) -> None:
+        """Link a new memory to what is firm and says otherwise: both are kept."""
+        for known in self._firm:
             if known in replaces or conflicting(new.claims, known.claims) or _of_one_slot(new, known):
                 self._link(new, "may_contradict", known)
 

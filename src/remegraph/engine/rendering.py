@@ -63,13 +63,16 @@ def topic_lines(shelves: Iterable[Shelf]) -> str:
 
 
 def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
-    """Return memories, one per line, each under the short name given; knowledge is marked as such."""
+    """Return memories, one per line, each under the short name given; knowledge and policies are marked as such."""
     lines = (
-        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}{', knowledge' * (memory.usage == 'knowledge')}] "
-        f"{_quoted(memory.content)}"
+        f"{_quoted(name)[1:-1]} [{memory.said_at:%Y-%m-%d}{_mark(memory)}] {_quoted(memory.content)}"
         for name, memory in memories
     )
     return "\n".join(lines) or "-"
+
+
+def _mark(memory: Memory) -> str:
+    return f", {'knowledge' if memory.usage == 'knowledge' else 'policy'}" if memory.firm else ""
 
 
 def objection_lines(objections: Iterable[Objection]) -> str:

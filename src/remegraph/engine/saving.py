@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from remegraph.engine.explicit import Stated, check_statement, state
+from remegraph.engine.governed import UNGOVERNED, Governed
 from remegraph.engine.routing import home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -30,6 +31,7 @@ from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
 from remegraph.rules.merging import Alike, Decision, decide, joined
 from remegraph.rules.naming import operation_id
+from remegraph.rules.summarising import summary_of
 from remegraph.rules.telling import NARRATOR
 from remegraph.settings import Perspective, Settings
 
@@ -63,6 +65,8 @@ class Candidate:
     """Whether a model states it: it is trusted less, and replaces no core rule."""
     usage: Literal["memory", "knowledge"] | None = None
     """As what it is kept; as the agent's settings say unless given."""
+    governed: Governed = UNGOVERNED
+    """What it says of itself as governance has it."""
 
     @property
     def perspective(self) -> Perspective:
@@ -111,11 +115,13 @@ class MemoryWriter:
         check_statement(candidate.content, candidate.importance)
         if holds_recalled(candidate.content):
             return SaveResult(outcome="refused", reason="It is recalled memory, and no statement of anybody.")
+        candidate.governed.check(scope, by_model=candidate.by_model)
         agent = self._settings.for_agent(scope.agent)
         candidate = replace(candidate, usage=candidate.usage or ("memory" if agent.usage == "memory" else "knowledge"))
         given = agent.lifecycle.merge_threshold
         threshold = self._settings.summary.merge_threshold if given is None else given
         shelf = self._shelf(candidate, scope)
+        named = self._named(candidate, scope)
         claims = _claims(candidate, scope, shelf)
         statement_id = self._statement_id(candidate, scope)
         if (done := self._done(statement_id, scope, shelf.partition)) is not None:
@@ -131,6 +137,7 @@ class MemoryWriter:
                 threshold=threshold,
                 by_person=not candidate.by_model,
                 settles_knowledge=not candidate.by_model or candidate.usage == "knowledge",
+                named=named,
             )
             if decision.refusal:
                 return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
@@ -179,7 +186,7 @@ class MemoryWriter:
         raise ConflictError([memory_id])
 
     def _shelf(self, candidate: Candidate, scope: Scope) -> Shelf:
-        where = home(scope, self._settings.trust_boundary)
+        where = candidate.governed.place(home(scope, self._settings.trust_boundary))
         key = candidate.topic or f"personal:{scope.user}"
         kind, _, name = key.partition(":")
         if kind not in get_args(TopicType) or not name.strip():
@@ -195,6 +202,17 @@ class MemoryWriter:
             if (shelf.topic.type, shelf.topic.target) == (topic.type, topic.target):
                 return shelf
         return Shelf(partition=where, topic=topic)
+
+    def _named(self, candidate: Candidate, scope: Scope) -> tuple[Memory, ...]:
+        """Return the memories that the statement shall replace; they may live in another project than it, or in none."""
+        if not (ids := candidate.governed.supersedes):
+            return ()
+        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
+        found = {memory.memory_id: memory for memory in self._archive.memories(mine, ids=ids)} if mine else {}
+        for memory_id in ids:
+            if memory_id not in found or not found[memory_id].live:
+                raise NotFoundError(f"There is no live memory {memory_id!r} here.")
+        return tuple(found[memory_id] for memory_id in ids)
 
     def _statement_id(self, candidate: Candidate, scope: Scope) -> str:
         if not candidate.call_id:
@@ -337,7 +355,8 @@ class _Change:
             category=candidate.category or ("preference" if liking else "fact"),
             payload={"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
             claims=self.claims,
-            canonical_topic=slot(self.claims[0]) if self.claims else "",
+            canonical_topic=candidate.governed.slot() or (slot(self.claims[0]) if self.claims else ""),
+            **candidate.governed.fields(candidate.content, self.shelf.partition),
             evidence=(self.stated.evidence,),
             block_ids=(self.stated.block.block_id,),
             layer="long_term",
@@ -360,6 +379,8 @@ class _Change:
         return old.evolve(
             version=old.version + 1,
             content=content,
+            summary=old.summary if content == old.content else summary_of(content),
+            **self.candidate.governed.confirmed(old),
             when_to_use=old.when_to_use.replace(old.content, content),
             claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
             evidence=(*old.evidence, self.stated.evidence),

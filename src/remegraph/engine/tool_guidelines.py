@@ -40,6 +40,7 @@ from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.summarising import summary_of
 from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
 from remegraph.settings import ToolPolicy
 
@@ -265,6 +266,7 @@ class Guide:
             partition=partition,
             topic=topic,
             content=text,
+            summary=summary_of(text),
             when_to_use=plain(situation(stats.tool, names, gives, draft.asked)),
             kind="workflow",
             payload={

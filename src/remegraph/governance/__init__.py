@@ -1,1 +1,1 @@
-"""What became of memories, and who did what: chains of versions, and the audit trail."""
+"""Which rules hold and where, what became of memories, and who did what."""

@@ -119,10 +119,10 @@ class Admin:
             for block in blocks
             if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places
         ]
-        team = [other for other in archive.partitions() if other.tenant == partition.tenant and partition.user is None]
+        sharers = [other for other in archive.partitions() if other != partition and partition.sees(other)]
         for memory in memories:
             missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
-            elsewhere = {each.message_id: each for each in archive.messages(team, ids=missing)} if missing else {}
+            elsewhere = {each.message_id: each for each in archive.messages(sharers, ids=missing)} if missing else {}
             sources = [
                 (item.quote, messages.get(item.message_id) or elsewhere.get(item.message_id))
                 for item in memory.evidence

@@ -14,6 +14,7 @@ from remegraph.models import (
     AuditEntry,
     AuditHead,
     Diff,
+    Injection,
     Known,
     Memory,
     Mismatch,
@@ -235,12 +236,18 @@ class Governance:
     aread_heads = twin(read_heads)
 
     def injected(
-        self, found: Recall | Mapping[str, int], *, scope: Scope, thread: str = "main", turn: int = 0, run_id: str = ""
+        self,
+        found: Recall | Injection | Mapping[str, int],
+        *,
+        scope: Scope,
+        thread: str = "main",
+        turn: int = 0,
+        run_id: str = "",
     ) -> None:
         """Note which memories an agent was shown, by id and version. The adapters do so; it is written down later.
 
         Args:
-            found: A recall whose context was shown to it; or, for a context made in another way, versions by memory id.
+            found: What was recalled or injected; or, for a context made in another way, versions by memory id.
             scope: Who asked.
             thread: The conversation.
             turn: How often a person has spoken in it.
@@ -253,7 +260,7 @@ class Governance:
         if turn < 0:
             raise InputError(f"turn is {turn}.", "Count from 0.")
         partition = required(scope).partition()
-        if shown := _shown(found) if isinstance(found, Recall) else dict(found):
+        if shown := dict(found) if isinstance(found, Mapping) else _shown(found):
             at = self._clock()
             self._shown.add(
                 [Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=at, versions=shown)]
@@ -286,8 +293,10 @@ class Governance:
     aknown_to = twin(known_to)
 
 
-def _shown(found: Recall) -> dict[str, int]:
+def _shown(found: Recall | Injection) -> dict[str, int]:
     """Return the memories that a context shows, with their versions."""
+    if isinstance(found, Injection):
+        return {item.hit.record_id: item.hit.version for item in found.shown if item.hit.kind == "memory"}
     versions = {memory.memory_id: memory.version for memory in (*found.self_memories, *found.active)}
     versions |= {hit.record_id: hit.version for hit in found.memories}
     return {memory_id: version for memory_id, version in versions.items() if memory_id not in found.left_out}

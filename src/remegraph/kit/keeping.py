@@ -1,24 +1,21 @@
-"""The verbs about forgetting: when and why, what comes next, and the run that does it."""
+"""The verbs about forgetting: when and why, what comes next, and the way back."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Maintenance, Memory, Partition, RecallFilter, Scope
+from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
-    from remegraph.kit.draining import Cancel
     from remegraph.kit.parts import Parts
-    from remegraph.kit.summarizing import OnProgress
     from remegraph.lifecycle.active import ActiveTier
-    from remegraph.lifecycle.maintenance import Step
     from remegraph.lifecycle.retaining import Retained
     from remegraph.ports import Clock, NewId
 
@@ -26,7 +23,7 @@ __all__ = ["Keeping"]
 
 
 class Keeping(ABC):
-    """The verbs of the kit about how memories fade. Only `maintain` and `restore` change anything, `maintain` alone archives."""
+    """The verbs of the kit about how memories fade. Only `restore` changes anything."""
 
     settings: Settings
     _clock: Clock
@@ -41,10 +38,6 @@ class Keeping(ABC):
     @abstractmethod
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so."""
-
-    @abstractmethod
-    def _write_noted(self) -> None:
-        """Write down what recall noted."""
 
     def explain(
         self,
@@ -125,63 +118,6 @@ class Keeping(ABC):
         return forecast(self._retained(memories), now, until)
 
     aforecast = twin(forecast)
-
-    def maintain(
-        self,
-        *,
-        scope: Scope,
-        dry_run: bool = False,
-        progress: OnProgress | None = None,
-        cancel: Cancel | None = None,
-    ) -> Maintenance:
-        """Tidy up: what has faded loses its priority, what says the same is merged, what is all but gone is archived.
-
-        Nothing is deleted. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
-
-        What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
-        journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
-        or beside writers, leaves to them what they change.
-
-        Args:
-            scope: Whose memories: the user's own, and the team's where the users of an agent are one.
-            dry_run: Whether only to say what would be done.
-            progress: Told after each step.
-            cancel: Asked before each step and each batch.
-
-        Raises:
-            CancelledError: `cancel` said so; what is done stays.
-        """
-        from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import Round, maintain
-
-        archive = self._open_parts().archive
-        partitions = own(archive.visible(required(scope)), scope, self.settings.trust_boundary)
-        this = Round(self._clock(), dry_run, progress, cancel)
-        done = maintain(self._steps(), partitions, this)
-        return done.evolve(degraded=self._bring_up_to_date()) if done.changed and not dry_run else done
-
-    amaintain = twin(maintain)
-
-    def _steps(self) -> Mapping[str, Step]:
-        """Return the steps of a maintenance run, in their order."""
-        from remegraph.lifecycle.fading import Fading
-        from remegraph.lifecycle.folding import Folding
-
-        archive = self._open_parts().archive
-        fading = Fading(archive, self._lifecycle_of, self._new_id, self._reviews.accesses())
-        return {
-            "fade": fading.fade,
-            "merge": Folding(archive, self._new_id).merge,
-            "archive": fading.archive_faded,
-        }
-
-    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
-        """Do the job of one scope, as its settings still say; return after which time again."""
-        every = self.settings.for_agent(scope.agent).lifecycle.every
-        if every is not None:
-            self._write_noted()
-            self.maintain(scope=scope, cancel=cancel)
-        return every
 
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
         """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.

@@ -19,12 +19,12 @@ from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.activating import Activating
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
-from remegraph.kit.consolidating import Consolidating
 from remegraph.kit.health import Health
 from remegraph.kit.hearing import CallBuffer
+from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
-from remegraph.kit.reading import Reading
+from remegraph.kit.maintaining import Maintaining
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.showing import ShownBuffer
@@ -61,7 +61,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Reading, Stating, Keeping, Consolidating, Learning, Activating, Using, Capturing, Sensing):
+class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:

@@ -52,6 +52,7 @@ class Parts:
     searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
+    count_tokens: TokenCounter
     thinkers: Thinkers
     embedder: Embedder
     attention: Mapping[Purpose, Attention]
@@ -151,6 +152,7 @@ def open_parts(
                 reranker=_reranker(reranker, policy),
             ),
             agents=agents,
+            count_tokens=count_tokens,
             thinkers=thinkers,
             embedder=embedder,
             attention=attention,

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from remegraph.errors import WITHOUT_VECTORS, InputError
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Category, Link, LinkType, Memory, SaveResult, Scope, Shelf
+from remegraph.models import (
+    Category,
+    EnforcementLevel,
+    Link,
+    LinkType,
+    Memory,
+    MemoryClass,
+    SaveResult,
+    Scope,
+    Shelf,
+)
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,23 +43,36 @@ class Stating(ABC):
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
 
-    def remember_self(self, content: str, *, scope: Scope, importance: float = 0.9) -> Memory:
+    def remember_self(
+        self,
+        content: str,
+        *,
+        scope: Scope,
+        importance: float = 0.9,
+        memory_class: MemoryClass = "episodic",
+        enforcement_level: EnforcementLevel | None = None,
+    ) -> Memory:
         """State something that the agent knows of itself, for all its users. Stating it again changes nothing.
 
         Args:
             content: The statement.
             scope: Names tenant and agent; its user and project do not matter.
             importance: 0 to 1; .9 and more make it a core rule.
+            memory_class: policy: a rule; only `save` with `supersedes` and `forget` take it back.
+            enforcement_level: How binding a policy is: soft, or hard.
 
         Raises:
-            InputError: The statement is no text or empty, or the importance is not between 0 and 1.
+            InputError: The statement is no text or empty, or a field cannot be used.
         """
         from remegraph.engine.explicit import remember
+        from remegraph.engine.governed import Governed
         from remegraph.engine.routing import self_topic
 
         parts = self._open_parts()
         check_text(content=content)
-        where = required(scope).partition().evolve(user=None, project=None)
+        governed = Governed(memory_class=memory_class, enforcement_level=enforcement_level)
+        governed.check(required(scope))
+        where = scope.partition().evolve(user=None, project=None)
         memory = remember(
             parts.archive,
             self._clock,
@@ -59,6 +82,7 @@ class Stating(ABC):
             actor=scope.agent or "operator",
             recipe=self.settings.summary.recipe,
             importance=importance,
+            governed=governed,
         )
         self._bring_up_to_date()
         return memory
@@ -79,6 +103,12 @@ class Stating(ABC):
         call_id: str = "",
         by_model: bool = False,
         usage: Literal["memory", "knowledge"] | None = None,
+        summary: str = "",
+        memory_class: MemoryClass = "episodic",
+        enforcement_level: EnforcementLevel | None = None,
+        applies_to: str = "",
+        canonical_topic: str = "",
+        supersedes: Sequence[str] = (),
     ) -> SaveResult:
         """Remember one statement (F3, F4). No model is called.
 
@@ -101,21 +131,32 @@ class Stating(ABC):
                 replaces no core rule, nor, as mere memory, any knowledge.
             usage: knowledge: what is learned from conversations never changes it; memory: it may. Where none is given,
                 knowledge for agents whose usage is knowledge or hybrid.
+            summary: The statement in at most 50 words or Chinese characters; made by a rule unless given.
+            memory_class: policy: a rule, which nothing replaces that does not name it; episodic; or mixed.
+            enforcement_level: How binding a policy is: soft (unless given), or hard.
+            applies_to: global, also from within a project; `project:<name>`, the scope's; or `lang:<name>`. The scope's
+                project, or global, unless given.
+            canonical_topic: Names what it settles, as `database:choice`; told from the words unless given.
+            supersedes: Memories that it replaces, by id: the only way to replace a policy.
 
         Returns:
             Whether it is new, merged or refused, into which memory, and why.
 
         Raises:
             InputError: The statement is empty, or a field cannot be used.
+            NotFoundError: There is no live memory of an id in `supersedes`, or it is not this user's.
             ConflictError: Other changes came first, again and again.
         """
+        from remegraph.engine.governed import Governed
         from remegraph.engine.saving import Candidate
 
-        if isinstance(tags, str):
-            raise InputError("tags is one text.", "Give a list of labels.")
+        for name, several, wanted in (("tags", tags, "labels"), ("supersedes", supersedes, "memory ids")):
+            if isinstance(several, str):
+                raise InputError(f"{name} is one text.", f"Give a list of {wanted}.")
+            for one in several:
+                check_text(**{name: one})
         check_text(key=key, content=content, session=session, call_id=call_id)
-        for tag in tags:
-            check_text(tag=tag)
+        check_text(summary=summary, applies_to=applies_to, canonical_topic=canonical_topic)
         if topic is not None:
             check_text(topic=topic)
         candidate = Candidate(
@@ -129,6 +170,9 @@ class Stating(ABC):
             call_id=call_id,
             by_model=by_model,
             usage=usage,
+            governed=Governed(
+                summary, memory_class, enforcement_level, applies_to, canonical_topic, tuple(dict.fromkeys(supersedes))
+            ),
         )
         result = self._writer().save(candidate, required(scope))
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._bring_up_to_date()))))

@@ -10,7 +10,6 @@ from remegraph.models import Abstraction, Claim, Memory
 from remegraph.rules.abstracting import agreed
 from remegraph.rules.claims import conflicting
 from remegraph.rules.clustering import clusters
-from remegraph.rules.merging import CORE
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.terms import Lexicon, recurring
 from remegraph.settings import LifecyclePolicy
@@ -22,12 +21,12 @@ __all__ = ["Gathered", "gather", "may_be_mixed"]
 
 
 def may_be_mixed(memory: Memory) -> bool:
-    """Return whether a memory may be put together with others: no knowledge, nothing disputed, doubtful or core."""
+    """Return whether a memory may be put together with others: no knowledge, no rule, nothing disputed or doubtful."""
     return (
-        memory.usage == "memory"
+        not memory.firm
+        and not memory.is_core
         and memory.status in {"active", "low_priority"}
         and memory.trust >= QUARANTINE_BELOW
-        and memory.importance < CORE
     )
 
 

@@ -24,18 +24,22 @@ from remegraph.models.governance import (
     VersionNote,
     WordDiff,
 )
+from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
+    CORE,
     LIVE,
     MOVES,
     Category,
     Claim,
+    EnforcementLevel,
     Evidence,
     Kind,
     Layer,
     Link,
     LinkType,
     Memory,
+    MemoryClass,
     Source,
     Status,
     Tier,
@@ -89,6 +93,7 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CORE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -113,6 +118,7 @@ __all__ = [
     "Cut",
     "Depth",
     "Diff",
+    "EnforcementLevel",
     "Event",
     "Eviction",
     "Evidence",
@@ -123,6 +129,9 @@ __all__ = [
     "Hit",
     "HitKind",
     "IndexState",
+    "Injected",
+    "Injection",
+    "InjectionLayer",
     "ItemChange",
     "Json",
     "Kind",
@@ -135,6 +144,7 @@ __all__ = [
     "Maintenance",
     "Memory",
     "MemoryChange",
+    "MemoryClass",
     "MemoryMetadata",
     "Merge",
     "Message",
@@ -184,6 +194,8 @@ __all__ = [
     "TopicNode",
     "TopicType",
     "Trace",
+    "Trigger",
+    "TriggerKind",
     "TypicalError",
     "Usage",
     "Verification",
@@ -192,6 +204,7 @@ __all__ = [
     "WordDiff",
     "Work",
     "WorkState",
+    "Workspace",
     "may_move",
     "visible",
 ]

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
 from remegraph.settings import Mode, Perspective
 
 __all__ = [
+    "CORE",
     "LIVE",
     "MOVES",
     "Category",
     "Claim",
+    "EnforcementLevel",
     "Evidence",
     "Kind",
     "Layer",
     "Link",
     "LinkType",
     "Memory",
+    "MemoryClass",
     "Source",
     "Status",
     "Tier",
@@ -37,6 +40,10 @@ Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
 Source = Mode
 Tier = Literal["active", "long_term", "compressed"]
 """active: stands ready without a query; compressed: abstracted from others; long_term: everything else."""
+MemoryClass = Literal["policy", "episodic", "mixed"]
+"""policy: a rule, which is replaced only by who names it; episodic: may run out and be replaced; mixed: both."""
+EnforcementLevel = Literal["soft", "hard"]
+"""soft: a rule to follow where nothing speaks against it; hard: one without exceptions."""
 LinkType = Literal[
     "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
     "supersedes",
@@ -45,6 +52,9 @@ Status = Literal[
     "proposed", "active", "disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "purged",
     "erased",
 ]  # fmt: skip
+
+CORE = 0.9
+"""Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
 
 MOVES: dict[Status, frozenset[Status]] = {
     "proposed": frozenset({"active", "quarantined", "deleted", "erased"}),
@@ -112,12 +122,19 @@ class Memory(Record):
     partition: Partition = Field(description="Where it lives.")
     topic: Topic = Field(description="The shelf it stands on.")
     content: str = Field(min_length=1, description="What recall returns.")
+    summary: str = Field(default="", description="The content in at most 50 words, or 50 Chinese characters.")
     when_to_use: str = Field(default="", description="The situation to recall it in; embedded instead of content.")
     kind: Kind = Field(default="semantic", description="Form of the payload (K).")
     category: Category = Field(default="fact", description="What sort of statement it is (F).")
     payload: Json = Field(default_factory=dict, description="Further content in the form of its kind, as JSON.")
     claims: tuple[Claim, ...] = Field(default=(), description="What it states, in slots.")
     canonical_topic: str = Field(default="", description="Slot that holds one current truth, e.g. ann:lives_in.")
+    memory_class: MemoryClass = Field(default="episodic", description="policy, episodic or mixed (G).")
+    enforcement_level: EnforcementLevel | None = Field(default=None, description="How binding it is (policies only).")
+    applies_to: Token = Field(
+        default="",
+        description="global, project:<name> or lang:<name> (G); unless given, what its partition's project says.",
+    )
     evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from.")
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it came from, oldest first.")
     layer: Layer = Field(default="episodic", description="The layer of memory it is in (B).")
@@ -143,6 +160,23 @@ class Memory(Record):
     said_at: AwareTime = Field(description="When its newest evidence was said.")
     recorded_at: AwareTime = Field(description="When this version was committed.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _applies_where_it_lives(cls, fields: Any) -> Any:
+        """Fill `applies_to` in, which memories written before there was one lack."""
+        if isinstance(fields, dict) and not fields.get("applies_to") and "partition" in fields:
+            where = Partition.model_validate(fields["partition"])
+            return fields | {"applies_to": where.applies_to}
+        return fields
+
+    @model_validator(mode="after")
+    def _governed(self) -> Self:
+        if self.enforcement_level is not None and self.memory_class != "policy":
+            raise ValueError(f"enforcement_level is for policies, and this is {self.memory_class}")
+        if self.applies_to != self.partition.applies_to and not self.language_it_applies_to:
+            raise ValueError(f"applies_to is {self.applies_to!r}, and it lives in {self.partition.applies_to!r}")
+        return self
+
     @property
     def indexed_text(self) -> str:
         """The text that is embedded and searched: `when_to_use` where there is one, else the content."""
@@ -152,6 +186,27 @@ class Memory(Record):
     def priority(self) -> int:
         """Priority as the memory layer RFC counts it: 100 for full importance, 10 for each merge, at most 200."""
         return min(int(self.importance * 100 + 0.5) + 10 * self.merges, 200)
+
+    @property
+    def user_weight(self) -> float:
+        """Its importance as the governance protocol counts it, 0 to 10."""
+        return round(10 * self.importance, 6)
+
+    @property
+    def is_core(self) -> bool:
+        """Whether it is a core rule, which is always given to the agent."""
+        return self.importance >= CORE
+
+    @property
+    def firm(self) -> bool:
+        """Whether no conversation changes it: it is knowledge, or a policy."""
+        return self.usage == "knowledge" or self.memory_class == "policy"
+
+    @property
+    def language_it_applies_to(self) -> str:
+        """The programming language of `lang:<name>`; empty where it applies to any."""
+        kind, _, name = self.applies_to.partition(":")
+        return name if kind == "lang" else ""
 
     @property
     def weighted_tags(self) -> dict[str, float]:

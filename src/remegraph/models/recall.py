@@ -10,7 +10,7 @@ from pydantic import Field
 from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import Block, BlockSummary
 from remegraph.models.changes import Event
-from remegraph.models.memories import LIVE, Evidence, Link, Memory, Status, TopicType
+from remegraph.models.memories import LIVE, EnforcementLevel, Evidence, Link, Memory, Status, TopicType
 from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 from remegraph.models.working import Chunk
@@ -40,8 +40,8 @@ what it finds by words and vectors, in the same way; associative: with what the 
 carries tags that stand beside those that the query names; hybrid: words and vectors."""
 Standing = Literal["current", "expired", "superseded"]
 """expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
-LeftOut = Literal["duplicate", "budget"]
-"""Why the context does not show what was found: it says so already, or there was no room."""
+LeftOut = Literal["duplicate", "budget", "cap"]
+"""Why the context does not show what was found: it says so already, there was no room, or its layer was full."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
@@ -95,6 +95,8 @@ class Hit(Record):
     record_id: str = Field(description="memory_id, block_id or message_id.")
     partition: Partition = Field(description="Where it lives.")
     text: Text = Field(description="The content.")
+    summary: Text = Field(default="", description="The content in short (memories).")
+    enforcement: EnforcementLevel | None = Field(default=None, description="How binding it is (policies).")
     score: float = Field(description="The higher the better; comparable within one recall.")
     contributions: dict[str, float] = Field(default_factory=dict, description="What the score is the sum of.")
     why: str = Field(default="", description="The same in words.")

@@ -7,6 +7,7 @@ from pydantic import Field
 from remegraph.models.base import AwareTime, Record
 from remegraph.models.memories import Layer, Memory, Status, Tier
 from remegraph.models.recall import Trace
+from remegraph.models.reports import Usage
 from remegraph.models.skills import SkillFigures
 
 __all__ = ["Explanation", "Fading", "Maintenance", "Merge", "StatusMove", "Weight"]
@@ -76,15 +77,20 @@ class Maintenance(Record):
     examined: int = Field(default=0, ge=0, description="Live memories that were looked at.")
     moves: tuple[StatusMove, ...] = Field(default=(), description="What was moved, or would be.")
     merges: tuple[Merge, ...] = Field(default=(), description="What was merged, or would be.")
+    abstracted: tuple[Memory, ...] = Field(
+        default=(), description="Long-term memories that were made of episodes, or grew, or would."
+    )
+    guidelines: tuple[Memory, ...] = Field(default=(), description="Guidelines of tools that were written.")
     skipped: tuple[str, ...] = Field(
         default=(), description="Memories that others changed meanwhile; the next run looks at them again."
     )
-    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be done or brought up to date, and why.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
 
     @property
     def changed(self) -> bool:
         """Whether anything was changed, or would be."""
-        return bool(self.moves or self.merges)
+        return bool(self.moves or self.merges or self.abstracted or self.guidelines)
 
     def plus(self, other: Maintenance) -> Maintenance:
         """Return both together.
@@ -97,6 +103,8 @@ class Maintenance(Record):
             examined=self.examined + other.examined,
             moves=self.moves + other.moves,
             merges=self.merges + other.merges,
+            abstracted=self.abstracted + other.abstracted,
+            guidelines=self.guidelines + other.guidelines,
             skipped=self.skipped + other.skipped,
             degraded=self.degraded + other.degraded,
         )

@@ -38,8 +38,16 @@ class Partition(Record):
     agent: _Name | None = Field(default=None, description="The agent, or none.")
     project: _Name | None = Field(default=None, description="The project, or none: of no project.")
 
-    def sees(self, scope: Scope) -> bool:
-        """Return whether rows here may be shown to `scope`: each field is the scope's or none."""
+    @property
+    def applies_to(self) -> str:
+        """Where what lives here applies, as the governance protocol writes it: `global`, or `project:<name>`."""
+        return "global" if self.project is None else f"project:{self.project}"
+
+    def sees(self, scope: Scope | Partition) -> bool:
+        """Return whether rows here may be shown to `scope`: each field is the scope's or none.
+
+        Of a partition, whether they may be shown wherever its own rows may.
+        """
         return self.tenant == scope.tenant and all(
             mine in (None, theirs)
             for mine, theirs in (

@@ -212,6 +212,19 @@ class Archive(Protocol):
         """Return head versions that meet all conditions, newest `said_at` first; any status unless named."""
         ...
 
+    def rules(
+        self, partitions: Sequence[Partition], applies_to: Sequence[str] = (), *, core: bool, limit: int | None = None
+    ) -> tuple[Memory, ...]:
+        """Return live memories that are given to the agent unasked, the most important first, then the newest.
+
+        Args:
+            partitions: Where to look.
+            applies_to: Where the others apply, as `project:<name>`, of which policies come first.
+            core: Core rules; else the others.
+            limit: At most so many.
+        """
+        ...
+
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
         """Return the topics that these memories stand on, with those of them that stand on each."""
         ...

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
 from remegraph.language.plain import folded
 from remegraph.models import Chunk, Hit, LeftOut
 from remegraph.ports import TokenCounter
 from remegraph.rules.context import framed_lines, json_line
 
-__all__ = ["Context", "assemble"]
+__all__ = ["Context", "Sheet", "assemble"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +34,64 @@ def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter, working: Seq
         count: Counts the tokens of a text.
         working: What is in mind for the task at hand: it comes first.
     """
-    shown = _Shown()
+    sheet = Sheet(budget, count)
     left_out: dict[str, LeftOut] = {}
-    lines: list[_Line] = []
-    spent = count(framed_lines([""]))
-    in_mind: list[str] = []
     for chunk in working:
-        text = json_line({"id": chunk.chunk_id, "about": "working memory", "text": chunk.content})
-        cost = count(text) + 1
-        if spent + cost > budget:
+        if not sheet.add_chunk(chunk):
             left_out[chunk.chunk_id] = "budget"
-        else:
-            spent += cost
-            in_mind.append(text)
     for hit in hits:
-        if shown.is_itself(hit):
-            continue
-        if shown.says_the_same_as(hit):
-            left_out[hit.record_id] = "duplicate"
-            continue
-        line = _Line.of([hit], count)
-        if spent + line.cost > budget:
-            left_out[hit.record_id] = "budget"
-        else:
-            spent += line.cost
-            lines.append(line)
-            shown.add(hit)
-    found = [line.text for line in _with_passages(lines, count)]
-    return Context(framed_lines([*in_mind, *found]), left_out)
+        if not sheet.shows(hit) and (reason := sheet.add(hit)):
+            left_out[hit.record_id] = reason
+    return Context(sheet.text(), left_out)
+
+
+class Sheet:
+    """The lines of a context, as far as a budget goes.
+
+    Args:
+        budget: Tokens that the text may have; each line counts by itself.
+        count: Counts the tokens of a text.
+    """
+
+    def __init__(self, budget: int, count: TokenCounter) -> None:
+        self._left = budget - count(framed_lines([""]))
+        self._count = count
+        self._shown = _Shown()
+        self._lines: list[_Line] = []
+
+    def shows(self, hit: Hit) -> bool:
+        """Return whether it stands here already."""
+        return self._shown.is_itself(hit)
+
+    def add_chunk(self, chunk: Chunk) -> bool:
+        """Write what is in mind; return whether there was room."""
+        text = json_line({"id": chunk.chunk_id, "about": "working memory", "text": chunk.content})
+        return self._take(_Line((), text, self._count(text) + 1))
+
+    def add(self, hit: Hit, *, short: bool = False) -> LeftOut | None:
+        """Write a line; return why not, if so.
+
+        Args:
+            hit: What was found.
+            short: Whether its summary stands for it.
+        """
+        if self._shown.says_the_same_as(hit):
+            return "duplicate"
+        line = _Line.of([hit], self._count, short=short)
+        if not self._take(line):
+            return "budget"
+        self._shown.add(hit)
+        return None
+
+    def text(self) -> str:
+        """Return what was written, neighbouring messages as passages; nothing where nothing was."""
+        return framed_lines([line.text for line in _with_passages(self._lines, self._count)])
+
+    def _take(self, line: _Line) -> bool:
+        if fits := line.cost <= self._left:
+            self._left -= line.cost
+            self._lines.append(line)
+        return fits
 
 
 @dataclass(slots=True)
@@ -90,26 +119,27 @@ class _Shown:
         return bool(said) and any(said in told for told in self.told.get(hit.record_id, ()))
 
 
-def _words(hit: Hit) -> tuple[str, date, str, str]:
+def _words(hit: Hit) -> tuple[object, ...]:
     """Return what two hits have in common that say the same: the day counts, as things are said and done again."""
-    return folded(hit.text), hit.time.date(), hit.perspective, hit.standing
+    return folded(hit.text), hit.time.date(), hit.perspective, hit.standing, hit.enforcement
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     hits: Sequence[Hit]
+    """What it shows; nothing: it shows what is in mind."""
     text: str
     cost: int
 
     @classmethod
-    def of(cls, hits: Sequence[Hit], count: TokenCounter) -> _Line:
-        text = json_line(_record(hits[0]) if len(hits) == 1 else _passage(hits))
+    def of(cls, hits: Sequence[Hit], count: TokenCounter, *, short: bool = False) -> _Line:
+        text = json_line(_record(hits[0], short=short) if len(hits) == 1 else _passage(hits))
         return cls(hits, text, count(text) + 1)
 
 
 def _with_passages(lines: Sequence[_Line], count: TokenCounter) -> list[_Line]:
     """Return the lines with neighbouring messages as passages, where a passage costs no more than they do."""
-    messages = [(at, line.hits[0]) for at, line in enumerate(lines) if line.hits[0].kind == "message"]
+    messages = [(at, line.hits[0]) for at, line in enumerate(lines) if line.hits and line.hits[0].kind == "message"]
     messages.sort(key=lambda each: (each[1].partition.to_json(), each[1].thread, each[1].seq))
     runs: list[list[tuple[int, Hit]]] = []
     for at, hit in messages:
@@ -135,13 +165,14 @@ def _follows(hit: Hit, before: Hit) -> bool:
     )  # fmt: skip
 
 
-def _record(hit: Hit) -> dict[str, object]:
-    """What the agent told itself in the first person is marked as its own: `"by": "you"`."""
+def _record(hit: Hit, *, short: bool) -> dict[str, object]:
+    """What the agent told itself in the first person is marked as its own: `"by": "you"`; a policy, with its level."""
     own = {"by": "you"} if hit.perspective == "first-person" else {}
     known = {"id": hit.record_id, "about": hit.topic or hit.kind, "date": _day(hit), "trust": round(hit.trust, 2)}
     over = {} if hit.standing == "current" else {"status": hit.standing}
     contrary = {"may_contradict": hit.counterpart_of} if hit.counterpart_of else {}
-    return known | own | over | contrary | {"text": hit.text}
+    rule = {"rule": hit.enforcement} if hit.enforcement else {}
+    return known | own | rule | over | contrary | ({"summary": hit.summary} if short else {"text": hit.text})
 
 
 def _passage(hits: Sequence[Hit]) -> dict[str, object]:

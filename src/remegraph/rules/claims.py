@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,16 @@ from remegraph.language.tokens import tokenize
 from remegraph.models import Claim
 from remegraph.rules.telling import unreported
 
-__all__ = ["conflicting", "contradicts", "named", "of_different_values", "read_claims", "same", "slot"]
+__all__ = [
+    "canonical",
+    "conflicting",
+    "contradicts",
+    "named",
+    "of_different_values",
+    "read_claims",
+    "same",
+    "slot",
+]
 
 _FAVOURITE = "favourite_"
 _NUMERAL = re.compile(CHINESE_NUMERAL)
@@ -78,6 +88,16 @@ def read_claims(sentence: str, speaker: str, language: str, known: Collection[st
     """
     read = _read_chinese if language == "zh" else _read_english
     return tuple(dict.fromkeys(claim for span in sentences(sentence) for claim in read(span.text, speaker, known)))
+
+
+def canonical(topic: str) -> str:
+    """Return a canonical topic as it is compared, part by part: `Database : Choice` is `database:choice`.
+
+    Args:
+        topic: Its parts, divided by colons, in any width.
+    """
+    parts = unicodedata.normalize("NFKC", topic).casefold().split(":")
+    return ":".join(" ".join(part.split()) for part in parts)
 
 
 def slot(claim: Claim) -> str:

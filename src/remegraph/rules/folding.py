@@ -17,14 +17,14 @@ def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]
     """Yield each memory that others of its topic repeat, with those: they state the same slots, or the same words.
 
     The one to keep is the most important, then the one said most often, then the oldest. Left alone are skills,
-    knowledge, and what is in dispute: there the copies matter.
+    knowledge, policies, and what is in dispute: there the copies matter.
 
     Args:
         memories: Live ones of one library.
     """
     groups: defaultdict[Hashable, list[Memory]] = defaultdict(list)
     for memory in memories:
-        if memory.status != "disputed" and memory.usage == "memory" and memory.layer != "procedural":
+        if memory.status != "disputed" and not memory.firm and memory.layer != "procedural":
             says = stated(memory.claims) or content_digest(memory.content)
             period = (memory.valid_from, memory.valid_to)
             groups[memory.topic.type, memory.topic.target, memory.perspective, period, says].append(memory)

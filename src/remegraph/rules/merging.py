@@ -10,10 +10,7 @@ from remegraph.rules.claims import conflicting
 from remegraph.rules.duplicates import at_odds, content_digest
 from remegraph.rules.wording import wording
 
-__all__ = ["CORE", "Alike", "Decision", "decide", "joined"]
-
-CORE = 0.9
-"""Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
+__all__ = ["Alike", "Decision", "decide", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +40,14 @@ def decide(
     threshold: float,
     by_person: bool,
     settles_knowledge: bool = True,
+    named: Sequence[Memory] = (),
 ) -> Decision:
     """Decide by words, slots and similarity, in this order.
 
     The same words are merged, never kept twice. What contradicts a memory, where the slots parse on both sides,
     replaces it. What is similar strictly above the threshold is merged, unless the two are at odds: then both are kept.
     Knowledge that may not be settled stays as it is: what it says already is refused, what contradicts it is kept beside.
+    A policy is replaced only where it is named, and takes on no more than its own words.
 
     Args:
         content: The statement.
@@ -57,26 +56,40 @@ def decide(
         threshold: Similarity that must be exceeded for a merge.
         by_person: Whether a person states it, or an application for them; else a model does.
         settles_knowledge: Whether the statement may change knowledge.
+        named: Memories that a person wants replaced, whatever they say.
     """
     digest = content_digest(content)
     fixed = () if settles_knowledge else tuple(one.memory for one in known if one.memory.usage == "knowledge")
     twin = next((one for one in known if content_digest(one.memory.content) == digest), None)
-    if twin is not None:
+    if twin is not None and twin.memory not in named:
+        if named:
+            return Decision(refusal=f"Memory {twin.memory.memory_id} says it already: it replaces nothing.")
         return _known(twin.memory) if twin.memory in fixed else Decision(target=twin)
     against = tuple(one.memory for one in known if conflicting(claims, one.memory.claims))
-    replaced = tuple(memory for memory in against if memory not in fixed)
-    core = next((memory for memory in replaced if memory.importance >= CORE), None)
-    if core is not None and not by_person:
-        return Decision(refusal=f"It contradicts memory {core.memory_id}, a core rule that only a person may change.")
-    if against:
+    replaced = (*named, *(memory for memory in against if memory not in fixed and memory not in named))
+    for memory in replaced:
+        if (refusal := _guarded(memory, by_person=by_person)) and memory not in named:
+            return Decision(refusal=refusal)
+    if replaced or against:
         return Decision(replaced=replaced, may_contradict=tuple(memory for memory in against if memory in fixed))
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
     may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
     for one in similar:
-        if one.memory not in may_contradict and (by_person or one.memory.importance < CORE):
+        if one.memory not in may_contradict and not _guarded(one.memory, by_person=by_person):
             return _known(one.memory) if one.memory in fixed else Decision(target=one)
     return Decision(may_contradict=may_contradict)
+
+
+def _guarded(memory: Memory, *, by_person: bool) -> str:
+    """Return why a statement may not replace a memory that it does not name, nor add to its words; empty: it may."""
+    if memory.is_core and not by_person:
+        return f"It contradicts memory {memory.memory_id}, a core rule that only a person may change."
+    if memory.memory_class == "policy":
+        return (
+            f"It contradicts memory {memory.memory_id}, a policy: a person may name it in `supersedes` to replace it."
+        )
+    return ""
 
 
 def _known(memory: Memory) -> Decision:

@@ -15,7 +15,6 @@ from typing import Protocol
 
 from remegraph.models import Access, Layer, Memory, Weight
 from remegraph.rules.favouring import frequency, recency
-from remegraph.rules.merging import CORE
 from remegraph.settings import LifecyclePolicy
 
 __all__ = [
@@ -298,10 +297,12 @@ def retention(memory: Memory, settings: LifecyclePolicy) -> RetentionPolicy:
 
 def _kept(memory: Memory) -> str:
     """Return why a memory does not fade, if so."""
-    if memory.importance >= CORE:
+    if memory.is_core:
         return "a core rule: its importance is .9 or more"
     if memory.usage == "knowledge":
         return "knowledge, which time does not wear"
+    if memory.memory_class == "policy":
+        return "a policy, which stands until it is replaced"
     if memory.topic.type == "self":
         return "what the agent knows of itself"
     return "in dispute: it waits for a decision" if memory.status == "disputed" else ""

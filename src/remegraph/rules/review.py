@@ -113,8 +113,8 @@ def _of_agent(memory: Memory) -> bool:
 
 def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
     for old, new in pairs:
-        if old.status == new.status == "disputed" or "knowledge" in {old.usage, new.usage}:
-            continue  # said so already; or it was linked when it was written, and nothing may touch knowledge
+        if old.status == new.status == "disputed" or old.firm or new.firm:
+            continue  # said so already; or it was linked when it was written, and nothing may touch what is firm
         if conflicting(old.claims, new.claims):
             reason = f"Contradict each other: {old.content!r} and {new.content!r}."
         elif old.canonical_topic and old.canonical_topic == new.canonical_topic:

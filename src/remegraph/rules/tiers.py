@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 
 from remegraph.models import Access, Memory, Tier
 from remegraph.rules.favouring import recency
-from remegraph.rules.merging import CORE
 
 __all__ = ["MEMORY_OF_USE", "Standing", "always_active", "standing", "tier_of"]
 
@@ -39,7 +38,7 @@ class Standing:
 
 def always_active(memory: Memory) -> bool:
     """Return whether a memory is active whether it is used or not."""
-    return memory.live and (memory.importance >= CORE if memory.resident is None else memory.resident)
+    return memory.live and (memory.is_core if memory.resident is None else memory.resident)
 
 
 def standing(memory: Memory, reviews: Sequence[Access], at: datetime) -> Standing:

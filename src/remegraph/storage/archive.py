@@ -279,6 +279,14 @@ class SqlArchive:
                 limit=limit,
             )
 
+    def rules(
+        self, partitions: Sequence[Partition], applies_to: Sequence[str] = (), *, core: bool, limit: int | None = None
+    ) -> tuple[Memory, ...]:
+        """Return live rules, the most important first; see `ports.Archive`."""
+        with self.database.read() as connection:
+            shelves = self._interning.known(connection, partitions)
+            return memory_rows.read_rules(connection, shelves, applies_to, core=core, limit=limit)
+
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
         """Return the topics that these memories stand on, with those of them that stand on each."""
         with self.database.read() as connection:

@@ -25,6 +25,7 @@ from remegraph.models import (
 )
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
+from remegraph.rules.summarising import resummarised
 from remegraph.rules.tiers import always_active
 from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
 from remegraph.storage.database import Database, upsert
@@ -194,9 +195,11 @@ class _Commit:
     def _check_knowledge(self) -> None:
         if not self.changes.extracted:
             return
-        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).usage == "knowledge"]
+        known = [name for name, head in self.heads.items() if Memory.from_json(head.body).firm]
         if ids := spoilt(self.changes, known):
-            raise ConflictError(ids, "It is knowledge, which no conversation changes: create what is new beside it.")
+            raise ConflictError(
+                ids, "It is knowledge or a policy, which no conversation changes: create what is new beside it."
+            )
 
     def _check_references(self) -> None:
         """Check that links and `supersedes` name memories, known or of this set, that one person may see together."""
@@ -249,9 +252,16 @@ class _Commit:
         written: dict[int, Memory] = {}
         sources: dict[int, set[evidence.Source]] = {}
         for change in self.changes.changes:
-            memory = change.memory.evolve(version=change.expected_version + 1, recorded_at=self.changes.recorded_at)
-            head = self.heads.get(memory.memory_id)
-            found = self._check_evidence(memory, head)
+            head = self.heads.get(change.memory.memory_id)
+            before = Memory.from_json(head.body) if head else None
+            memory = change.memory.evolve(
+                version=change.expected_version + 1,
+                recorded_at=self.changes.recorded_at,
+                summary=resummarised(change.memory, before),
+            )
+            found = evidence.check(
+                self.connection, head.number if head else 0, self.numbers[memory.partition], memory, before
+            )
             number = self._write_head(memory, head, shelves)
             written[number], sources[number] = memory, found
             shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
@@ -269,10 +279,6 @@ class _Commit:
             evidence.replace(self.connection, sources)
         return list(written.values())
 
-    def _check_evidence(self, memory: Memory, head: _Head | None) -> set[evidence.Source]:
-        number, before = (head.number, Memory.from_json(head.body)) if head else (0, None)
-        return evidence.check(self.connection, number, self.numbers[memory.partition], memory, before)
-
     def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
         values: dict[str, Any] = {
             "topic_id": shelves[memory.partition, memory.topic.type, memory.topic.target],
@@ -281,6 +287,9 @@ class _Commit:
             "layer": memory.layer,
             "kind": memory.kind,
             "canonical_topic": memory.canonical_topic,
+            "importance": memory.importance,
+            "applies_to": memory.applies_to,
+            "memory_class": memory.memory_class,
             "words": _words(memory),
             "said_at": micros(memory.said_at),
             "recorded_at": self.now,

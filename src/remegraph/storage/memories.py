@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, exists, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, not_, or_, select, tuple_
 
 from remegraph.models import (
+    CORE,
     LIVE,
     Event,
     Layer,
@@ -31,6 +32,7 @@ __all__ = [
     "read",
     "read_events",
     "read_links",
+    "read_rules",
     "read_shelved",
     "read_topics",
     "read_versions",
@@ -90,6 +92,34 @@ def _from_blocks(shelves: Mapping[int, Partition], block_ids: Sequence[str]) -> 
         memory_sources.c.partition_id.in_(list(shelves)), memory_sources.c.block_id.in_(block_ids)
     )
     return memories.c.id.in_(sources)
+
+
+def read_rules(
+    connection: Connection,
+    shelves: Mapping[int, Partition],
+    applies_to: Sequence[str],
+    *,
+    core: bool,
+    limit: int | None,
+) -> tuple[Memory, ...]:
+    """Return live rules, the most important first; see `Archive.rules`."""
+    weighty = memories.c.importance >= CORE
+    query = select(memories.c.id).where(
+        memories.c.partition_id.in_(list(shelves)),
+        memories.c.status.in_(sorted(LIVE)),
+        weighty if core else not_(weighty),
+    )
+    if not core:
+        query = query.where(memories.c.applies_to.in_(applies_to))
+    binding = case((memories.c.memory_class == "policy", 0), else_=1)
+    first = [memories.c.importance.desc()] if core else [binding, memories.c.importance.desc()]
+    query = query.order_by(*first, memories.c.said_at.desc(), memories.c.id).limit(limit)
+    numbers = connection.execute(query).scalars().all()  # sorted without their bodies: a project may hold many
+    bodies: dict[int, str] = {}
+    for chunk in chunks(numbers):
+        rows = connection.execute(select(memories.c.id, memories.c.body).where(memories.c.id.in_(chunk)))
+        bodies |= {row.id: row.body for row in rows}
+    return tuple(Memory.from_json(bodies[number]) for number in numbers)
 
 
 def read_versions(connection: Connection, shelves: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:

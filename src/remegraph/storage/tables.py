@@ -178,8 +178,13 @@ memories = Table(
     Column("said_at", _Big, nullable=False),
     Column("recorded_at", _Big, nullable=False),
     Column("resident", Boolean, nullable=False, server_default=false()),  # active whether it is used or not
+    Column("importance", Float, nullable=False, server_default="0.5"),
+    Column("applies_to", Text, nullable=False, server_default=""),
+    Column("memory_class", Text, nullable=False, server_default="episodic"),
     Column("body", Text, nullable=False),
     Index(None, "partition_id", "resident"),
+    Index(None, "partition_id", "applies_to", "importance"),
+    Index(None, "partition_id", "importance"),
     Index(None, "partition_id", "topic_id", "status"),
     Index(None, "partition_id", "canonical_topic"),
     Index(None, "partition_id", "words"),

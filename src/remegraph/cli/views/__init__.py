@@ -5,6 +5,7 @@ from remegraph.cli.views.governing import archaeology, audit, checked, differenc
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
+from remegraph.cli.views.rules import injection, rules
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import stats, verification
 
@@ -21,12 +22,14 @@ __all__ = [
     "exported",
     "forecast",
     "ingested",
+    "injection",
     "maintenance",
     "memories",
     "messages",
     "objections",
     "plain",
     "recall",
+    "rules",
     "skills",
     "stats",
     "summary",

@@ -58,7 +58,11 @@ def maintenance(found: Maintenance) -> Views:
     for each in found.merges[:FIRST]:
         others = "\n".join(other.content for other in each.merged)
         add_row(merged, each.kept.memory_id[:SHORT_ID], each.kept.content, others)
-    tables = (*([table] if found.moves else []), *([merged] if found.merges else []))
+    learned = table_of("!id", "abstracted or written")
+    for memory in (*found.abstracted, *found.guidelines)[:FIRST]:
+        add_row(learned, memory.memory_id[:SHORT_ID], memory.content)
+    shown = ((table, found.moves), (merged, found.merges), (learned, found.abstracted or found.guidelines))
+    tables = tuple(each for each, rows in shown if rows)
     return (head, *tables, *_more(len(found.moves)), *(Text(note, style="yellow") for note in notes))
 
 
