@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from remegraph.models import Explanation
+from remegraph.models import Access, Explanation
 from remegraph.rules.retention import life_of, retention
 from remegraph.settings import LifecyclePolicy
 
@@ -28,12 +28,14 @@ def draw(path: Path, explained: Explanation, fading: Sequence[int], whole: Seque
 
     settings, learned = LifecyclePolicy(), explained.trace.versions[0].recorded_at
     policy = retention(explained.memory, settings)
-    life = life_of(explained.memory, (learned, *explained.reviews))
+    used = set(explained.uses)
+    life = life_of(explained.memory, [Access(learned), *(Access(at, at in used) for at in explained.reviews)])
     drawing = Figure(figsize=(9, 6), layout="constrained")
     curve, counts = drawing.subplots(2)
     days = [hours / 4 for hours in range(4 * 7 * len(fading))]
     curve.plot(days, [policy.weight(life, learned + day * _DAY) for day in days], color="#08519c", label="weight")
-    curve.vlines([(at - learned) / _DAY for at in explained.reviews], 0, 1, color="#d55e00", alpha=0.4, label="review")
+    for times, colour, name in ((explained.reviews, "#d55e00", "review"), (explained.uses, "#009e73", "used")):
+        curve.vlines([(at - learned) / _DAY for at in times], 0, 1, color=colour, alpha=0.4, label=name)
     for threshold, name in ((settings.low_threshold, "low priority"), (settings.forget_threshold, "archived")):
         curve.axhline(threshold, color="grey", linestyle=":")
         curve.annotate(name, (0, threshold), fontsize=7, va="bottom")

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Figure", "block", "explain_data", "finish", "lines"]
+__all__ = ["Figure", "Sense", "block", "explain_data", "finish", "lines"]
+
+
+Sense = Literal["at most", "at least", "exactly", "under", "over"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class Figure:
     name: str
     value: float
     bar: float | None = None
-    sense: Literal["at most", "at least", "exactly", "under"] = "at most"
+    sense: Sense = "at most"
     unit: str = ""
     note: str = ""
 
@@ -31,6 +34,7 @@ class Figure:
             "at least": self.value >= self.bar,
             "exactly": self.value == self.bar,
             "under": self.value < self.bar,
+            "over": self.value > self.bar,
         }[self.sense]
         return "PASS" if met else "FAIL"
 

@@ -21,9 +21,9 @@ from remegraph import MemoryKit, Scope, Settings
 from remegraph.models import Hit, Trace
 from remegraph.ports import Embedder
 
-__all__ = ["isolated", "remembered", "untraceable"]
+__all__ = ["SCOPE", "evidence_recall", "isolated", "remembered", "untraceable"]
 
-_SCOPE = Scope(user="ann", agent="remy")
+SCOPE = Scope(user="ann", agent="remy")
 _K = 10
 
 
@@ -40,9 +40,9 @@ def remembered(name: str, store: Store, embedder: Embedder, timezone: str | None
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(settings=Settings(home=Path(home)), model=None, embedder=embedder) as kit,
     ):
-        kit.add_messages(store["messages"], scope=_SCOPE, timezone=timezone)
-        kit.summarize(scope=_SCOPE, close=True)
-        traces = [kit.trace(memory.memory_id, scope=_SCOPE) for memory in kit.memories(scope=_SCOPE)]
+        kit.add_messages(store["messages"], scope=SCOPE, timezone=timezone)
+        kit.summarize(scope=SCOPE, close=True)
+        traces = [kit.trace(memory.memory_id, scope=SCOPE) for memory in kit.memories(scope=SCOPE)]
         yield from _counts(name, traces)
         yield from _recall(name, store, kit, timezone)
 
@@ -63,24 +63,35 @@ def untraceable(trace: Trace) -> bool:
     return bool(trace.missing) or not trace.quotes
 
 
-def _recall(name: str, store: Store, kit: MemoryKit, timezone: str | None) -> Iterator[Figure]:
-    """Yield the share of gold that the first memories lead to, by what they quote and by their blocks."""
+def evidence_recall(store: Store, kit: MemoryKit, timezone: str | None = None) -> tuple[list[float], list[float]]:
+    """Return the share of each question's gold that the first memories lead to: by what they quote, by their blocks.
+
+    Args:
+        store: What was told, and is asked.
+        kit: Holds its memories.
+        timezone: Zone of times that name none.
+    """
     unit_of = {message["id"]: message["id"] for message in store["messages"]}
     if store.get("gold_unit") == "thread":
         unit_of = {message["id"]: message["thread"] for message in store["messages"]}
     blocks = {
-        entry.block_id: [message.message_id for message in kit.retrieve_block(entry.block_id, scope=_SCOPE)]
-        for entry in kit.blocks(scope=_SCOPE)
+        entry.block_id: [message.message_id for message in kit.retrieve_block(entry.block_id, scope=SCOPE)]
+        for entry in kit.blocks(scope=SCOPE)
     }
     quoted: list[float] = []
     within: list[float] = []
     for question in store["questions"]:
         at = asked_at(store["messages"], timezone, question.get("time"))
-        hits = kit.recall(question["text"], scope=_SCOPE, k=_K, asked_at=at).memories[:_K]
+        hits = kit.recall(question["text"], scope=SCOPE, k=_K, asked_at=at).memories[:_K]
         words = {unit_of[each.message_id] for hit in hits for each in hit.evidence}
         around = {unit_of[each] for hit in hits for each in _of_blocks(hit, blocks)}
         quoted.append(_metrics.recall(sorted(words), question["gold"], len(words)))
         within.append(_metrics.recall(sorted(words | around), question["gold"], len(words | around)))
+    return quoted, within
+
+
+def _recall(name: str, store: Store, kit: MemoryKit, timezone: str | None) -> Iterator[Figure]:
+    quoted, within = evidence_recall(store, kit, timezone)
     note = f"of {len(quoted)} questions"
     yield Figure(f"{name}: R@{_K} of memories, by their quotes", float(np.mean(quoted)), note=note)
     yield Figure(f"{name}: R@{_K} of memories, by their blocks", float(np.mean(within)), note=note)

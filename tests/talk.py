@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import event
 
 from remegraph import AgentMemorySettings, MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
 from remegraph.testing import (
@@ -113,3 +116,19 @@ def by_topic(answers: Mapping[str, Answer | Sequence[Answer]]) -> Step:
         return answer
 
     return step
+
+
+@contextmanager
+def statements(kit: MemoryKit) -> Iterator[list[str]]:
+    """Collect what the kit runs on its ledger meanwhile, beginnings and ends of transactions left out."""
+    engine, run = kit._open_parts().archive.database.engine, list[str]()
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if not statement.startswith(("BEGIN", "COMMIT", "ROLLBACK")):
+            run.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield run
+    finally:
+        event.remove(engine, "before_cursor_execute", note)

@@ -31,6 +31,7 @@ from remegraph.errors import (
 )
 from remegraph.kit import MemoryKit
 from remegraph.models import (
+    Abstraction,
     Budget,
     Captured,
     Chunk,
@@ -73,6 +74,7 @@ from remegraph.settings import (
 )
 
 __all__ = [
+    "Abstraction",
     "AgentMemorySettings",
     "Budget",
     "BudgetExceededError",

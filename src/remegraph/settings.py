@@ -145,7 +145,7 @@ class ExtractionPolicy(_Policy):
 
 
 class LifecyclePolicy(_Policy):
-    """How an agent's memories live on (F4, F5). Nothing is moved unless `kit.maintain` is called, nothing ever deleted."""
+    """How an agent's memories live on (F4, F5). Unless `every` is given, nothing moves before `kit.maintain` is called."""
 
     merge_threshold: float | None = Field(
         default=None, ge=0, le=1, description="As in the summary policy, whose value holds unless given."
@@ -155,12 +155,29 @@ class LifecyclePolicy(_Policy):
         description="How memories fade. curve: by a half-life that each review lengthens; priority: the priority decays "
         "with the days since the last access; health: by age, accesses and importance.",
     )
-    half_life: float = Field(default=14.0, gt=0, le=36_500, description="Days (curve: of middling importance; health).")
+    half_life: float | None = Field(
+        default=None,
+        gt=0,
+        le=36_500,
+        description="Days. Unless given 28 for curve (of an episode of middling importance) and 14 for health.",
+    )
     decay_factor: float = Field(default=0.95, gt=0, le=1, description="What a day leaves of a priority (priority).")
     low_threshold: float = Field(default=0.3, ge=0, le=1, description="Under this weight a memory is low_priority.")
     forget_threshold: float = Field(default=0.15, ge=0, le=1, description="Under this weight it is archived.")
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
+    )
+    cluster_size: int = Field(default=3, ge=2, description="So many similar episodes become one long-term memory.")
+    cluster_likeness: float = Field(default=0.3, gt=0, le=1, description="How similar they are, by their rarer words.")
+
+    every: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="How often maintenance runs in the background, from the next session's capture on; none: only when "
+        "called, as nothing should be forgotten behind anybody's back.",
+    )
+    active_entries: int = Field(
+        default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
     )
 
     @model_validator(mode="after")
@@ -190,10 +207,15 @@ class RetrievalPolicy(_Policy):
     frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 
+    active_first: bool = Field(
+        default=False, description="Whether the active memories come first in the context, whatever is asked."
+    )
+    utility_boost: bool = Field(default=False, description="Whether memories that answers drew on come first.")
+
     @property
     def favours(self) -> bool:
         """Whether anything counts beside relevance."""
-        return self.time_decay or self.frequency_boost or self.importance_boost
+        return self.time_decay or self.frequency_boost or self.importance_boost or self.utility_boost
 
 
 class SensoryPolicy(_Policy):

@@ -103,6 +103,21 @@ async def test_told_in_one_thread_known_in_another_by_this_user_only(kit: Memory
     assert heard(kit, "3", BOB) == [ASKED, "Noted."]
 
 
+@pytest.mark.requirement("C8", "G10")
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_what_an_answer_drew_on_is_noted(kit: MemoryKit, how: str) -> None:
+    """What helps is kept longer than what is merely found, and nobody has to say so."""
+    remember(kit)
+    kit.save("cat", "Ann has a grey cat.", scope=ANN)
+    run = getattr(Agent(kit).graph, how)({"messages": [HumanMessage(ASKED)]}, thread("1"), context=ANN)
+    await run if inspect.isawaitable(run) else run
+    uses = {memory.content: kit.explain(memory.memory_id, scope=ANN).uses for memory in kit.memories(scope=ANN)}
+    assert {content: len(times) for content, times in uses.items()} == {
+        "Ann owns a scarlet bicycle.": 1,
+        "Ann has a grey cat.": 0,
+    }
+
+
 @pytest.mark.requirement("C8", "X6")
 def test_the_model_sees_memory_as_data_beside_the_question_and_the_state_never_does(kit: MemoryKit) -> None:
     """Recalled text has no more authority than a user, and is stale as soon as the run is over."""

@@ -41,6 +41,7 @@ from tests.talk import ANN, open_kit
 BOB = Scope(user="bob", agent="remy")
 WIRINGS = ["nodes", "one node", "around"]
 TOLD = "I own a scarlet bicycle."
+OWNED = "Ann owns a scarlet bicycle."
 ASKED = "What colour is my bicycle?"
 
 
@@ -114,11 +115,30 @@ async def test_told_in_one_thread_known_in_another_by_this_user_only(
     assert heard(kit, "3", BOB) == [ASKED, "Noted."]
 
 
+@pytest.mark.requirement("C7", "G10")
+@pytest.mark.parametrize(("how", "wiring"), [("invoke", "nodes"), ("ainvoke", "one node"), ("invoke", "around")])
+async def test_what_an_answer_drew_on_is_noted_once(kit: MemoryKit, how: str, wiring: str) -> None:
+    """Forgetting and ranking learn from every answer, without a line of the host's; a replay teaches nothing more."""
+    bicycle, cat = (kit.save(key, said, scope=ANN).memory for key, said in (("b", OWNED), ("c", "Ann has a grey cat.")))
+    assert bicycle is not None
+    assert cat is not None
+    graph = wired(kit, wiring)
+    asked = {"messages": [HumanMessage(ASKED, id="asked")]}
+    state = await ran(graph, how, asked, thread("1"), context=ANN)
+    kit.capture(state["messages"], scope=ANN, thread="1")
+    uses = [len(kit.explain(each.memory_id, scope=ANN).uses) for each in (bicycle, cat)]
+    assert uses == [1, 0]
+    if wiring == "nodes":  # the capture node runs once more
+        again = {"messages": state["messages"], "memory": kit.recall(ASKED, scope=ANN).context}
+        await ran(capture_node(kit, ANN), how, again, thread("1"))
+        assert len(kit.explain(bicycle.memory_id, scope=ANN).uses) == 1
+
+
 @pytest.mark.requirement("C7", "X6")
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_nothing_of_ours_gets_into_the_hosts_checkpoints(kit: MemoryKit, wiring: str, tmp_path: Path) -> None:
     """What was recalled for one run would be stale in the next, and would outlive an erasure."""
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
 
     def ask(state: Any) -> dict[str, Any]:
         assert "scarlet" in state["memory"]
@@ -164,7 +184,7 @@ def test_what_is_in_mind_for_a_thread_is_shown_and_never_in_the_hosts_checkpoint
 @pytest.mark.parametrize("wiring", WIRINGS)
 async def test_every_stream_mode_works_and_messages_never_show_what_was_recalled(kit: MemoryKit, wiring: str) -> None:
     """Hosts stream to their users; what is meant for the model must not appear as a message."""
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
     graph = wired(kit, wiring, checkpointer=InMemorySaver())
     for mode in get_args(StreamMode):
         options = {"context": ANN, "stream_mode": mode}
@@ -180,7 +200,7 @@ async def test_every_stream_mode_works_and_messages_never_show_what_was_recalled
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_a_run_tells_what_was_recalled_and_captured(kit: MemoryKit, wiring: str) -> None:
     """A user interface can say "I remembered 1 thing" without reading our logs."""
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
     (memory,) = kit.memories(scope=ANN)
     graph = wired(kit, wiring)
     options: dict[str, Any] = {"stream_mode": "custom", "subgraphs": True}
@@ -198,7 +218,7 @@ def test_a_run_tells_what_was_recalled_and_captured(kit: MemoryKit, wiring: str)
 @pytest.mark.requirement("C7", "X3")
 async def test_a_node_that_was_interrupted_recalls_again_and_is_captured_once(kit: MemoryKit) -> None:
     """The answer of a person may come days later, in another process."""
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
     shown: list[str] = []
 
     def ask(state: State) -> dict[str, Any]:
@@ -294,7 +314,7 @@ def test_a_state_may_be_an_object(kit: MemoryKit, schema: type, wiring: str) -> 
     def reply(state: Any) -> dict[str, Any]:
         return answer({"memory": state.memory})
 
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
     graph: Any = StateGraph(schema)
     if wiring == "around":
         graph.add_node("model", with_memory(kit, reply, ANN))
@@ -425,7 +445,7 @@ def test_a_closed_kit_does_not_break_the_host_and_a_missing_user_does(kit: Memor
 def test_an_agent_whose_memory_is_off_is_left_alone(tmp_path: Path) -> None:
     """One setting switches it off, with no change to the graph."""
     with open_kit(tmp_path) as kit:
-        kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+        kit.save("bicycle", OWNED, scope=ANN)
         kit.settings = kit.settings.evolve(agents={"remy": AgentMemorySettings(enabled=False)})
         result = wired(kit, "around").invoke(say(ASKED), thread("1"), context=ANN)
         assert result["messages"][-1].text == "Noted."
@@ -487,7 +507,7 @@ def test_who_injects_into_the_state_is_not_captured_again(kit: MemoryKit) -> Non
 @pytest.mark.requirement("C7")
 def test_the_added_code_is_ten_lines_and_answers_with_a_chat_model(kit: MemoryKit) -> None:
     """As docs show it: the recalled text goes to the model with `inject`, and to nobody else."""
-    kit.save("bicycle", "Ann owns a scarlet bicycle.", scope=ANN)
+    kit.save("bicycle", OWNED, scope=ANN)
     model = ScriptedChatModel(script={"": [AIMessage("Scarlet.")]})
 
     def call(state: State) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typer.testing import Result
 
 from remegraph import MemoryKit, Scope
 from remegraph.testing import FrozenClock
-from tests.talk import NOON
+from tests.talk import NOON, said
 
 Run = Callable[..., Result]
 
@@ -23,7 +23,7 @@ def test_forgetting_is_foreseen_explained_done_and_undone_on_the_command_line(ru
     short = memory.memory_id[:8]
 
     explained = run("explain", short).stdout
-    assert "long_term, active. Forgotten: from 2025-08-04" in explained
+    assert "long_term, long_term tier, active. Forgotten: from 2026-01-05" in explained
     assert "0.5 ^ (days / half_life)" in explained
     assert short in run("forecast", "--days", "1").stdout
     assert "1 of 1 live memory would be moved" in run("maintain", "--dry-run").stdout
@@ -40,3 +40,17 @@ def test_forgetting_is_foreseen_explained_done_and_undone_on_the_command_line(ru
 def test_a_forecast_looks_ahead_not_back(run: Run) -> None:
     """A slip of the keyboard is told as one."""
     assert run("forecast", "--days", "-3").exit_code == 2
+
+
+@pytest.mark.requirement("B6")
+def test_episodes_are_consolidated_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    """A look first, then the run; what each conclusion rests on is told with it."""
+    lines = ["I drink sencha tea from Uji.", "I keep my sencha tea at the office.", "Bob gave me sencha tea from Uji."]
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
+        kit.add_messages([said(text) for text in (*lines, "I have a grey cat.")], scope=Scope(user="me"))
+        kit.summarize(scope=Scope(user="me"), close=True)
+    assert "Of 4 live memories, 1 long-term memory would be made" in run("consolidate", "--dry-run").stdout
+    done = run("consolidate").stdout
+    assert "1 long-term memory made; 0 grown, 0 merged, 1 link." in " ".join(done.split())
+    assert "0.80" in done
+    assert json.loads(run("consolidate", "--json").stdout)["made"] == []

@@ -25,7 +25,7 @@ def test_the_bars_of_the_year_are_missed_where_nothing_is_forgotten() -> None:
     """An eval that cannot fail measures nothing."""
     whole = Ran(live=[10, 20, 30, 40], found=[True] * 4, stale=[6, 8])
     fading = Ran(live=[10, 20, 19, 21], found=[True] * 4, stale=[1, 3], archived=19, explained=19)
-    assert {figure.verdict for figure in retention._figures(fading, whole)} == {"", "PASS"}
+    assert {figure.verdict for figure in retention._figures([(fading, whole)])} == {"", "PASS"}
     wrong = Ran(live=whole.live, found=[True, False] * 2, stale=whole.stale, archived=2, explained=1)
-    verdicts = [figure.verdict for figure in retention._figures(wrong, whole)]
+    verdicts = [figure.verdict for figure in retention._figures([(fading, whole), (wrong, whole)])]
     assert (verdicts.count("FAIL"), verdicts.count("PASS")) == (4, 0)

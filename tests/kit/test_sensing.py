@@ -13,7 +13,7 @@ import pytest
 from remegraph import InputError, MemoryKit, MessageError, Scope, SensoryPolicy, Settings, SetupError
 from remegraph.lifecycle.sensory import SensoryBuffer
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import NOON, said
+from tests.talk import NOON, said, statements
 
 QUIET = "hidden orchard"
 """Two new words are not enough for the threshold of these tests."""
@@ -68,7 +68,7 @@ def ann(request: pytest.FixtureRequest) -> Scope:
 
 @pytest.mark.requirement("B1")
 def test_an_event_disappears_by_itself_when_its_time_to_live_is_over(home: Home, ann: Scope) -> None:
-    """Written, waited for, gone: nobody has to clean up after a sensor."""
+    """写入后 TTL 到期是否自动消失: written, waited for, gone; nobody has to clean up after a sensor."""
     home.kit.sense(QUIET, scope=ann)
     home.clock.move(SensoryPolicy().ttl - timedelta(milliseconds=1))
     assert len(home.buffer) == 1
@@ -98,7 +98,7 @@ def test_a_clock_that_was_set_back_keeps_nothing_alive(home: Home, ann: Scope) -
 
 @pytest.mark.requirement("B2")
 def test_what_scores_under_the_threshold_does_not_enter_working_memory(home: Home, ann: Scope) -> None:
-    """The threshold is the only door, and it is shut for noise."""
+    """attention_score < threshold 是否不会进入 M2: the threshold is the only door, and it is shut for noise."""
     under, over = home.kit.sense(QUIET, scope=ann), home.kit.sense(TOLD, scope=ann)
     assert under.attention < 0.3 <= over.attention
     assert (under.attended, under.chunk) == (False, None)
@@ -132,7 +132,7 @@ QUERIES: dict[str, Callable[[MemoryKit, Scope], object]] = {
 @pytest.mark.requirement("B1")
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_agent_can_recall_nothing_of_it_through_any_interface(home: Home, ann: Scope, query: str) -> None:
-    """Neither while it lives nor after: it is a filter, not a memory."""
+    """Agent 无法通过任何接口主动回忆 M1, and TTL 后不可检索: neither while it lives nor after; it is a filter."""
     home.kit.sense(QUIET, scope=ann)
     assert "orchard" not in str(QUERIES[query](home.kit, ann))
     home.clock.move(SensoryPolicy().ttl)
@@ -141,28 +141,56 @@ def test_an_agent_can_recall_nothing_of_it_through_any_interface(home: Home, ann
 
 @pytest.mark.requirement("B1")
 def test_the_buffer_itself_has_no_way_to_read_it() -> None:
-    """A method that returned content would be used."""
+    """不允许被 Agent 主动查询: a method that returned content would be used."""
     public = {name for name, _ in inspect.getmembers(SensoryBuffer, callable) if not name.startswith("_")}
     assert public == {"sense", "clear"}
     assert inspect.signature(SensoryBuffer.sense).return_annotation == "float"
 
 
 @pytest.mark.requirement("B1", "B3")
-def test_nothing_sensed_gets_a_row_a_vector_or_a_link(tmp_path: Path, ann: Scope) -> None:
-    """Attended or not, it is in no file: neither while the kit is open nor when it is closed."""
+def test_nothing_sensed_gets_a_row_or_a_byte(tmp_path: Path, ann: Scope) -> None:
+    """零持久语义污染: attended or not, it is in no file, neither while the kit is open nor when it is closed."""
     home = Home(tmp_path)
     with home.kit as kit:
         kit.add_messages([said("I keep a red bicycle.")], scope=ann)
         kit.summarize(scope=ann, close=True)
-        stats, links = kit.admin.stats(), kit.topic_graph(scope=ann)
+        stats = kit.admin.stats()
         assert not kit.sense(QUIET, scope=ann).attended
         assert kit.sense(TOLD, scope=ann).attended
-        assert (kit.admin.stats(), kit.topic_graph(scope=ann)) == (stats, links)
+        assert kit.admin.stats() == stats
         assert "orchard" in kit.recall("What did I find?", scope=ann, task="main").context
         assert b"bicycle" in home.bytes()
         assert b"orchard" not in home.bytes()
     assert b"orchard" not in home.bytes()
     assert not home.buffer._events
+
+
+@pytest.mark.requirement("B1")
+def test_nothing_sensed_is_made_a_vector_of(home: Home, ann: Scope, monkeypatch: pytest.MonkeyPatch) -> None:
+    """不允许向量化: no embedder ever sees it, attended or not."""
+    monkeypatch.setattr(type(home.kit._open_parts().embedder), "embed", None)
+    assert not home.kit.sense(QUIET, scope=ann).attended
+    assert home.kit.sense(TOLD, scope=ann).attended
+
+
+@pytest.mark.requirement("B1")
+def test_nothing_sensed_enters_the_graph(home: Home, ann: Scope) -> None:
+    """不允许进入 Neo4j: no topic, no memory and no link comes of it."""
+    home.kit.save("bicycle", "Ann keeps a red bicycle.", scope=ann)
+    graph = home.kit.topic_graph(scope=ann)
+    home.kit.sense(QUIET, scope=ann)
+    home.kit.sense(TOLD, scope=ann)
+    assert home.kit.topic_graph(scope=ann) == graph
+    assert graph.edges
+
+
+@pytest.mark.requirement("B1")
+def test_sensing_waits_for_nothing_but_memory(home: Home, ann: Scope) -> None:
+    """延迟 < 内存级: no statement is run, so no disk and no server can hold a sensor up."""
+    with statements(home.kit) as run:
+        home.kit.sense(QUIET, scope=ann)
+        home.kit.sense(TOLD, scope=ann)
+    assert run == []
 
 
 @pytest.mark.requirement("B1")

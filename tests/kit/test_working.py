@@ -14,7 +14,7 @@ from remegraph import ClosedError, MemoryKit, NotFoundError, Scope, Settings, Wo
 from remegraph.lifecycle.working import Desk, WorkingMemory
 from remegraph.models import Chunk
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import ANN, NOON, open_kit
+from tests.talk import ANN, NOON, open_kit, statements
 
 pytestmark = pytest.mark.requirement("B3")
 
@@ -53,7 +53,7 @@ def think(kit: MemoryKit, text: str, task: str = "trip", scope: Scope = ANN) -> 
 
 
 def test_over_its_capacity_the_least_rehearsed_chunk_goes_with_the_reason() -> None:
-    """Who wonders why the agent forgot something is told."""
+    """超过容量时是否正确淘汰低 rehearsal 项: who wonders why the agent forgot something is told."""
     working, _ = memory(capacity=3)
     first, *_ = [working.hold(DESK, text)[0] for text in NUMBERS[:3]]
     working.rehearse(DESK, first.chunk_id)
@@ -67,7 +67,7 @@ def test_over_its_capacity_the_least_rehearsed_chunk_goes_with_the_reason() -> N
 
 
 def test_rehearsal_delays_eviction() -> None:
-    """What an agent keeps going back to is what it must not lose."""
+    """Rehearsal 是否延缓淘汰: what an agent keeps going back to is what it must not lose."""
     working, clock = memory(capacity=2)
     first, _ = working.hold(DESK, NUMBERS[0])
     for text in NUMBERS[1:5]:
@@ -83,7 +83,7 @@ def test_rehearsal_delays_eviction() -> None:
 
 @pytest.mark.parametrize("capacity", [5, 7, 9])
 def test_it_holds_seven_plus_or_minus_two_chunks_and_never_more(capacity: int) -> None:
-    """A prompt that grows without end costs money and attention."""
+    """行为符合“7±2 组块”: a prompt that grows without end costs money and attention."""
     working, _ = memory(capacity=capacity)
     for text in NUMBERS:
         working.hold(DESK, text)
@@ -145,7 +145,7 @@ def test_tasks_that_nobody_ends_are_bounded() -> None:
 
 
 def test_many_threads_lose_nothing_and_exceed_nothing() -> None:
-    """An agent's branches run side by side."""
+    """不允许超过容量上限（必须丢）: an agent's branches run side by side, and together they have one head."""
     working, _ = memory(capacity=5)
 
     def run(number: int) -> int:
@@ -161,7 +161,7 @@ def test_many_threads_lose_nothing_and_exceed_nothing() -> None:
 
 
 def test_within_a_task_it_is_coherent_and_after_it_gone(kit: MemoryKit) -> None:
-    """The next task starts with a clear head."""
+    """同一任务内上下文连贯但任务结束即消失: the next task starts with a clear head."""
     think(kit, "Book the flight to Lisbon.")
     think(kit, "Ann is vegetarian.")
     assert contents(kit.working(scope=ANN, task="trip")) == ["Book the flight to Lisbon.", "Ann is vegetarian."]
@@ -172,7 +172,7 @@ def test_within_a_task_it_is_coherent_and_after_it_gone(kit: MemoryKit) -> None:
 
 
 def test_one_task_does_not_contaminate_another(kit: MemoryKit) -> None:
-    """What is planned for the trip must not turn up in the tax return."""
+    """无跨任务污染: what is planned for the trip must not turn up in the tax return."""
     think(kit, "Book the flight to Lisbon.")
     think(kit, "Declare the rent.", task="tax")
     assert contents(kit.working(scope=ANN, task="tax")) == ["Declare the rent."]
@@ -186,7 +186,7 @@ def test_one_task_does_not_contaminate_another(kit: MemoryKit) -> None:
     ids=lambda scope: scope.to_json(),
 )
 def test_no_other_agent_or_user_reads_it(kit: MemoryKit, other: Scope) -> None:
-    """It is never shared, not even where the library of memories is."""
+    """不允许被其他 Agent 直接读取: it is never shared, not even where the library of memories is."""
     chunk = think(kit, "Book the flight to Lisbon.")
     assert kit.working(scope=other, task="trip") == ()
     assert "Lisbon" not in kit.recall("Which flight to Lisbon?", scope=other, task="trip").context
@@ -196,8 +196,18 @@ def test_no_other_agent_or_user_reads_it(kit: MemoryKit, other: Scope) -> None:
     assert len(kit.working(scope=ANN, task="trip")) == 1
 
 
+def test_what_is_in_mind_is_never_put_in_the_database(kit: MemoryKit) -> None:
+    """不允许直接落库: thinking, rehearsing and forgetting run no statement."""
+    with statements(kit) as run:
+        chunk = think(kit, "Book the flight to Lisbon.")
+        kit.rehearse(chunk.chunk_id, scope=ANN, task="trip")
+        kit.working(scope=ANN, task="trip")
+        kit.end_task("trip", scope=ANN)
+    assert run == []
+
+
 def test_after_a_restart_it_is_empty(tmp_path: Path) -> None:
-    """It is a state of mind, and no record: what should last is a message or a memory."""
+    """任一 Agent 重启后 M2 必须清空: it is a state of mind, and no record; what should last is a message or a memory."""
     with open_kit(tmp_path) as first:
         think(first, "Book the flight to Lisbon.")
     with pytest.raises(ClosedError):

@@ -64,6 +64,20 @@ def test_for_the_same_question_recent_memories_come_first(house: House) -> None:
     assert ("blue" in first.text, "red" in second.text) == (True, True)
 
 
+@pytest.mark.requirement("B5", "G10")
+def test_for_the_same_question_often_recalled_memories_come_first(house: House) -> None:
+    """同一问题: of two that answer alike, the one that was asked for often comes first, and says that this is why."""
+    kit, newest = house.kit, house.agent("newest")
+    house.told("I keep tea in the red tin.", "I keep tea in the blue tin.", scope=newest)
+    last = kit.recall("tea", scope=newest).memories[-1]
+    for _ in range(4):
+        kit.recall(last.text, scope=newest, k=1)
+    kit.drain()
+    first, other = kit.recall("tea", scope=newest).memories
+    assert first.record_id == last.record_id
+    assert first.contributions["frequency"] > other.contributions["frequency"]
+
+
 def test_what_is_often_recalled_weighs_clearly_more(house: House) -> None:
     """多次引用后权重明显提升: after two months, five questions make the difference between half and nothing."""
     kit, clock, ann = house.kit, house.clock, house.ann

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remegraph.models import Memory, Partition, Topic
+from remegraph.models import Access, Memory, Partition, Topic
 from remegraph.rules.retention import (
     ForgettingCurve,
     HealthScore,
@@ -31,7 +32,7 @@ POLICIES = st.one_of(
     st.builds(PriorityDecay, st.floats(0.5, 0.999), st.floats(0.01, 0.9)),
     st.builds(HealthScore, st.floats(0.5, 400), st.floats(0.01, 0.9)),
 )
-HOURS = st.lists(st.floats(0, 5000), max_size=12).map(sorted)
+REVIEWS = st.lists(st.tuples(st.floats(0, 5000), st.booleans()), max_size=12).map(sorted)
 
 
 @st.composite
@@ -41,7 +42,7 @@ def lives(draw: st.DrawFn) -> Life:
     return Life(
         learned=NOON,
         said_again=draw(st.none() | st.floats(1, 5000).map(lambda hours: NOON + timedelta(hours=hours))),
-        reviews=tuple(NOON + timedelta(hours=hours) for hours in draw(HOURS)),
+        reviews=tuple(Access(NOON + timedelta(hours=hours), used) for hours, used in draw(REVIEWS)),
         importance=importance,
         priority=min(round(importance * 100) + 10 * draw(st.integers(0, 15)), 200),
     )
@@ -54,7 +55,7 @@ def test_a_weight_is_a_share_that_falls_while_nothing_happens(
     policy: RetentionPolicy, life: Life, hours: list[float]
 ) -> None:
     """Whoever reads a weight may compare it with any other, and time alone never makes a memory stronger."""
-    end = life.accesses[-1]
+    end = life.accesses[-1].at
     weights = [policy.weight(life, end + timedelta(hours=each)) for each in hours]
     assert all(0 <= weight <= 1 for weight in weights)
     assert all(one >= other for one, other in pairwise(weights))
@@ -63,14 +64,14 @@ def test_a_weight_is_a_share_that_falls_while_nothing_happens(
 
 @pytest.mark.requirement("B4", "F5")
 @settings(max_examples=50)
-@given(POLICIES, lives(), st.floats(0, 6000), st.floats(0, 6000))
-def test_a_review_never_lowers_a_weight(policy: RetentionPolicy, life: Life, hour: float, later: float) -> None:
-    """Remembering something must not make it forgotten sooner, at no later time."""
-    review = NOON + timedelta(hours=hour)
-    reviewed = Life(
-        life.learned, life.said_again, tuple(sorted((*life.reviews, review))), life.importance, life.priority
-    )
-    at = review + timedelta(hours=later)
+@given(POLICIES, lives(), st.floats(0, 6000), st.booleans(), st.floats(0, 6000))
+def test_a_review_never_lowers_a_weight(
+    policy: RetentionPolicy, life: Life, hour: float, used: bool, later: float
+) -> None:
+    """Remembering or using something must not make it forgotten sooner, at no later time."""
+    review = Access(NOON + timedelta(hours=hour), used)
+    reviewed = replace(life, reviews=tuple(sorted((*life.reviews, review))))
+    at = review.at + timedelta(hours=later)
     assert policy.weight(reviewed, at) >= policy.weight(life, at) - 1e-9
     one, other = policy.forget_at(life), policy.forget_at(reviewed)
     assert other is None or (one is not None and other >= one - SECOND)
@@ -88,7 +89,7 @@ def test_the_time_of_forgetting_is_where_the_weight_crosses_the_threshold(policy
         assert policy.weight(life, NOON + 36_500 * DAY) >= threshold - 1e-9
         return
     assert policy.weight(life, at + SECOND) <= threshold
-    if at > life.accesses[-1]:
+    if at > life.accesses[-1].at:
         assert policy.weight(life, at - SECOND) >= threshold - 1e-12
 
 
@@ -98,7 +99,7 @@ def test_spaced_reviews_build_more_than_massed_ones() -> None:
     curve = ForgettingCurve(half_life=14, threshold=0.15)
 
     def forgotten(*days: float) -> float:
-        life = Life(NOON, None, tuple(NOON + day * DAY for day in days), 0.5, 50)
+        life = Life(NOON, None, tuple(Access(NOON + day * DAY) for day in days), 0.5, 50)
         at = curve.forget_at(life)
         assert at is not None
         return (at - NOON) / DAY
@@ -108,6 +109,29 @@ def test_spaced_reviews_build_more_than_massed_ones() -> None:
     assert once == pytest.approx(14 + 14 * 1.75 * 2.7369656)
     assert massed == pytest.approx(once, rel=0.01)
     assert spaced > 1.1 * once
+
+
+@pytest.mark.requirement("G10", "F5")
+@pytest.mark.parametrize(
+    "policy",
+    [ForgettingCurve(14, 0.15), PriorityDecay(0.95, 0.15), HealthScore(14, 0.15)],
+    ids=lambda p: type(p).__name__,
+)
+def test_what_was_used_lasts_longer_than_what_was_only_found(policy: RetentionPolicy) -> None:
+    """A hit is a guess that the memory was wanted; an answer that draws on it bears that out, however soon after it."""
+    hit, used = Access(NOON + 10 * DAY), Access(NOON + 10 * DAY, used=True)
+    lives = [Life(NOON, None, reviews, 0.5, 50) for reviews in ((), (hit,), (used,), (hit, used))]
+    never, found, drawn, both = (policy.weight(life, NOON + 30 * DAY) for life in lives)
+    assert never < found < drawn - 0.005
+    assert drawn <= both + 1e-9
+
+
+def test_a_use_takes_nothing_from_the_next_one() -> None:
+    """Two answers on two days are worth no less than the second alone."""
+    curve, late = ForgettingCurve(5, 0.15), (Access(NOON + 41 * DAY), Access(NOON + 41 * DAY, used=True))
+    once = Life(NOON, None, late, 0.5, 50)
+    twice = replace(once, reviews=(Access(NOON + 40 * DAY, used=True), *late))
+    assert curve.weight(twice, NOON + 60 * DAY) > curve.weight(once, NOON + 60 * DAY)
 
 
 @pytest.mark.requirement("B4")
@@ -124,7 +148,7 @@ def test_what_is_no_mere_episode_lasts_longer() -> None:
 @pytest.mark.requirement("F5")
 def test_the_decay_of_priorities_is_that_of_the_document() -> None:
     """Written priority × decayFactor ^ daysSinceLastAccess: who knows the document can check it by hand."""
-    life = Life(NOON, None, (NOON + 10 * DAY,), 0.5, 58)
+    life = Life(NOON, None, (Access(NOON + 10 * DAY),), 0.5, 58)
     policy = PriorityDecay(factor=0.9, threshold=0.15)
     explained = policy.explain(life, NOON + 13 * DAY)
     assert explained.value == pytest.approx(0.6 * 0.9**3)
@@ -143,7 +167,7 @@ def test_the_decay_of_priorities_is_that_of_the_document() -> None:
 )
 def test_the_health_score_is_that_of_the_document(days: int, accesses: int, importance: float, expected: float) -> None:
     """.4 recency + .35 access frequency + .25 weight, as published, with the half-life as a setting."""
-    life = Life(NOON, None, (NOON,) * accesses, importance, round(importance * 100))
+    life = Life(NOON, None, (Access(NOON),) * accesses, importance, round(importance * 100))
     assert HealthScore(14, 0.15).weight(life, NOON + days * DAY) == pytest.approx(expected)
     assert HealthScore(28, 0.15).weight(life, NOON + 2 * days * DAY) == pytest.approx(expected)
 
@@ -176,8 +200,8 @@ def test_what_must_not_fade_is_kept_and_says_why(fields: dict[str, object], why:
     """A rule that a person set, or knowledge, never slips away because nobody asked for it lately."""
     kept = memory(**fields)
     found = retention(kept, LifecyclePolicy.model_validate({"policy": policy}))
-    explained = found.explain(life_of(kept, [NOON]), NOON + 9999 * DAY)
-    assert found.forget_at(life_of(kept, [NOON])) is None
+    explained = found.explain(life_of(kept, [Access(NOON)]), NOON + 9999 * DAY)
+    assert found.forget_at(life_of(kept, [Access(NOON)])) is None
     assert (explained.value, explained.policy) == (1, "kept")
     assert why in explained.formula
 
@@ -185,9 +209,11 @@ def test_what_must_not_fade_is_kept_and_says_why(fields: dict[str, object], why:
 @pytest.mark.requirement("F5")
 def test_settings_choose_the_policy_and_its_numbers() -> None:
     """What the settings say is what explains itself later."""
-    life = life_of(memory(), [NOON])
+    life = life_of(memory(), [Access(NOON)])
     for each, name, number, value in (
-        (LifecyclePolicy(), "curve", "half_life", 14),
+        (LifecyclePolicy(), "curve", "half_life", 28),
+        (LifecyclePolicy(half_life=14), "curve", "half_life", 14),
+        (LifecyclePolicy(policy="health"), "health", "half_life", 14),
         (LifecyclePolicy(policy="priority", decay_factor=0.8), "priority", "decay_factor", 0.8),
         (LifecyclePolicy(policy="health", half_life=30, forget_threshold=0.2), "health", "threshold", 0.2),
     ):
@@ -198,12 +224,12 @@ def test_settings_choose_the_policy_and_its_numbers() -> None:
 def test_what_is_said_again_is_an_access_and_no_review() -> None:
     """Hearing a fact again refreshes it; only recall counts as being used."""
     again = memory(said_at=NOON + 5 * DAY, merges=1)
-    life = life_of(again, [NOON, NOON - DAY, NOON + 3 * DAY])
-    assert life.accesses == (NOON, NOON, NOON + 3 * DAY, NOON + 5 * DAY)
+    life = life_of(again, [Access(NOON), Access(NOON - DAY), Access(NOON + 3 * DAY, used=True)])
+    assert [at for at, _ in life.accesses] == [NOON, NOON, NOON + 3 * DAY, NOON + 5 * DAY]
     assert (len(life.reviews), life.priority) == (2, 60)
-    assert life.until(NOON + 4 * DAY).accesses == (NOON, NOON, NOON + 3 * DAY)
+    assert [at for at, _ in life.until(NOON + 4 * DAY).accesses] == [NOON, NOON, NOON + 3 * DAY]
     imported = memory(said_at=NOON - 500 * DAY)
-    assert life_of(imported, [NOON]).accesses == (NOON,), "old words learned today are fresh"
+    assert life_of(imported, [Access(NOON)]).accesses == (Access(NOON),), "old words learned today are fresh"
 
 
 def test_no_calendar_reaches_that_far() -> None:

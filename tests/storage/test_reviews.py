@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.models import MemoryChange, Review
+from remegraph.models import Access, MemoryChange, Review
 from tests.storage.conftest import ANN, BOB, Ledger
 
 
@@ -22,8 +22,9 @@ def test_the_ledger_tells_when_a_memory_was_learned_and_each_time_it_was_reviewe
     ledger.archive.add_reviews([mine, mine.evolve(at=first, kind="used"), mine.evolve(kind="seen")])
     ids = [memory.memory_id, never.memory_id, theirs.memory_id]
     assert ledger.archive.accesses([ANN], ids) == {
-        (ANN, memory.memory_id): (began, first, ledger.now),
-        (ANN, never.memory_id): (began,),
+        (ANN, memory.memory_id): (Access(began), Access(first, used=True), Access(ledger.now)),
+        (ANN, never.memory_id): (Access(began),),
     }
-    assert ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id].count == 3
+    counted = ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id]
+    assert (counted.count, counted.used, counted.last) == (2, 1, ledger.now)
     assert ledger.archive.events([ANN], record_id=memory.memory_id)[-1].reason == "said again"

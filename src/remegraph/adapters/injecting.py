@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
-__all__ = ["inject", "newest_words", "person_speaks_last", "previous_words", "turns"]
+__all__ = ["inject", "newest_answer", "newest_words", "person_speaks_last", "previous_words", "turns"]
 
 
 def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
@@ -37,6 +37,16 @@ def newest_words(messages: Sequence[BaseMessage]) -> str:
     """
     start, end = _newest_turn(messages)
     return "\n".join(filter(None, (message.text.strip() for message in messages[start:end])))
+
+
+def newest_answer(messages: Sequence[BaseMessage]) -> str:
+    """Return what the agent answered to the newest words of a person; nothing where it has not answered yet.
+
+    Args:
+        messages: The conversation.
+    """
+    _, end = _newest_turn(messages)
+    return "\n".join(filter(None, (message.text.strip() for message in messages[end:] if message.type == "ai")))
 
 
 def previous_words(messages: Sequence[BaseMessage]) -> str:

@@ -126,12 +126,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return output
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        self._memory.capture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        self._memory.capture(state["messages"], self._recalled(state) or "")
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Capture what was said."""
-        await self._memory.acapture(state["messages"])
+        """Capture what was said, and note what it drew on."""
+        await self._memory.acapture(state["messages"], self._recalled(state) or "")
 
     def _call(self, request: ToolCallRequest) -> ToolCallHeard | None:
         """Return the call, if it is to be heard."""

@@ -1,11 +1,11 @@
 """Memory as nodes of a LangGraph graph: compiled subgraphs that see the messages, and write one untracked key or none.
 
     recall_node    messages -> memory      before the model
-    capture_node   messages ->             after it
+    capture_node   messages, memory ->     after it
     memory_node    messages -> memory      both in one, before and after the model
 
-Each has narrow schemas and no checkpointer: no other key of the host is read or written, and nothing of ours gets into
-its checkpoints.
+Capturing reads what was recalled, if anything was, to note which memories the answer drew on. Each has narrow schemas
+and no checkpointer: no other key of the host is read or written, and nothing of ours gets into its checkpoints.
 """
 
 from __future__ import annotations
@@ -57,27 +57,34 @@ def recall_node(
     """
     memory = Remembering(kit, scope)
 
-    def recall(messages: Sequence[BaseMessage]) -> dict[str, str]:
+    def recall(messages: Sequence[BaseMessage], _: str) -> dict[str, str]:
         return {memory_key: memory.recall(messages)}
 
-    return _node(recall, "recall", messages_key, memory_key)
+    return _node(recall, "recall", messages_key, memory_key, writes=True)
 
 
-def capture_node(kit: MemoryKit, scope: Scope | ScopeSource | None = None, *, messages_key: str = "messages") -> Node:
+def capture_node(
+    kit: MemoryKit,
+    scope: Scope | ScopeSource | None = None,
+    *,
+    messages_key: str = "messages",
+    memory_key: str = "memory",
+) -> Node:
     """Return a node that records what was said. It may run as often as it likes: nothing is recorded twice.
 
     Args:
         kit: The memory.
         scope: Whose memory, or what all runs have in common.
         messages_key: The host's key of the conversation.
+        memory_key: The host's key for what was recalled, if it has one.
     """
     memory = Remembering(kit, scope)
 
-    def capture(messages: Sequence[BaseMessage]) -> dict[str, str]:
-        memory.capture(messages)
+    def capture(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
+        memory.capture(messages, recalled)
         return {}
 
-    return _node(capture, "capture", messages_key)
+    return _node(capture, "capture", messages_key, memory_key, writes=False)
 
 
 def memory_node(
@@ -102,11 +109,11 @@ def memory_node(
     """
     memory = Remembering(kit, scope)
 
-    def remember(messages: Sequence[BaseMessage]) -> dict[str, str]:
-        memory.capture(messages)
+    def remember(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
+        memory.capture(messages, recalled)
         return {memory_key: memory.recall(messages)} if person_speaks_last(messages) else {}
 
-    return _node(remember, "memory", messages_key, memory_key)
+    return _node(remember, "memory", messages_key, memory_key, writes=True)
 
 
 def until_answered(model: str, *, messages_key: str = "messages") -> Callable[[Any], str]:
@@ -134,21 +141,27 @@ def conversation(state: object, key: str) -> list[BaseMessage]:
     return convert_to_messages(found or [])
 
 
-def _node(step: Callable[[Sequence[BaseMessage]], dict[str, str]], name: str, messages_key: str, *outputs: str) -> Node:
+def _node(
+    step: Callable[[Sequence[BaseMessage], str], dict[str, str]],
+    name: str,
+    messages_key: str,
+    memory_key: str,
+    *,
+    writes: bool,
+) -> Node:
     """Return a graph of one step; the async run is the same code in a thread, since it waits for the ledger only."""
     typed: Any = TypedDict  # the keys are the host's to name
-    asked = typed("Asked", {messages_key: list[AnyMessage]})
-    answered = typed("Answered", dict.fromkeys(outputs, str))
+    asked = typed("Asked", {messages_key: list[AnyMessage], memory_key: str})
+    answered = typed("Answered", {memory_key: str} if writes else {})
 
     def run(state: Any) -> dict[str, str]:
-        return step(conversation(state, messages_key))
+        return step(conversation(state, messages_key), state.get(memory_key) or "")
 
     async def arun(state: Any) -> dict[str, str]:
         return await asyncio.to_thread(run, state)
 
     graph = StateGraph(
-        typed("Both", {messages_key: list[AnyMessage], **dict.fromkeys(outputs, str)}),
-        input_schema=asked,
+        asked,
         output_schema=answered,
     )
     graph.add_node(name, RunnableLambda(run, arun, name=name))

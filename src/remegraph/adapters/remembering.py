@@ -9,7 +9,7 @@ from langchain_core.runnables.config import ensure_config
 
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
-from remegraph.adapters.injecting import newest_words, previous_words, turns
+from remegraph.adapters.injecting import newest_answer, newest_words, previous_words, turns
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
@@ -78,11 +78,14 @@ class Remembering:
             task=task,
         )
 
-    def capture(self, messages: Sequence[BaseMessage]) -> None:
+    def capture(self, messages: Sequence[BaseMessage], recalled: str = "") -> None:
         """Record what of the conversation is not recorded yet; also what a run that crashed or waits has left.
+
+        Where there is a new answer, the memories that it drew on are noted as used.
 
         Args:
             messages: The whole conversation, as far as the host has it.
+            recalled: What was recalled for the newest words of a person.
 
         Raises:
             ScopeError: Nobody says who the user is.
@@ -92,6 +95,9 @@ class Remembering:
             captured = self._kit.capture(messages, scope=scope, thread=_thread())
             if captured.added:
                 emit({"event": "memory_captured", "added": captured.added})
+            answer = newest_answer(messages)
+            if captured.added and answer and recalled:
+                self._kit.answered(answer, context=recalled, question=newest_words(messages), scope=scope)
 
     acapture = twin(capture)
 

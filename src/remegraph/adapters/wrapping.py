@@ -61,23 +61,27 @@ def with_memory(
 
         @wraps(node)
         async def arun(state: Any, **injected: Any) -> Any:
-            return await around.aafter(state, await node(await around.abefore(state), **injected))
+            seen, recalled = await around.abefore(state)
+            return await around.aafter(state, recalled, await node(seen, **injected))
 
         return arun
 
     @wraps(node)
     def run(state: Any, **injected: Any) -> Any:
-        return around.after(state, node(around.before(state), **injected))
+        seen, recalled = around.before(state)
+        return around.after(state, recalled, node(seen, **injected))
 
     return run
 
 
 def _around_runnable(around: _Around, node: Runnable[Any, Any]) -> Runnable[Any, Any]:
     def call(state: Any, config: RunnableConfig) -> Any:
-        return around.after(state, node.invoke(around.before(state), config))
+        seen, recalled = around.before(state)
+        return around.after(state, recalled, node.invoke(seen, config))
 
     async def acall(state: Any, config: RunnableConfig) -> Any:
-        return await around.aafter(state, await node.ainvoke(await around.abefore(state), config))
+        seen, recalled = await around.abefore(state)
+        return await around.aafter(state, recalled, await node.ainvoke(seen, config))
 
     return RunnableLambda(call, acall, name=node.get_name())
 
@@ -90,24 +94,27 @@ class _Around:
         self._messages_key = messages_key
         self._memory_key = memory_key
 
-    def before(self, state: Any) -> Any:
+    def before(self, state: Any) -> tuple[Any, str]:
+        """Return the state as the node sees it, and what was recalled."""
         messages = conversation(state, self._messages_key)
         self._memory.capture(messages)
-        return self._seen(state, self._memory.recall(messages))
+        recalled = self._memory.recall(messages)
+        return self._seen(state, recalled), recalled
 
-    async def abefore(self, state: Any) -> Any:
+    async def abefore(self, state: Any) -> tuple[Any, str]:
         messages = conversation(state, self._messages_key)
         await self._memory.acapture(messages)
-        return self._seen(state, await self._memory.arecall(messages))
+        recalled = await self._memory.arecall(messages)
+        return self._seen(state, recalled), recalled
 
-    def after(self, state: Any, update: Any) -> Any:
+    def after(self, state: Any, recalled: str, update: Any) -> Any:
         update, said = _identified(update, self._messages_key)
-        self._memory.capture([*conversation(state, self._messages_key), *said])
+        self._memory.capture([*conversation(state, self._messages_key), *said], recalled)
         return update
 
-    async def aafter(self, state: Any, update: Any) -> Any:
+    async def aafter(self, state: Any, recalled: str, update: Any) -> Any:
         update, said = _identified(update, self._messages_key)
-        await self._memory.acapture([*conversation(state, self._messages_key), *said])
+        await self._memory.acapture([*conversation(state, self._messages_key), *said], recalled)
         return update
 
     def _seen(self, state: Any, memory: str) -> Any:

@@ -1,4 +1,4 @@
-"""Commands about forgetting: when and why, what goes next, and the run that does it."""
+"""Commands about what lasts and what fades: why, what goes next, and the runs that make and archive memories."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import ME, Agent, AsJson, Home, MemoryId, Project, Tenant, User, scope_of
+from remegraph.cli.options import ME, Agent, AsJson, Home, MemoryId, Model, Project, Tenant, User, scope_of
 from remegraph.cli.reading import full_id
 from remegraph.cli.session import guarded, open_kit
 
-__all__ = ["explain", "forecast", "maintain", "restore"]
+__all__ = ["consolidate", "explain", "forecast", "maintain", "restore"]
 
 
 def explain(
@@ -60,11 +60,14 @@ def maintain(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Archive what has faded, with the reason in the journal. Nothing is deleted: `restore` brings it back."""
+    """Archive what faded, merge what says the same, abstract what is alike, and say why. Nothing is deleted.
+
+    `restore` brings back what was archived.
+    """
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.maintain(scope=scope, dry_run=dry_run)
+        with out.bars() as report, open_kit(home) as kit:
+            found = kit.maintain(scope=scope, dry_run=dry_run, progress=report)
         out.show(found, *views.maintenance(found))
 
 
@@ -84,3 +87,22 @@ def restore(
         with open_kit(home) as kit:
             found = kit.restore(full_id(kit, memory_id, scope), scope=scope)
         out.show(found, *views.memories([found]))
+
+
+def consolidate(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    model: Model = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make long-term memories of similar episodes, each with its sources. The episodes stay as they are."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with out.bars() as report, open_kit(home, model=model) as kit:
+            found = kit.consolidate(scope=scope, dry_run=dry_run, progress=report)
+        out.show(found, *views.consolidation(found))

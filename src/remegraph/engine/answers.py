@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
+    "ConclusionAnswer",
     "DigestAnswer",
     "GuidelineAnswer",
     "ObjectionAnswer",
@@ -82,6 +83,13 @@ class VerdictAnswer(_Answer):
     """What is wrong with the memories; empty: nothing."""
 
     objections: list[ObjectionAnswer] = Field(max_length=40)
+
+
+class ConclusionAnswer(_Answer):
+    """What similar memories have in common."""
+
+    conclusion: _Words = Field(min_length=1, max_length=500, description="1-2 sentences, in words of your own.")
+    conditions: list[_Words] = Field(min_length=1, max_length=5, description="When it applies, a few words each.")
 
 
 class StepAnswer(_Answer):

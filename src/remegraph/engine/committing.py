@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from remegraph.engine.proposals import operation_id
 from remegraph.engine.reviser import Settled, settle
 from remegraph.engine.tasks import Proposal
 from remegraph.models import (
@@ -18,6 +17,7 @@ from remegraph.models import (
     ToolRecord,
     Work,
 )
+from remegraph.rules.naming import operation_id
 from remegraph.rules.review import Objection
 from remegraph.rules.tool_outcomes import call_digest, error_line, outcome
 from remegraph.settings import SummaryPolicy

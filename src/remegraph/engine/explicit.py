@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from remegraph.engine.governed import UNGOVERNED, Governed
-from remegraph.engine.proposals import operation_id
 from remegraph.errors import InputError
 from remegraph.language.scripts import language_of
 from remegraph.models import (
@@ -24,6 +23,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.ports import Archive, Clock, NewId
+from remegraph.rules.naming import operation_id
 
 __all__ = ["Stated", "check_statement", "remember", "state"]
 

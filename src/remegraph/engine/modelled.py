@@ -17,7 +17,7 @@ from remegraph.engine.answers import (
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.distilling import read_skill
 from remegraph.engine.metering import Meter
-from remegraph.engine.proposals import QUARANTINE_BELOW, Writer
+from remegraph.engine.proposals import Writer
 from remegraph.engine.rendering import (
     block_lines,
     call_lines,
@@ -36,10 +36,11 @@ from remegraph.rules.claims import canonical, read_claims
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.telling import NARRATOR, of_narrator
 from remegraph.rules.tool_guidelines import MOST_WORDS, objection
 
-__all__ = ["ModelThinker"]
+__all__ = ["ModelThinker", "framed"]
 
 
 class ModelThinker:
@@ -125,7 +126,7 @@ class ModelThinker:
 
         prompt = load("digest", task.language)
         data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages))
-        return Question("digest", _framed(data, task.language), task.language, DigestAnswer, accept)
+        return Question("digest", framed(data, task.language), task.language, DigestAnswer, accept)
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
         names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
@@ -142,7 +143,7 @@ class ModelThinker:
             block=block_lines(task.messages),
         )
         reader = _Reader(task, names, self.name, self._voice)
-        return Question("propose", _framed(data, task.language), task.language, ProposalAnswer, reader.read)
+        return Question("propose", framed(data, task.language), task.language, ProposalAnswer, reader.read)
 
     def _distil(self, task: DistilTask) -> Question[SkillAnswer, Skill]:
         data = load("skill", task.language).render(
@@ -151,7 +152,7 @@ class ModelThinker:
             calls=call_lines(task.run.done),
         )
         return Question(
-            "skill", _framed(data, task.language), task.language, SkillAnswer, lambda answer: read_skill(answer, task)
+            "skill", framed(data, task.language), task.language, SkillAnswer, lambda answer: read_skill(answer, task)
         )
 
     def _review(self, task: ReviewTask) -> Question[VerdictAnswer, tuple[Objection, ...]]:
@@ -172,7 +173,7 @@ class ModelThinker:
             after=memory_lines((memory.topic.key, memory) for memory in task.after),
             block=block_lines(task.messages),
         )
-        return Question("review", _framed(data, task.language), task.language, VerdictAnswer, accept)
+        return Question("review", framed(data, task.language), task.language, VerdictAnswer, accept)
 
     def _guide(self, task: GuideTask) -> Question[GuidelineAnswer, str]:
         def accept(answer: GuidelineAnswer) -> str:
@@ -182,11 +183,16 @@ class ModelThinker:
             return text
 
         data = load("tool_guideline", task.language).render(words=str(MOST_WORDS), facts=tool_lines(task.facts))
-        return Question("guide", _framed(data, task.language), task.language, GuidelineAnswer, accept)
+        return Question("guide", framed(data, task.language), task.language, GuidelineAnswer, accept)
 
 
-def _framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
-    """Return a prompt with the rule that no prompt goes without, whoever wrote it: the block is data."""
+def framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
+    """Return a prompt with the rule that no prompt goes without, whoever wrote it: what it shows is data.
+
+    Args:
+        prompt: Instructions and data.
+        language: en or zh.
+    """
     instructions, data = prompt
     return load("frame", language).render(instructions=instructions, data=data)
 

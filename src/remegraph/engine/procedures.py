@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from remegraph.engine.explicit import Stated, state
-from remegraph.engine.proposals import operation_id
 from remegraph.engine.routing import own
 from remegraph.engine.slicing import cut
 from remegraph.errors import ConflictError, NotFoundError, SkillError
@@ -31,6 +30,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
+from remegraph.rules.naming import operation_id
 from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.trajectories import Run, contrasted, joined, read_run

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from uuid import UUID, uuid5
 
 from remegraph.engine.tasks import ProposeTask, Voice
 from remegraph.language.plain import plain
 from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, MemoryChange
 from remegraph.rules.claims import conflicting, same
 from remegraph.rules.duplicates import content_digest
+from remegraph.rules.naming import operation_id
+from remegraph.rules.standing import QUARANTINE_BELOW
 
-__all__ = ["COUNTED_TRUST", "QUARANTINE_BELOW", "Writer", "operation_id"]
-
-QUARANTINE_BELOW = 0.5
-"""Trust under which a memory waits for approval instead of being recalled."""
+__all__ = ["COUNTED_TRUST", "Writer"]
 
 COUNTED_TRUST = 0.8
 """Trust of what code itself counted over tool calls; the words of a tool are believed less."""
 
 _IMPORTANCE_LIMIT = 0.89
 """Only a person or an explicit call sets .9 or more (core rules)."""
-
-_NAMESPACE = UUID("6f0d9a52-5f0c-4a43-9d53-7f2f6f3b6a11")
-
-
-def operation_id(*parts: object) -> str:
-    """Return the stable id of an operation on these things (uuid5 of their JSON)."""
-    return str(uuid5(_NAMESPACE, json.dumps([str(part) for part in parts])))
 
 
 class Writer:

@@ -60,6 +60,8 @@ class RecallInput(TypedDict):
     """What counts beside relevance where memories are ranked."""
     working: tuple[Chunk, ...]
     """What is in mind for the task at hand."""
+    active: tuple[Memory, ...]
+    """What stands ready, whatever is asked."""
 
 
 class Found(TypedDict):

@@ -35,6 +35,7 @@ from remegraph.models import (
     Partition,
     RecallFilter,
     RecallMode,
+    Reviews,
     Shelf,
     StoredMessage,
 )
@@ -190,12 +191,11 @@ class _Steps:
         counted = self._archive.reviews(state["partitions"], [hit.record_id for hit in hits])
         found: list[Hit] = []
         for hit in hits:
-            reviews = counted.get((hit.partition, hit.record_id))
             parts = favoured(
                 hit.contributions,
                 state["ranking"],
                 age=state["asked_at"] - hit.time,
-                accesses=reviews.count if reviews else 0,
+                reviews=counted.get((hit.partition, hit.record_id), Reviews()),
                 importance=hit.importance,
             )
             found.append(hit.evolve(contributions=parts, score=sum(parts.values()), why=reasons(parts)))
@@ -220,7 +220,7 @@ class _Steps:
             "blocks": dated(state["blocks"], now),
             "messages": dated(_in_order(state["messages"][:k], state), now),
         }
-        own = [memory_hit(memory, {}) for memory in state["self_memories"]]
+        own = [memory_hit(memory, {}) for memory in (*state["self_memories"], *state["active"])]
         hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
         context = assemble(hits, self._policy.context_tokens, self._count, state["working"])
         return {**shown, "context": context.text, "left_out": context.left_out}

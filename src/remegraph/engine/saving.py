@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from remegraph.engine.explicit import Stated, check_statement, state
 from remegraph.engine.governed import UNGOVERNED, Governed
-from remegraph.engine.proposals import operation_id
 from remegraph.engine.routing import home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -31,6 +30,7 @@ from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
 from remegraph.rules.merging import Alike, Decision, decide, joined
+from remegraph.rules.naming import operation_id
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.telling import NARRATOR
 from remegraph.settings import Perspective, Settings

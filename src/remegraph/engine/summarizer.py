@@ -25,7 +25,6 @@ from remegraph.engine.attention import attended, attention
 from remegraph.engine.committing import change_set
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.proposals import operation_id
 from remegraph.engine.reviser import inspect
 from remegraph.engine.routing import home, resolve, self_topic, shelves_for
 from remegraph.engine.search import Searcher
@@ -38,6 +37,7 @@ from remegraph.models import LIVE, Block, BlockSummary, ChangeSet, Memory, Recei
 from remegraph.ports import Archive, Attention, Clock
 from remegraph.prompts import Language
 from remegraph.rules.context import shows_recalled
+from remegraph.rules.naming import operation_id
 from remegraph.rules.review import Objection
 from remegraph.settings import Settings
 

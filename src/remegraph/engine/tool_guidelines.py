@@ -15,7 +15,7 @@ from typing import TypedDict
 from remegraph.engine.explicit import Stated, state
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think
-from remegraph.engine.proposals import COUNTED_TRUST, QUARANTINE_BELOW, operation_id
+from remegraph.engine.proposals import COUNTED_TRUST
 from remegraph.engine.routing import tool_topic
 from remegraph.engine.tasks import GuideTask, Thinker
 from remegraph.errors import BudgetExceededError, ConflictError, InvalidAnswerError, ModelError
@@ -37,7 +37,9 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
+from remegraph.rules.naming import operation_id
 from remegraph.rules.quotes import find_quote
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
 from remegraph.settings import ToolPolicy

@@ -135,6 +135,8 @@ class Capturing(ABC):
         self, report: Captured, home: Scope, memory: AgentMemorySettings, threads: Sequence[str], *, ended: bool
     ) -> Captured:
         """Make blocks of what is complete, and wake the runner if any wait."""
+        from remegraph.kit.draining import UPKEEP
+
         if not memory.learns:
             return report
         archive, partition, recipe = self._open_parts().archive, home.partition(), self.settings.summary.recipe
@@ -148,7 +150,10 @@ class Capturing(ABC):
             for each in self._cuts(tail, memory, ended=ended, crowded=crowded)
         ]
         blocks = archive.add_blocks(partition, cuts, recipe, enqueue=True) if cuts else ()
-        if pending or blocks:
+        upkeep = self.settings.for_agent(home.agent).lifecycle.every is not None
+        if blocks and upkeep:
+            self._open_parts().jobs.enqueue(UPKEEP, partition)
+        if pending or blocks or upkeep:
             self._background().wake()
         return report.evolve(blocks=tuple(block.block_id for block in blocks), waiting=bool(pending or blocks))
 

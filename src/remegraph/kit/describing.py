@@ -29,14 +29,15 @@ def metadata(archive: Archive, buffer: ReviewBuffer, memory_id: str, scope: Scop
         raise NotFoundError(f"There is no memory {memory_id!r} here.")
     memory = found[0]
     written = archive.reviews([memory.partition], [memory_id]).get((memory.partition, memory_id), Reviews())
-    noted = [review.at for review in buffer.waiting(memory_id) if review.partition == memory.partition]
+    counted = written.noted(review for review in buffer.waiting(memory_id) if review.partition == memory.partition)
     return MemoryMetadata(
         memory_id=memory_id,
         memory_type=memory.category,
         source_session_id=_session(archive, memory, scope),
         source_agent_id=memory.partition.agent or "",
-        access_count=written.count + len(noted),
-        last_accessed_at=max((time for time in (written.last, *noted) if time is not None), default=None),
+        access_count=counted.count,
+        last_accessed_at=counted.last,
+        utility_score=counted.utility,
         sentiment=sentiment(memory.content),
         source=memory.source,
         perspective=memory.perspective,

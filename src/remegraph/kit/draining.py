@@ -1,10 +1,12 @@
-"""What a worker does: take the waiting jobs one by one, oldest first."""
+"""What a worker does: take the waiting jobs one by one, by precedence of their kinds, then oldest first."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from remegraph.errors import CancelledError
 from remegraph.models import Partition, Scope, SummaryReport, Usage
@@ -13,15 +15,24 @@ from remegraph.ports import Job
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["KIND", "Cancel", "Summarize", "Worker", "drain"]
+__all__ = ["KIND", "UPKEEP", "Cancel", "Done", "Duty", "Worker", "drain"]
 
 Cancel = Callable[[], bool]
 
-KIND = "summarize"
+KIND, UPKEEP = "summarize", "maintain"
 """The jobs that are done here."""
 
-Summarize = Callable[[Scope, Cancel], SummaryReport]
-"""Summarises one scope; asks before each block whether to stop."""
+
+class Done(NamedTuple):
+    """What became of a job."""
+
+    report: SummaryReport
+    after: timedelta | None = None
+    """In what time it is due again, if it is."""
+
+
+Duty = Callable[[Scope, Cancel], Done]
+"""Does the job of one scope; asks again and again whether to stop."""
 
 
 class Worker:
@@ -29,21 +40,22 @@ class Worker:
 
     Args:
         parts: The parts of the kit.
-        summarize: Summarises one scope.
+        duties: What to do, by kind of job: while there is one of the first, none of the second is begun or gone on with.
     """
 
-    def __init__(self, parts: Parts, summarize: Summarize) -> None:
+    def __init__(self, parts: Parts, duties: Mapping[str, Duty]) -> None:
         self._jobs = parts.jobs
+        self._clock = parts.clock
         self._lease = parts.settings.capture.lease
         self._owner = f"process {os.getpid()}"
-        self._summarize = summarize
+        self._duties = duties
         self._job: Job | None = None
 
     def next(self, cancel: Cancel, *, asleep: bool) -> SummaryReport | None:
-        """Do the oldest job; return nothing where none waits.
+        """Do the oldest job of the first kind that has one; return nothing where none waits.
 
         A job whose run fails waits again with its reason, one that is cancelled is given back, and the error goes to
-        the caller. A job that another worker took over is left to it.
+        the caller. A job that another worker took over is left to it, one that must give way is given back.
 
         Args:
             cancel: Asked before each block.
@@ -52,17 +64,19 @@ class Worker:
         Raises:
             CancelledError: `cancel` said so.
         """
-        job = self._job = self._jobs.claim(KIND, self._owner, self._lease, asleep=asleep)
+        job = self._job = self._claim(asleep=asleep)
         if job is None:
             return None
-        lease = _Lease(lambda: self._jobs.renew(job, self._lease), cancel)
+        lease = _Lease(lambda: self._jobs.renew(job, self._lease), cancel, lambda: self._must_wait(job.kind))
         scope = _scope(job.partition)
         try:
-            report = SummaryReport() if scope is None else self._summarize(scope, lease.over)
+            done = Done(SummaryReport()) if scope is None else self._duties[job.kind](scope, lease.over)
         except CancelledError:
             if lease.lost:
                 return SummaryReport()
             self.give_back()
+            if lease.gave_way:
+                return SummaryReport()
             raise
         except Exception as error:
             self._jobs.finish(job, "retry", str(error) or type(error).__name__)
@@ -70,8 +84,26 @@ class Worker:
         except BaseException:  # Ctrl-C: nobody tried
             self.give_back()
             raise
-        self._jobs.finish(job, "done")
-        return report
+        if done.after is None:
+            self._jobs.finish(job, "done")
+        else:
+            self._jobs.finish(job, "done", again=self._clock() + done.after)
+        return done.report
+
+    def next_due(self) -> datetime | None:
+        """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
+        times = [self._jobs.next_due(kind) for kind in self._duties]
+        return min((time for time in times if time is not None), default=None)
+
+    def _claim(self, *, asleep: bool) -> Job | None:
+        claims = (self._jobs.claim(kind, self._owner, self._lease, asleep=asleep) for kind in self._duties)
+        return next((job for job in claims if job is not None), None)
+
+    def _must_wait(self, kind: str) -> bool:
+        """Return whether a job of a kind that comes before this one is due."""
+        before = takewhile(kind.__ne__, self._duties)
+        times = [self._jobs.next_due(each) for each in before]
+        return any(time is not None and time <= self._clock() for time in times)
 
     def give_back(self) -> None:
         """Leave the job at hand to whoever comes next, if this worker still has it."""
@@ -80,19 +112,22 @@ class Worker:
 
 
 class _Lease:
-    """Stops a run that was cancelled, or whose job another worker has."""
+    """Stops a run that was cancelled, that must give way, or whose job another worker has."""
 
-    def __init__(self, renew: Callable[[], bool], cancel: Cancel) -> None:
+    def __init__(self, renew: Callable[[], bool], cancel: Cancel, must_wait: Callable[[], bool]) -> None:
         self._renew = renew
         self._cancel = cancel
+        self._must_wait = must_wait
         self.lost = False
+        self.gave_way = False
 
     def over(self) -> bool:
         """Return whether to stop; else hold the job for longer."""
         if self._cancel():
             return True
-        self.lost = not self._renew()
-        return self.lost
+        self.gave_way = self._must_wait()
+        self.lost = not self.gave_way and not self._renew()
+        return self.gave_way or self.lost
 
 
 def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:

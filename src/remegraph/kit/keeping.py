@@ -1,4 +1,4 @@
-"""The verbs about forgetting: when and why, what comes next, and the run that does it."""
+"""The verbs about forgetting: when and why, what comes next, and the way back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Maintenance, Memory, Partition, Scope
+from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, Scope
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.retaining import Retained
     from remegraph.ports import Clock, NewId
 
@@ -22,12 +23,13 @@ __all__ = ["Keeping"]
 
 
 class Keeping(ABC):
-    """The verbs of the kit about how memories fade. Only `maintain` and `restore` change anything, `maintain` alone archives."""
+    """The verbs of the kit about how memories fade. Only `restore` changes anything."""
 
     settings: Settings
     _clock: Clock
     _new_id: NewId
     _reviews: ReviewBuffer
+    _active: ActiveTier
 
     @abstractmethod
     def _open_parts(self) -> Parts:
@@ -52,6 +54,7 @@ class Keeping(ABC):
         from remegraph.kit.tracing import trace
         from remegraph.lifecycle.skills import figures
         from remegraph.rules.procedures import is_skill
+        from remegraph.rules.tiers import tier_of
 
         check_text(memory_id=memory_id)
         check_times(at=at)
@@ -63,10 +66,16 @@ class Keeping(ABC):
         return Explanation(
             memory=found.memory,
             layer=found.memory.layer,
+            tier=tier_of(
+                found.memory,
+                active=memory_id in {memory.memory_id for memory in self._active.of(scope)},
+                derived=any(link.type == "derived_from" and link.source_id == memory_id for link in found.links),
+            ),
             status=found.memory.status,
             weight=then.weight(when),
             forget_at=then.forget_at(),
-            reviews=then.life.reviews,
+            reviews=tuple(review.at for review in then.life.reviews),
+            uses=tuple(review.at for review in then.life.reviews if review.used),
             skill=figures(archive, [found.memory])[0] if is_skill(found.memory) else None,
             trace=found,
         )
@@ -100,34 +109,6 @@ class Keeping(ABC):
 
     aforecast = twin(forecast)
 
-    def maintain(self, *, scope: Scope, dry_run: bool = False) -> Maintenance:
-        """Take what has faded out of the way: first its priority, then its place in the indexes. Nothing is deleted.
-
-        What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
-        journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
-        or beside writers, leaves to them what they change.
-
-        Args:
-            scope: Whose memories: the user's own, and the team's where the users of an agent are one.
-            dry_run: Whether only to say what would be done.
-        """
-        from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import maintain
-
-        archive = self._open_parts().archive
-        done = maintain(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
-            self._lifecycle_of,
-            at=self._clock(),
-            new_id=self._new_id,
-            dry_run=dry_run,
-            unwritten=self._reviews.times(),
-        )
-        return done.evolve(degraded=self._bring_up_to_date()) if done.moves and not dry_run else done
-
-    amaintain = twin(maintain)
-
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
         """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
 
@@ -144,7 +125,7 @@ class Keeping(ABC):
             InputError: The id is no text.
         """
         from remegraph.engine.routing import own
-        from remegraph.lifecycle.maintenance import restore
+        from remegraph.lifecycle.fading import restore
 
         check_text(memory_id=memory_id)
         archive = self._open_parts().archive
@@ -164,7 +145,7 @@ class Keeping(ABC):
     def _retained(self, memories: Sequence[Memory]) -> list[Retained]:
         from remegraph.lifecycle.retaining import retained
 
-        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.times()))
+        return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
 
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         return self.settings.for_agent(partition.agent).lifecycle

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from remegraph.errors import ClosedError, MessageError, RemegraphError
 from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.kit.activating import Activating
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
@@ -23,10 +24,12 @@ from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
+from remegraph.kit.maintaining import Maintaining
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.stating import Stating
 from remegraph.kit.toolbox import ToolMemory
+from remegraph.kit.using import Using
 from remegraph.models import AddReceipt, Scope
 from remegraph.settings import Settings
 
@@ -56,7 +59,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
+class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, Using, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -65,6 +68,7 @@ class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
+        from remegraph.lifecycle.active import ActiveTier
         from remegraph.lifecycle.sensory import SensoryBuffer
         from remegraph.lifecycle.working import WorkingMemory
 
@@ -90,8 +94,9 @@ class MemoryKit(Stating, Injecting, Learning, Keeping, Capturing, Sensing):
         )
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
-        worker = Worker(parts, self._summarize)
-        self._runner = Runner(worker, parts.jobs, clock, poll=settings.capture.poll, health=self.health)
+        self._active = ActiveTier(parts.archive, settings, clock)
+        worker = Worker(parts, self._duties())
+        self._runner = Runner(worker, clock, poll=settings.capture.poll, health=self.health)
 
     @classmethod
     def open(

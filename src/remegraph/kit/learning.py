@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from remegraph.kit.calling import required, twin
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
-    from remegraph.kit.draining import Cancel
+    from remegraph.kit.draining import Cancel, Duty
     from remegraph.kit.parts import Parts
     from remegraph.kit.running import Runner
     from remegraph.kit.summarizing import Loop, OnProgress
@@ -38,6 +40,10 @@ class Learning(ABC):
     @abstractmethod
     def _config(self) -> RunnableConfig:
         """Return how graphs are run."""
+
+    @abstractmethod
+    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
+        """Do the upkeep of one scope; return after which time again."""
 
     @abstractmethod
     def _write_noted(self) -> None:
@@ -103,7 +109,7 @@ class Learning(ABC):
         return await self._adrive(self._redo_loop(scope, budget, progress, cancel))
 
     def drain(self, *, progress: OnProgress | None = None, cancel: Cancel | None = None) -> SummaryReport:
-        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`.
+        """Summarise whatever waits, in every scope, oldest first, also where the trigger is `manual`; then maintain.
 
         The background work stands aside meanwhile. Once this returns, nothing of this kit waits or runs, but for jobs
         that failed and wait for their next try: the report tells their blocks as pending, and why.
@@ -119,16 +125,24 @@ class Learning(ABC):
         from remegraph.kit.draining import Worker, drain
 
         parts = self._open_parts()
-        worker = Worker(parts, lambda scope, over: self._summarize(scope, over, progress))
+        worker = Worker(parts, self._duties(progress))
         with self._background().aside():
             self._write_noted()
             return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)
 
-    def _summarize(self, scope: Scope, cancel: Cancel, progress: OnProgress | None = None) -> SummaryReport:
-        """Do the job of one scope."""
-        return self.summarize(scope=scope, cancel=cancel, progress=progress)
+    def _duties(self, progress: OnProgress | None = None) -> Mapping[str, Duty]:
+        """Return what the background work consists of: the summaries of a scope, then its upkeep."""
+        from remegraph.kit.draining import KIND, UPKEEP, Done
+
+        def summarize(scope: Scope, cancel: Cancel) -> Done:
+            return Done(self.summarize(scope=scope, cancel=cancel, progress=progress))
+
+        def maintain(scope: Scope, cancel: Cancel) -> Done:
+            return Done(SummaryReport(), self._maintain_in_turn(scope, cancel))
+
+        return {KIND: summarize, UPKEEP: maintain}
 
     def _summary_loop(
         self,

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
     from remegraph.kit.parts import Parts
+    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.working import WorkingMemory
     from remegraph.ports import Clock
 
@@ -56,6 +57,7 @@ class Reading(ABC):
     _clock: Clock
     _reviews: ReviewBuffer
     _working: WorkingMemory
+    _active: ActiveTier
     tools: ToolMemory
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
@@ -126,6 +128,7 @@ class Reading(ABC):
             settings=self.settings,
             task=task,
             working=self._working,
+            active=self._active.of,
         )
         found = parts.retriever.invoke(asked, self._config())
         return self._recalled(recalled(asked, cast("Found", found), began))

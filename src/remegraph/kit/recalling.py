@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required
-from remegraph.models import Depth, Recall, RecallFilter, RecallMode, Scope
+from remegraph.models import Depth, Memory, Recall, RecallFilter, RecallMode, Scope
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def recall_input(
     settings: Settings,
     task: str | None,
     working: WorkingMemory,
+    active: Callable[[Scope], tuple[Memory, ...]],
 ) -> RecallInput:
     """Return what `kit.recall` was given, checked.
 
@@ -65,6 +66,8 @@ def recall_input(
         mention = parse_range(query, asked_at)
         time_start, time_end = (mention.begins, mention.ends - _INSTANT) if mention else (None, None)
     scope = required(scope)
+    ranking = settings.for_agent(scope.agent).retrieval
+    whole = only is None and topics is None and (time_start, time_end) == (None, None)
     return {
         "scope": scope,
         "query": query,
@@ -78,8 +81,9 @@ def recall_input(
         "only": only or RecallFilter(),
         "without": frozenset(without),
         "asked_at": asked_at,
-        "ranking": settings.for_agent(scope.agent).retrieval,
+        "ranking": ranking,
         "working": () if task is None else working.recall((scope.partition(), task), query),
+        "active": active(scope) if whole and ranking.active_first else (),
     }
 
 
@@ -111,6 +115,7 @@ def recalled(asked: RecallInput, found: Found, began: float) -> Recall:
     return Recall(
         query=asked["query"],
         self_memories=found["self_memories"],
+        active=asked["active"],
         topics=found["routed"],
         memories=found["memories"],
         blocks=found["blocks"],

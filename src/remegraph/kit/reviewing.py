@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from remegraph.kit.noting import Notes
-from remegraph.models import REVIEWING, Hit, Partition, Review
+from remegraph.models import REVIEWING, Access, Hit, Memory, Partition, Review
 from remegraph.rules.reviewing import review_kinds
 
 if TYPE_CHECKING:
@@ -47,16 +47,27 @@ class ReviewBuffer(Notes[Review]):
             ]
         )
 
+    def note_used(self, memories: Iterable[Memory], at: datetime) -> bool:
+        """Note that an answer drew on these memories; tell whether it is time to write.
+
+        Args:
+            memories: The memories.
+            at: When.
+        """
+        return self.add(
+            [Review(partition=memory.partition, memory_id=memory.memory_id, kind="used", at=at) for memory in memories]
+        )
+
     def waiting(self, memory_id: str) -> Sequence[Review]:
         """Return what is noted of a memory, oldest first."""
         return [review for review in self.noted() if review.memory_id == memory_id]
 
-    def times(self) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
-        """Return when each memory that is noted was reviewed, what merely came along left out, by place and id."""
-        found: defaultdict[tuple[Partition, str], list[datetime]] = defaultdict(list)
+    def accesses(self) -> Mapping[tuple[Partition, str], Sequence[Access]]:
+        """Return each review of the memories that are noted, what merely came along left out, by place and id."""
+        found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
         for review in self.noted():
             if review.kind in REVIEWING:
-                found[review.partition, review.memory_id].append(review.at)
+                found[review.partition, review.memory_id].append(Access(review.at, review.kind == "used"))
         return found
 
     def _write(self, taken: Sequence[Review]) -> None:

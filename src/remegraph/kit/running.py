@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from remegraph.errors import CancelledError
-from remegraph.kit.draining import KIND, Worker
+from remegraph.kit.draining import Worker
 from remegraph.kit.health import Health
-from remegraph.ports import Clock, JobQueue
+from remegraph.ports import Clock
 
 __all__ = ["Runner"]
 
@@ -26,8 +26,7 @@ class Runner:
     """Works off the queue as it fills. Starts with the first `wake`.
 
     Args:
-        worker: Does one job.
-        jobs: The queue.
+        worker: Does one job, and knows when the next is due.
         clock: Tells how long a job must wait yet.
         poll: Least seconds between two looks at the queue.
         health: Told what fails.
@@ -36,14 +35,12 @@ class Runner:
     def __init__(
         self,
         worker: Worker,
-        jobs: JobQueue,
         clock: Clock,
         *,
         poll: float,
         health: Health,
     ) -> None:
         self._worker = worker
-        self._jobs = jobs
         self._clock = clock
         self._poll = poll
         self._health = health
@@ -114,7 +111,7 @@ class Runner:
                     return
 
     def _until_due(self) -> float | None:
-        due = self._jobs.next_due(KIND)
+        due = self._worker.next_due()
         return None if due is None else max(self._poll, (due - self._clock()).total_seconds())
 
     def _stopped(self) -> bool:

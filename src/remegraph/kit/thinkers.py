@@ -14,7 +14,10 @@ from remegraph.settings import AgentMemorySettings, ExtractionPolicy, Settings, 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from remegraph.engine.asking import Asker
+    from remegraph.engine.metering import Meter
     from remegraph.engine.tasks import Thinker
+    from remegraph.ports import Concluder
 
 __all__ = ["Thinkers"]
 
@@ -61,6 +64,18 @@ class Thinkers:
             self._made[name] = _made(self._minds[name], self._policy)
         return self._made[name]
 
+    def concluder(self, agent: str | None, meter: Meter) -> Concluder | None:
+        """Return who draws conclusions for an agent: its model; none in extractive mode.
+
+        Args:
+            agent: Name of the agent.
+            meter: Books the calls.
+        """
+        from remegraph.engine.concluding import ModelConcluder
+
+        mind = self._minds[agent if agent in self._minds else None]
+        return None if mind.model is None else ModelConcluder(_asker(mind.model, self._policy), meter)
+
     def names(self) -> dict[str | None, str]:
         """Return what thinks, by agent: for all in common (None), and for each agent with a model of its own."""
         common = self._minds[None].model
@@ -95,20 +110,25 @@ def _mind(
 
 
 def _made(mind: _Mind, policy: SummaryPolicy) -> Thinker:
-    from remegraph.engine.asking import Asker
     from remegraph.engine.extractive import ExtractiveThinker
     from remegraph.engine.modelled import ModelThinker
     from remegraph.engine.tasks import Voice
 
     if mind.model is None:
         return ExtractiveThinker()
-    asker = Asker(
-        mind.model,
+    voice = Voice(mind.extraction.mode, mind.extraction.voice)
+    asker = _asker(mind.model, policy)
+    return ModelThinker(asker, similar_limit=policy.similar, voice=voice, template=mind.template)
+
+
+def _asker(model: BaseChatModel, policy: SummaryPolicy) -> Asker:
+    from remegraph.engine.asking import Asker
+
+    return Asker(
+        model,
         repairs=policy.repairs,
         retries=policy.retries,
         backoff=policy.backoff,
         longest_wait=policy.longest_wait,
         timeout=policy.timeout,
     )
-    voice = Voice(mind.extraction.mode, mind.extraction.voice)
-    return ModelThinker(asker, similar_limit=policy.similar, voice=voice, template=mind.template)

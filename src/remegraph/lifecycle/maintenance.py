@@ -1,185 +1,67 @@
-"""The maintenance run: what has faded loses its priority, then its place among what recall finds. Nothing is deleted.
+"""The maintenance run: step by step through the memories of each library. Nothing is deleted.
 
-What shall move follows from the ledger and the time alone, so a run that was stopped goes on where it stopped, and a
+What a step shall do follows from the ledger and the time alone, so a run that was stopped goes on where it stopped, and a
 second one finds nothing left to do. Each batch is one commit that expects the versions that were read: what somebody
 changed meanwhile is left to the next run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from remegraph.errors import ConflictError, NotFoundError
-from remegraph.lifecycle.retaining import Retained, SettingsOf, Unwritten, retained
-from remegraph.models import (
-    LIVE,
-    ChangeSet,
-    Maintenance,
-    Memory,
-    MemoryChange,
-    Partition,
-    Receipt,
-    Review,
-    Status,
-    StatusMove,
-    Weight,
-)
-from remegraph.ports import Archive, NewId
-from remegraph.settings import LifecyclePolicy
+from remegraph.errors import CancelledError
+from remegraph.models import Maintenance, Partition, Progress
 
-__all__ = ["ACTOR", "due", "maintain", "restore"]
+__all__ = ["ACTOR", "Round", "Step", "maintain"]
 
 ACTOR = "maintenance"
 
-_BATCH = 200
-"""Moves in one commit: others wait for it no longer than for a block."""
 
-_ACTIONS: dict[Status, str] = {"low_priority": "fade", "archived": "archive", "active": "revive"}
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What every step of a run is given."""
+
+    at: datetime
+    """Now."""
+    dry_run: bool
+    """Whether to change nothing."""
+    progress: Callable[[Progress], None] | None = None
+    """Told after each step."""
+    cancel: Callable[[], bool] | None = None
+    """Asked before each step, and by steps before each commit."""
+
+    def check(self) -> None:
+        """Stop here if the run was cancelled.
+
+        Raises:
+            CancelledError: It was.
+        """
+        if self.cancel is not None and self.cancel():
+            raise CancelledError("Maintenance was cancelled.", "Run it again: it goes on where it stopped.")
 
 
-def maintain(
-    archive: Archive,
-    partitions: Sequence[Partition],
-    settings_of: SettingsOf,
-    *,
-    at: datetime,
-    new_id: NewId,
-    dry_run: bool,
-    unwritten: Unwritten,
-) -> Maintenance:
-    """Move what has faded, or say what would be moved.
+Step = Callable[[Partition, Round], Maintenance]
+"""Does one thing in one library, or tells what it would do. It may be stopped between two commits, and run again."""
+
+
+def maintain(steps: Mapping[str, Step], partitions: Sequence[Partition], this: Round) -> Maintenance:
+    """Do all steps, library by library.
 
     Args:
-        archive: The ledger.
+        steps: By name, in their order.
         partitions: Whose memories.
-        settings_of: How those of a partition live on.
-        at: Now.
-        new_id: Names operations.
-        dry_run: Whether to change nothing.
-        unwritten: Reviews that the ledger does not hold yet.
-    """
-    examined = 0
-    moves: list[StatusMove] = []
-    skipped: list[str] = []
-    for partition in partitions:
-        heads = archive.memories([partition], statuses=sorted(LIVE))
-        examined += len(heads)
-        found = due(list(retained(archive, heads, settings_of, unwritten)), settings_of(partition), at)
-        if dry_run:
-            moves += found
-            continue
-        for start in range(0, len(found), _BATCH):
-            done, late = _commit(archive, found[start : start + _BATCH], at, new_id())
-            moves += done
-            skipped += late
-    return Maintenance(dry_run=dry_run, examined=examined, moves=tuple(moves), skipped=tuple(skipped))
-
-
-def due(found: Sequence[Retained], settings: LifecyclePolicy, at: datetime) -> list[StatusMove]:
-    """Return the moves that are due in one library.
-
-    Args:
-        found: All its live memories.
-        settings: How they live on.
-        at: Now.
-    """
-    weighed = [(each.memory, each.weight(at)) for each in found]
-    moves = list(_faded(weighed, settings))
-    gone = {move.memory.memory_id for move in moves if move.to == "archived"}
-    left = [(memory, weight) for memory, weight in weighed if memory.memory_id not in gone]
-    surplus = list(_surplus(left, settings.max_entries))
-    over = {move.memory.memory_id for move in surplus}
-    return [*(move for move in moves if move.memory.memory_id not in over), *surplus]
-
-
-def _faded(weighed: Sequence[tuple[Memory, Weight]], settings: LifecyclePolicy) -> Iterator[StatusMove]:
-    for memory, weight in weighed:
-        to, why = memory.status, ""
-        if weight.value < settings.forget_threshold:
-            to, why = "archived", f"under forget_threshold {settings.forget_threshold:g}"
-        elif weight.value < settings.low_threshold:
-            to, why = "low_priority", f"under low_threshold {settings.low_threshold:g}"
-        elif memory.status == "low_priority":
-            to, why = "active", f"no longer under low_threshold {settings.low_threshold:g}"
-        if to != memory.status:
-            yield StatusMove(memory=memory, to=to, action=_ACTIONS[to], reason=f"{why}: {weight.reason}")
-
-
-def _surplus(weighed: Sequence[tuple[Memory, Weight]], most: int | None) -> Iterator[StatusMove]:
-    """Yield what there is too much of, the faintest first; what is kept stays."""
-    if most is None or len(weighed) <= most:
-        return
-    fading = [(memory, weight) for memory, weight in weighed if weight.policy != "kept"]
-    fading.sort(key=lambda pair: (pair[1].value, pair[0].said_at, pair[0].memory_id))
-    for memory, weight in fading[: len(weighed) - most]:
-        reason = f"one of the faintest of {len(weighed)}, max_entries {most}; {weight.reason}"
-        yield StatusMove(memory=memory, to="archived", action="archive_surplus", reason=reason)
-
-
-def _commit(
-    archive: Archive, moves: Sequence[StatusMove], at: datetime, operation_id: str
-) -> tuple[list[StatusMove], list[str]]:
-    """Commit a batch; return what was moved, and the ids of what others changed meanwhile."""
-    left, late = list(moves), list[str]()
-    while left:
-        try:
-            _apply(
-                archive, [(move.memory, move.to, move.action, move.reason) for move in left], ACTOR, at, operation_id
-            )
-        except ConflictError as conflict:
-            changed = {move.memory.memory_id for move in left} & set(conflict.records)
-            if not changed:
-                raise
-            late += sorted(changed)
-            left = [move for move in left if move.memory.memory_id not in changed]
-        else:
-            break
-    return left, late
-
-
-def _apply(
-    archive: Archive,
-    moves: Sequence[tuple[Memory, Status, str, str]],
-    actor: str,
-    at: datetime,
-    operation_id: str,
-) -> Receipt:
-    changes = (
-        MemoryChange(
-            memory=memory.evolve(version=memory.version + 1, status=to, recorded_at=at),
-            expected_version=memory.version,
-            action=action,
-            reason=reason,
-        )
-        for memory, to, action, reason in moves
-    )
-    return archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, changes=tuple(changes)))
-
-
-def restore(
-    archive: Archive, partitions: Sequence[Partition], memory_id: str, *, actor: str, at: datetime, operation_id: str
-) -> Memory:
-    """Make an archived or low-priority memory active again, and count that as a review; an active one stays as it is.
-
-    Args:
-        archive: The ledger.
-        partitions: Whose memories.
-        memory_id: The memory.
-        actor: Who asks.
-        at: Now.
-        operation_id: Names the operation.
+        this: What each step is given.
 
     Raises:
-        NotFoundError: There is no such memory, or it was not maintenance that put it away.
-        ConflictError: It changed meanwhile, or its words stand in a live memory by now.
+        CancelledError: It was cancelled; what is done stays, and the next run does the rest.
     """
-    found = archive.memories(partitions, ids=[memory_id]) if partitions else ()
-    if not found or found[0].status not in {"active", "low_priority", "archived"}:
-        raise NotFoundError(f"There is no archived memory {memory_id!r} here.")
-    (memory,) = found
-    if memory.status != "active":
-        _apply(archive, [(memory, "active", "restore", "")], actor, at, operation_id)
-        archive.add_reviews([Review(partition=memory.partition, memory_id=memory_id, at=at)])
-        (memory,) = archive.memories([memory.partition], ids=[memory_id])
-    return memory
+    done = Maintenance(dry_run=this.dry_run)
+    total = len(partitions) * len(steps)
+    for number, (partition, name) in enumerate(((each, name) for each in partitions for name in steps), start=1):
+        this.check()
+        done = done.plus(steps[name](partition, this))
+        if this.progress is not None:
+            this.progress(Progress(stage="maintain", done=number, total=total, detail=name))
+    return done

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from remegraph.models import Fading, Memory, Partition, Weight
+from remegraph.models import Access, Fading, Memory, Partition, Weight
 from remegraph.ports import Archive
 from remegraph.rules.retention import Life, RetentionPolicy, life_of, retention
 from remegraph.settings import LifecyclePolicy
@@ -16,7 +16,7 @@ __all__ = ["Retained", "SettingsOf", "Unwritten", "forecast", "retained"]
 SettingsOf = Callable[[Partition], LifecyclePolicy]
 """How memories of a partition live on: as the settings of the agent say whose it is."""
 
-Unwritten = Mapping[tuple[Partition, str], Sequence[datetime]]
+Unwritten = Mapping[tuple[Partition, str], Sequence[Access]]
 """Reviews that are not in the ledger yet, oldest first, by place and memory."""
 
 

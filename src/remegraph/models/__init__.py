@@ -11,6 +11,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
@@ -29,12 +30,13 @@ from remegraph.models.memories import (
     MemoryClass,
     Source,
     Status,
+    Tier,
     Topic,
     TopicType,
     may_move,
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
-from remegraph.models.metadata import REVIEWING, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -60,7 +62,7 @@ from remegraph.models.reports import (
     Usage,
     Verification,
 )
-from remegraph.models.retention import Explanation, Fading, Maintenance, StatusMove, Weight
+from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
 from remegraph.models.skills import (
     Avoidance,
@@ -83,6 +85,8 @@ __all__ = [
     "LIVE",
     "MOVES",
     "REVIEWING",
+    "Abstraction",
+    "Access",
     "AddReceipt",
     "Avoidance",
     "Block",
@@ -95,6 +99,7 @@ __all__ = [
     "Chunk",
     "Claim",
     "Condition",
+    "Consolidation",
     "Cut",
     "Depth",
     "EnforcementLevel",
@@ -122,6 +127,7 @@ __all__ = [
     "MemoryChange",
     "MemoryClass",
     "MemoryMetadata",
+    "Merge",
     "Message",
     "Mismatch",
     "Partition",
@@ -155,6 +161,7 @@ __all__ = [
     "StoredMessage",
     "Subject",
     "SummaryReport",
+    "Tier",
     "ToolAdvice",
     "ToolCall",
     "ToolRecord",

@@ -26,6 +26,7 @@ __all__ = [
     "MemoryClass",
     "Source",
     "Status",
+    "Tier",
     "Topic",
     "TopicType",
     "may_move",
@@ -36,6 +37,8 @@ Kind = Literal["profile", "workflow", "semantic", "episode"]
 Category = Literal["preference", "fact", "decision", "emotion", "episode"]
 Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
 Source = Mode
+Tier = Literal["active", "long_term", "compressed"]
+"""active: stands ready without a query; compressed: abstracted from others; long_term: everything else."""
 MemoryClass = Literal["policy", "episodic", "mixed"]
 """policy: a rule, which is replaced only by who names it; episodic: may run out and be replaced; mixed: both."""
 EnforcementLevel = Literal["soft", "hard"]
@@ -136,6 +139,9 @@ class Memory(Record):
     layer: Layer = Field(default="episodic", description="The layer of memory it is in (B).")
     status: Status = Field(default="active", description="Where it stands in its life.")
     importance: float = Field(default=0.5, ge=0, le=1, description="0 to 1; .9 and more only by a person.")
+    resident: bool | None = Field(
+        default=None, description="Whether it is active by somebody's word: true, always; false, never; none: by use."
+    )
     tags: tuple[str, ...] = Field(default=(), description="Labels.")
     language: str = Field(default="en", description="Language of the content: en or zh.")
     trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")

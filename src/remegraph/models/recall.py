@@ -130,6 +130,7 @@ class Recall(Record):
 
     query: Text = Field(description="The query as given.")
     self_memories: tuple[Memory, ...] = Field(default=(), description="What the agent knows of itself: always loaded.")
+    active: tuple[Memory, ...] = Field(default=(), description="What stands ready; where the settings ask for it.")
     topics: tuple[str, ...] = Field(default=(), description="Keys of the topics that were searched.")
     memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
     blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")

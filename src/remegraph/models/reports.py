@@ -27,7 +27,7 @@ __all__ = [
 class CallRecord(Record):
     """One call of a chat model."""
 
-    operation: str = Field(description="What it was for: digest, propose, review.")
+    operation: str = Field(description="What it was for: digest, propose, review, consolidate.")
     model: str = Field(description="The model.")
     input_tokens: int = Field(ge=0, description="Tokens sent; estimated where the provider does not say.")
     output_tokens: int = Field(ge=0, description="Tokens received; estimated likewise.")

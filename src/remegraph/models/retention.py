@@ -5,11 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from remegraph.models.base import AwareTime, Record
-from remegraph.models.memories import Layer, Memory, Status
+from remegraph.models.memories import Layer, Memory, Status, Tier
 from remegraph.models.recall import Trace
+from remegraph.models.reports import Usage
 from remegraph.models.skills import SkillFigures
 
-__all__ = ["Explanation", "Fading", "Maintenance", "StatusMove", "Weight"]
+__all__ = ["Explanation", "Fading", "Maintenance", "Merge", "StatusMove", "Weight"]
 
 
 class Weight(Record):
@@ -32,6 +33,7 @@ class Explanation(Record):
 
     memory: Memory = Field(description="The memory, in its head version.")
     layer: Layer = Field(description="The layer that it is in.")
+    tier: Tier = Field(description="The tier that it is in now.")
     status: Status = Field(description="Where it stands in its life.")
     weight: Weight = Field(description="How much of it is left, with formula and numbers.")
     forget_at: AwareTime | None = Field(
@@ -39,6 +41,7 @@ class Explanation(Record):
         "archives it. In the past where that is due. None: never."
     )
     reviews: tuple[AwareTime, ...] = Field(default=(), description="Each time that it came back, oldest first.")
+    uses: tuple[AwareTime, ...] = Field(default=(), description="Those of them where an answer drew on it.")
     skill: SkillFigures | None = Field(default=None, description="How it has gone so far, where it is a skill.")
     trace: Trace = Field(description="The words that it came from, its versions, links and every event.")
 
@@ -60,13 +63,48 @@ class StatusMove(Record):
     reason: str = Field(description="As in the journal: weight, formula and numbers.")
 
 
+class Merge(Record):
+    """Memories that maintenance makes one of."""
+
+    kept: Memory = Field(description="The one that stays, as it was before.")
+    merged: tuple[Memory, ...] = Field(description="Those that it stands for now, as they were.")
+
+
 class Maintenance(Record):
     """What a maintenance run did, or would do."""
 
     dry_run: bool = Field(description="True: nothing was changed.")
-    examined: int = Field(ge=0, description="Live memories that were looked at.")
+    examined: int = Field(default=0, ge=0, description="Live memories that were looked at.")
     moves: tuple[StatusMove, ...] = Field(default=(), description="What was moved, or would be.")
+    merges: tuple[Merge, ...] = Field(default=(), description="What was merged, or would be.")
+    abstracted: tuple[Memory, ...] = Field(
+        default=(), description="Long-term memories that were made of episodes, or grew, or would."
+    )
+    guidelines: tuple[Memory, ...] = Field(default=(), description="Guidelines of tools that were written.")
     skipped: tuple[str, ...] = Field(
         default=(), description="Memories that others changed meanwhile; the next run looks at them again."
     )
-    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be done or brought up to date, and why.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed, or would be."""
+        return bool(self.moves or self.merges or self.abstracted or self.guidelines)
+
+    def plus(self, other: Maintenance) -> Maintenance:
+        """Return both together.
+
+        Args:
+            other: What was done next.
+        """
+        return Maintenance(
+            dry_run=self.dry_run,
+            examined=self.examined + other.examined,
+            moves=self.moves + other.moves,
+            merges=self.merges + other.merges,
+            abstracted=self.abstracted + other.abstracted,
+            guidelines=self.guidelines + other.guidelines,
+            skipped=self.skipped + other.skipped,
+            degraded=self.degraded + other.degraded,
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Tail, Tally
+from remegraph.ports.archive import Archive, Pulse, Tail, Tally
+from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
@@ -18,6 +19,8 @@ __all__ = [
     "Archive",
     "Attention",
     "Clock",
+    "Concluded",
+    "Concluder",
     "Embedder",
     "Job",
     "JobQueue",
@@ -27,6 +30,7 @@ __all__ = [
     "NewId",
     "Outcome",
     "Projection",
+    "Pulse",
     "RecordKind",
     "Tail",
     "Tally",

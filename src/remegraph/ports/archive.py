@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from remegraph.models import (
+    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -39,6 +40,7 @@ from remegraph.ports.text import Layout, TextMatches
 
 __all__ = [
     "Archive",
+    "Pulse",
     "Tail",
     "Tally",
 ]
@@ -54,6 +56,15 @@ class Tail:
     overlap: tuple[StoredMessage, ...]
     """The last messages of the newest block, for strategies whose blocks overlap."""
     messages: tuple[StoredMessage, ...]
+
+
+class Pulse(NamedTuple):
+    """How far a partition has come."""
+
+    event: int
+    """Number of its newest event."""
+    review: int
+    """Number of its newest review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +275,19 @@ class Archive(Protocol):
 
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
         """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
+        ...
+
+    def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
+        """Return the partitions that the scope may read, its own first, each with how far it has come.
+
+        While that is the same, no memory there has changed and no review was added. It costs next to nothing.
+        """
+        ...
+
+    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
+        """Return the ids of the memories that are always active, or were reviewed (`REVIEWING`) at a time or later."""
         ...
 
     def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:

@@ -156,6 +156,13 @@ class Projection(Protocol):
         """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet."""
         ...
 
+    def meanings(self, partition: Partition, memory_ids: Sequence[str]) -> Mapping[str, Vectors]:
+        """Return the unit vectors of those of these memories that have one, by id.
+
+        Only an embedder that knows meaning can tell more than the words do: with another, there are none.
+        """
+        ...
+
     def verify(self) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger by ids and by hits; return vectors compared and differences."""
         ...

@@ -72,13 +72,14 @@ class JobQueue(Protocol):
         """Hold a job for longer, from now on; false where the fence says that another worker has it."""
         ...
 
-    def finish(self, job: Job, outcome: Outcome, reason: str = "") -> bool:
+    def finish(self, job: Job, outcome: Outcome, reason: str = "", *, again: datetime | None = None) -> bool:
         """Close a job; false where the fence says that another worker has it now.
 
         Args:
             job: As it was claimed.
             outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next.
             reason: Why it did not work.
+            again: When a job that is done is due once more.
         """
         ...
 

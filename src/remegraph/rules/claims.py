@@ -138,7 +138,12 @@ def named(claims: Collection[Claim]) -> tuple[str, ...]:
 
 def same(a: Collection[Claim], b: Collection[Claim]) -> bool:
     """Return whether two statements say the same and nothing else: all slots, values and polarities agree."""
-    return bool(a) and {_key(claim) for claim in a} == {_key(claim) for claim in b}
+    return bool(a) and stated(a) == stated(b)
+
+
+def stated(claims: Collection[Claim]) -> frozenset[tuple[str, str, bool]]:
+    """Return what claims state, such that equal is what says the same: slots, values and polarities."""
+    return frozenset(_key(claim) for claim in claims)
 
 
 def _key(claim: Claim) -> tuple[str, str, bool]:

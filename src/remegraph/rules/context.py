@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 
 from remegraph.models import Message
 
-__all__ = ["RECALLED", "framed", "framed_lines", "holds_recalled", "json_line", "shown_ids", "shows_recalled"]
+__all__ = [
+    "RECALLED",
+    "framed",
+    "framed_lines",
+    "holds_recalled",
+    "json_line",
+    "shown_ids",
+    "shown_texts",
+    "shows_recalled",
+]
 
 RECALLED = "remegraph_memory_ids"
 """Key in `additional_kwargs` of a LangChain message that brings recalled memory to a model, with the ids."""
@@ -46,9 +56,14 @@ def holds_recalled(text: str) -> bool:
 
 def shown_ids(text: str) -> list[str]:
     """Return the ids of the records that a recall's context shows, in its order; none where it is no such text."""
-    lines = text.splitlines()
-    records = [json.loads(line) for line in lines[1:-1]] if lines and lines[0] == _HEAD else []
-    return [said["id"] for record in records for said in record.get("passage", [record])]
+    return list(shown_texts(text))
+
+
+def shown_texts(text: str) -> dict[str, str]:
+    """Return what the records of a recall's context say, by id; see `shown_ids`."""
+    lines = iter(text.splitlines())
+    records = [json.loads(line) for line in takewhile(_FOOT.__ne__, lines)] if next(lines, "") == _HEAD else []
+    return {said["id"]: said["text"] for record in records for said in record.get("passage", [record])}
 
 
 def shows_recalled(message: Message) -> bool:

@@ -7,7 +7,10 @@ from datetime import datetime
 
 from remegraph.models import Hit, Standing
 
-__all__ = ["confidence", "dated"]
+__all__ = ["QUARANTINE_BELOW", "confidence", "dated"]
+
+QUARANTINE_BELOW = 0.5
+"""Trust under which a memory waits for approval instead of being recalled."""
 
 
 def confidence(trust: float, said: int, against: int) -> float:

@@ -11,6 +11,7 @@ from sqlalchemy import func, insert, select
 
 from remegraph.failpoints import failpoint
 from remegraph.models import (
+    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -38,7 +39,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.ports import Clock, Layout, NewId, Tail, Tally, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
@@ -366,10 +367,20 @@ class SqlArchive:
 
     def accesses(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[datetime]]:
+    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
         """Return when each of these memories was learned, then each review; see `ports.Archive`."""
         with self.database.read() as connection:
             return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
+        """Return how far each partition has come that the scope may read; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return self._interning.pulse(connection, scope)
+
+    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
+        """Return what is always active, or was reviewed since; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return review_rows.in_use(connection, list(self._interning.known(connection, partitions)), since)
 
     def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
         """Append how a run went; see `ports.Archive`."""

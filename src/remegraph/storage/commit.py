@@ -26,6 +26,7 @@ from remegraph.models import (
 from remegraph.ports import NewId
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
+from remegraph.rules.tiers import always_active
 from remegraph.storage import block_notes, evidence, fulltext, tool_calls
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
@@ -289,6 +290,7 @@ class _Commit:
             "words": _words(memory),
             "said_at": micros(memory.said_at),
             "recorded_at": self.now,
+            "resident": always_active(memory),
             "body": memory.to_json(),
         }
         if head is not None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, or_, select
+from sqlalchemy import Connection, Row, bindparam, func, or_, select
 
 from remegraph.models import Partition, Scope, visible
+from remegraph.ports import Pulse
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import chunks, digest
-from remegraph.storage.tables import partitions
+from remegraph.storage.tables import events, partitions, reviews
 
 __all__ = ["Interning", "partition_of"]
 
@@ -25,6 +26,12 @@ _VISIBLE = (
     .where(partitions.c.tenant == bindparam("tenant"))
     .where(*(or_(partitions.c[name].is_(None), partitions.c[name] == bindparam(name)) for name in _OPTIONAL))
     .order_by(partitions.c.id)
+)
+_PULSE = _VISIBLE.add_columns(
+    *(
+        func.coalesce(select(func.max(table.c.id)).where(table.c.partition_id == partitions.c.id).scalar_subquery(), 0)
+        for table in (events, reviews)
+    )
 )
 
 
@@ -91,6 +98,13 @@ class Interning:
         """Return the existing partitions that the scope may read, its own first."""
         rows = connection.execute(_VISIBLE, scope.model_dump())
         return visible(scope, [partition_of(row) for row in rows])
+
+    @staticmethod
+    def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
+        """Return the numbers of the newest event and review of each partition that the scope may read, its own first."""
+        rows = connection.execute(_PULSE, scope.model_dump())
+        found = {partition_of(row): Pulse(*row[-2:]) for row in rows}
+        return {partition: found[partition] for partition in visible(scope, list(found))}
 
     @staticmethod
     def all(connection: Connection) -> tuple[Partition, ...]:

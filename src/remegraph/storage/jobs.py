@@ -136,7 +136,7 @@ class SqlJobQueue:
         """
         return self._update(job, {"lease_until": _lease(micros(self._clock()), lease_seconds)})
 
-    def finish(self, job: Job, outcome: Outcome, reason: str = "") -> bool:
+    def finish(self, job: Job, outcome: Outcome, reason: str = "", *, again: datetime | None = None) -> bool:
         """Close a job; false where the fence says that another worker has it now.
 
         Args:
@@ -144,6 +144,7 @@ class SqlJobQueue:
             outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next; both sleep
                 on if they slept. Asked for again meanwhile, `done` and `dead` wait anew.
             reason: Why it did not work.
+            again: When a job that is done is due once more.
         """
         now = micros(self._clock())
         delay = min(_FIRST_DELAY << min(job.attempts - 1, 32), _LONGEST_DELAY)
@@ -153,6 +154,8 @@ class SqlJobQueue:
             values = {"state": "waiting", "due_at": due, "reason": reason}
         elif outcome == "back":
             values = {"state": "waiting", "attempts": jobs.c.attempts - 1}
+        elif again is not None:
+            values = {"state": "waiting", "due_at": micros(again), "attempts": 0, "reason": reason}
         else:
             values = {
                 "state": case((jobs.c.again == true(), "waiting"), else_=outcome),

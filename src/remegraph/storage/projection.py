@@ -269,6 +269,21 @@ class VectorProjection:
             embedder_id = embedders.require(connection, self._embedder)
             return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
 
+    def meanings(self, partition: Partition, memory_ids: Sequence[str]) -> Mapping[str, Vectors]:
+        """Return the unit vectors of those of these memories that have one, by id; see `Projection.meanings`.
+
+        Raises:
+            EmbedderMismatchError: The ledger has another embedder by now.
+        """
+        if not self._embedder.semantic:
+            return {}
+        (partition_id,) = self._known([partition])
+        with self._database.read() as connection:
+            embedder_id = embedders.require(connection, self._embedder)
+            keys = [Key(partition_id, "memory", memory_id) for memory_id in memory_ids]
+            found, rows = vectors.read(connection, embedder_id, keys)
+        return {key.record_id: row for key, row in zip(found, rows, strict=True)}
+
     def _known(self, partitions: Sequence[Partition]) -> Iterable[int]:
         with self._database.read() as connection:
             return self._interning.known(connection, partitions)

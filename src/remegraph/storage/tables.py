@@ -176,10 +176,12 @@ memories = Table(
     Column("words", Text, nullable=False),  # digest of the folded content: finds a twin
     Column("said_at", _Big, nullable=False),
     Column("recorded_at", _Big, nullable=False),
+    Column("resident", Boolean, nullable=False, server_default=false()),  # active whether it is used or not
     Column("importance", Float, nullable=False, server_default="0.5"),
     Column("applies_to", Text, nullable=False, server_default=""),
     Column("memory_class", Text, nullable=False, server_default="episodic"),
     Column("body", Text, nullable=False),
+    Index(None, "partition_id", "resident"),
     Index(None, "partition_id", "applies_to", "importance"),
     Index(None, "partition_id", "importance"),
     Index(None, "partition_id", "topic_id", "status"),
@@ -234,6 +236,7 @@ events = Table(
     Column("operation_id", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("reason", Text, nullable=False, server_default=""),
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "record_id"),
     Index(None, "operation_id"),
 )
@@ -349,6 +352,7 @@ reviews = Table(
     Column("memory_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("at", _Big, nullable=False),
+    Index(None, "partition_id", "id"),
     Index(None, "partition_id", "memory_id", "at"),
 )
 

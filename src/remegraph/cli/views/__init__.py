@@ -1,6 +1,6 @@
 """How records look on a terminal: sober, readable without colour, and in narrow windows."""
 
-from remegraph.cli.views.fading import explanation, forecast, maintenance
+from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
@@ -12,6 +12,7 @@ __all__ = [
     "SHORT_ID",
     "Views",
     "blocks",
+    "consolidation",
     "explanation",
     "forecast",
     "ingested",

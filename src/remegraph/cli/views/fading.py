@@ -1,4 +1,4 @@
-"""How memories fade: what is left of one and why, what goes next, what maintenance did."""
+"""How memories last or fade: what is left of one and why, what goes next, what consolidation and maintenance did."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.text import Text
 from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, counted, minute, nothing, plain, table_of
 from remegraph.cli.views.reading import skills
 from remegraph.cli.views.trees import trace
-from remegraph.models import Explanation, Fading, Maintenance
+from remegraph.models import Abstraction, Consolidation, Explanation, Fading, Maintenance
 
-__all__ = ["explanation", "forecast", "maintenance"]
+__all__ = ["consolidation", "explanation", "forecast", "maintenance"]
 
 
 def explanation(found: Explanation) -> Views:
@@ -23,7 +23,7 @@ def explanation(found: Explanation) -> Views:
         add_row(events, minute(event.time), event.action, event.actor, event.reason)
     return (
         trace(found.trace),
-        Text(f"{found.layer}, {found.status}. Forgotten: {ends}.", style="bold"),
+        Text(f"{found.layer}, {found.tier} tier, {found.status}. Forgotten: {ends}.", style="bold"),
         Text(plain(found.weight.reason)),
         Text(f"{counted(len(found.reviews), 'review')}{last}", style="dim"),
         *(skills([found.skill]) if found.skill else ()),
@@ -43,7 +43,7 @@ def forecast(found: Sequence[Fading], days: float) -> Views:
 
 
 def maintenance(found: Maintenance) -> Views:
-    """Show what was moved, or would be, with reasons."""
+    """Show what was moved and merged, or would be, with reasons."""
     verb = "would be moved" if found.dry_run else "moved"
     looked = counted(found.examined, "live memory", "live memories")
     head = Text(f"{len(found.moves):,} of {looked} {verb}.", style="bold")
@@ -54,8 +54,39 @@ def maintenance(found: Maintenance) -> Views:
     late = len(found.skipped)
     notes = [f"{late} left alone: changed meanwhile."] if late else []
     notes += [f"Without {plain(reason)}" for reason in found.degraded]
-    tables = (table,) if found.moves else ()
+    merged = table_of("!kept", "memory", "merged into it")
+    for each in found.merges[:FIRST]:
+        others = "\n".join(other.content for other in each.merged)
+        add_row(merged, each.kept.memory_id[:SHORT_ID], each.kept.content, others)
+    learned = table_of("!id", "abstracted or written")
+    for memory in (*found.abstracted, *found.guidelines)[:FIRST]:
+        add_row(learned, memory.memory_id[:SHORT_ID], memory.content)
+    shown = ((table, found.moves), (merged, found.merges), (learned, found.abstracted or found.guidelines))
+    tables = tuple(each for each, rows in shown if rows)
     return (head, *tables, *_more(len(found.moves)), *(Text(note, style="yellow") for note in notes))
+
+
+def consolidation(found: Consolidation) -> Views:
+    """Show which long-term memories were made or grew, or would, with how sure they are and when they apply."""
+    would = "would be " if found.dry_run else ""
+    looked = counted(found.examined, "live memory", "live memories")
+    head = (
+        f"Of {looked}, {counted(len(found.made), 'long-term memory', 'long-term memories')} {would}made; "
+        f"{len(found.grown):,} grown, {len(found.merged):,} merged, {counted(found.linked, 'link')}."
+    )
+    table = table_of("!id", "conclusion", "when", ">sure", ">said")
+    changed = (*found.made, *found.grown)
+    for memory in changed[:FIRST]:
+        abstraction = Abstraction.of(memory)
+        when = ", ".join(abstraction.conditions) if abstraction else ""
+        sure = f"{abstraction.confidence:.2f}" if abstraction else ""
+        add_row(table, memory.memory_id[:SHORT_ID], memory.content, when, sure, f"{memory.merges + 1}")
+    notes = [f"{len(found.waiting)} wait for something to be linked with."] if found.waiting else []
+    notes += [f"{len(found.skipped)} left alone: changed meanwhile."] if found.skipped else []
+    notes += [f"{len(found.offline)} counted: the model's answers could not be used."] if found.offline else []
+    notes += [f"Without {plain(reason)}" for reason in found.degraded]
+    tables = (table,) if changed else ()
+    return (Text(head, style="bold"), *tables, *_more(len(changed)), *(Text(note, style="yellow") for note in notes))
 
 
 def _more(total: int) -> Views:

@@ -1,0 +1,217 @@
+"""The verbs that tidy up: the maintenance run with all its steps, and consolidation by itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from remegraph.errors import BudgetExceededError, ModelUnavailableError
+from remegraph.kit.calling import required, twin
+from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.models import Budget, Consolidation, Maintenance, Partition, Progress, Scope, ToolRefresh
+from remegraph.settings import LifecyclePolicy, Settings
+
+if TYPE_CHECKING:
+    from remegraph.engine.metering import Meter
+    from remegraph.engine.tool_guidelines import GuideInput
+    from remegraph.kit.draining import Cancel
+    from remegraph.kit.parts import Parts
+    from remegraph.kit.summarizing import OnProgress
+    from remegraph.lifecycle.maintenance import Round, Step
+    from remegraph.ports import Clock, NewId
+
+__all__ = ["Maintaining"]
+
+
+class Maintaining(ABC):
+    """What is done now and then, by itself or when asked: nothing of it deletes anything."""
+
+    settings: Settings
+    _clock: Clock
+    _new_id: NewId
+    _reviews: ReviewBuffer
+
+    @abstractmethod
+    def _open_parts(self) -> Parts:
+        """Return the parts, if the kit is open."""
+
+    @abstractmethod
+    def _bring_up_to_date(self) -> tuple[str, ...]:
+        """Let the vectors follow; return why they do not, if so."""
+
+    @abstractmethod
+    def _write_noted(self) -> None:
+        """Write down what recall noted."""
+
+    @abstractmethod
+    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
+        """Return how the memories of a partition live on."""
+
+    def maintain(
+        self,
+        *,
+        scope: Scope,
+        dry_run: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Maintenance:
+        """Tidy up: fade, merge, consolidate, write guidelines of tools, archive.
+
+        What has faded loses its priority, what says the same is merged, what is alike becomes one conclusion, what is
+        all but gone is archived. Nothing is deleted. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
+
+        What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
+        journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
+        or beside writers, leaves to them what they change. Where the model is down, or the budget used up, what needs a
+        model waits for the next run, and `degraded` says so.
+
+        Args:
+            scope: Whose memories: the user's own, and the team's where the users of an agent are one.
+            dry_run: Whether only to say what would be done; what guidelines would say is left out.
+            budget: Hard limits on calls and tokens.
+            progress: Told after each step.
+            cancel: Asked before each step and each batch.
+
+        Raises:
+            CancelledError: `cancel` said so; what is done stays.
+        """
+        from remegraph.engine.metering import Meter
+        from remegraph.lifecycle.maintenance import Round, maintain
+
+        meter = Meter(budget)
+        this = Round(self._clock(), dry_run, progress, cancel)
+        done = maintain(self._steps(meter), self._own(scope), this).evolve(usage=meter.usage())
+        return (
+            done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if done.changed and not dry_run else done
+        )
+
+    amaintain = twin(maintain)
+
+    def consolidate(
+        self,
+        *,
+        scope: Scope,
+        dry_run: bool = False,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Consolidation:
+        """Make long-term memories of similar episodes: a conclusion, when it applies, how sure it is, and its sources.
+
+        A new episode joins the long-term memory that it resembles, what says the same becomes one, what says the
+        contrary is linked and makes it less sure, and no long-term memory stands alone. No source is changed, and no
+        words of a conversation come into a conclusion. A run that was stopped is finished by the next one; a second one
+        changes nothing.
+
+        Args:
+            scope: Whose memories: the user's own, and the team's where the users of an agent are one.
+            dry_run: Whether only to say what would be done; no model is asked, so conclusions read as they do without.
+            budget: Hard limits on calls and tokens.
+            progress: Told before each batch.
+            cancel: Asked before each batch.
+
+        Raises:
+            ModelUnavailableError: The model is down; what is not done is done by the next call.
+            BudgetExceededError: The budget is used up; likewise.
+            CancelledError: `cancel` said so; likewise.
+        """
+        from remegraph.engine.metering import Meter
+        from remegraph.lifecycle.maintenance import Round
+
+        meter = Meter(budget)
+        this = Round(self._clock(), dry_run, progress, cancel)
+        done = self._consolidated(self._own(scope), this, meter).evolve(usage=meter.usage())
+        changed = (done.made or done.grown) and not dry_run
+        return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
+
+    aconsolidate = twin(consolidate)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _own(self, scope: Scope) -> Sequence[Partition]:
+        from remegraph.engine.routing import own
+
+        return own(self._open_parts().archive.visible(required(scope)), scope, self.settings.trust_boundary)
+
+    def _steps(self, meter: Meter) -> Mapping[str, Step]:
+        """Return the steps of a maintenance run, in their order."""
+        from remegraph.lifecycle.fading import Fading
+        from remegraph.lifecycle.folding import Folding
+
+        archive = self._open_parts().archive
+        fading = Fading(archive, self._lifecycle_of, self._new_id, self._reviews.accesses())
+
+        def consolidate(partition: Partition, this: Round) -> Maintenance:
+            done = self._consolidated([partition], this, meter)
+            found = (*done.made, *done.grown)
+            return Maintenance(dry_run=this.dry_run, abstracted=found, skipped=done.skipped, degraded=done.degraded)
+
+        def guide(partition: Partition, this: Round) -> Maintenance:
+            if this.dry_run:
+                return Maintenance(dry_run=True)
+            done = self._guided(partition, meter)
+            return Maintenance(dry_run=False, guidelines=done.written, degraded=done.degraded)
+
+        return {
+            "fade": fading.fade,
+            "merge": Folding(archive, self._new_id).merge,
+            "consolidate": _where_possible(consolidate),
+            "guide": guide,
+            "archive": fading.archive_faded,
+        }
+
+    def _consolidated(self, partitions: Sequence[Partition], this: Round, meter: Meter) -> Consolidation:
+        from remegraph.lifecycle.consolidation import consolidate
+
+        parts = self._open_parts()
+        return consolidate(
+            parts.archive,
+            partitions,
+            self._lifecycle_of,
+            at=this.at,
+            dry_run=this.dry_run,
+            concluder_of=lambda partition: parts.thinkers.concluder(partition.agent, meter),
+            meanings_of=parts.projection.meanings,
+            progress=this.progress or _unheard,
+            cancel=this.cancel or _never,
+        )
+
+    def _guided(self, partition: Partition, meter: Meter) -> ToolRefresh:
+        from remegraph.engine.nodes import node
+
+        parts = self._open_parts()
+        thinker = parts.thinkers.of(partition.agent)
+        asked: GuideInput = {"partitions": [partition], "tools": None, "thinker": thinker, "meter": meter}
+        report: ToolRefresh = node(parts.guide.refresh, "tool_guidelines").invoke(asked)["report"]
+        return report
+
+    def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
+        """Do the job of one scope, as its settings still say; return after which time again."""
+        every = self.settings.for_agent(scope.agent).lifecycle.every
+        if every is not None:
+            self._write_noted()
+            self.maintain(scope=scope, cancel=cancel)
+        return every
+
+
+def _where_possible(step: Step) -> Step:
+    """Return a step that leaves to the next run what needs a model that is down now, or over the budget."""
+
+    def tried(partition: Partition, this: Round) -> Maintenance:
+        try:
+            return step(partition, this)
+        except (ModelUnavailableError, BudgetExceededError) as error:
+            return Maintenance(dry_run=this.dry_run, degraded=(f"conclusions: {error}",))
+
+    return tried
+
+
+def _unheard(_: Progress) -> None:
+    pass
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,393 @@
+"""Consolidation: similar episodes become long-term memories, those that say the same become one, none stands alone.
+
+What shall be done follows from the ledger alone, so a run that was stopped goes on where it stopped, and a second one
+finds nothing left to do. No source is ever changed: what a long-term memory was made of, its links say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from remegraph.errors import WITHOUT_VECTORS, CancelledError, ConflictError, NotFoundError
+from remegraph.lifecycle.drafting import Drafter, doubted, united
+from remegraph.lifecycle.gathering import Gathered, gather, may_be_mixed
+from remegraph.lifecycle.neighbours import Ties, lifted
+from remegraph.lifecycle.retaining import SettingsOf
+from remegraph.models import (
+    LIVE,
+    Abstraction,
+    ChangeSet,
+    Consolidation,
+    Link,
+    Memory,
+    MemoryChange,
+    Partition,
+    Progress,
+)
+from remegraph.ports import Archive, Concluder
+from remegraph.rules.abstracting import same_conclusion, stated
+from remegraph.rules.claims import conflicting, slot
+from remegraph.rules.naming import operation_id
+from remegraph.rules.terms import Lexicon
+from remegraph.settings import LifecyclePolicy
+
+if TYPE_CHECKING:
+    from remegraph.ports.index import Vectors
+
+__all__ = ["ACTOR", "MeaningsOf", "consolidate"]
+
+ACTOR = "consolidation"
+
+_BATCH = 8
+"""Long-term memories in one commit: where a model writes them, no more than so many are done again after a stop."""
+
+_LINKS = 200
+"""Links in one commit."""
+
+_CONTRARY = frozenset({"contradicts", "may_contradict"})
+
+MeaningsOf = Callable[[Partition, Sequence[str]], "Mapping[str, Vectors]"]
+"""Unit vectors of memories that have one, by id; nothing where words alone count."""
+
+
+def consolidate(
+    archive: Archive,
+    partitions: Sequence[Partition],
+    settings_of: SettingsOf,
+    *,
+    at: datetime,
+    dry_run: bool,
+    concluder_of: Callable[[Partition], Concluder | None],
+    meanings_of: MeaningsOf,
+    progress: Callable[[Progress], None],
+    cancel: Callable[[], bool],
+) -> Consolidation:
+    """Consolidate the memories of some partitions, or say what would be done.
+
+    Args:
+        archive: The ledger.
+        partitions: Whose memories.
+        settings_of: How those of a partition live on.
+        at: Now.
+        dry_run: Whether to change nothing; no model is asked then.
+        concluder_of: Who writes the conclusions of a partition; none: they are counted.
+        meanings_of: What memories mean.
+        progress: Told before each batch.
+        cancel: Asked before each batch.
+
+    Raises:
+        CancelledError: `cancel` said so; what was committed stays.
+        ModelUnavailableError: The model is down; likewise.
+        BudgetExceededError: The budget is used up; likewise.
+    """
+    total = Consolidation(dry_run=dry_run, examined=0)
+    for partition in partitions:
+        drafter = Drafter(archive, None if dry_run else concluder_of(partition), at)
+        library = _Library(archive, partition, drafter, at, dry_run=dry_run)
+        for done, of in library.work(settings_of(partition), meanings_of):
+            progress(Progress(stage="consolidate", done=done, total=of))
+            if cancel():
+                raise CancelledError("Consolidation was cancelled.")
+        total = _added(total, library.report())
+    return total
+
+
+def _added(one: Consolidation, other: Consolidation) -> Consolidation:
+    return Consolidation(
+        dry_run=one.dry_run,
+        examined=one.examined + other.examined,
+        made=one.made + other.made,
+        grown=one.grown + other.grown,
+        merged=one.merged + other.merged,
+        linked=one.linked + other.linked,
+        waiting=one.waiting + other.waiting,
+        skipped=one.skipped + other.skipped,
+        offline=one.offline + other.offline,
+        degraded=one.degraded + other.degraded,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The next version of one long-term memory, and what changes with it."""
+
+    memory: Memory
+    action: str
+    reason: str
+    sources: tuple[Memory, ...] = ()
+    retired: Memory | None = None
+    links: tuple[Link, ...] = ()
+
+    def changes(self) -> Iterator[MemoryChange]:
+        """Yield the versions."""
+        memory = self.memory
+        yield MemoryChange(memory=memory, expected_version=memory.version - 1, action=self.action, reason=self.reason)
+        if self.retired is not None:
+            old = self.retired
+            gone = old.evolve(version=old.version + 1, status="superseded", recorded_at=memory.recorded_at)
+            yield MemoryChange(memory=gone, expected_version=old.version, action="supersede")
+
+    def all_links(self) -> Iterator[Link]:
+        """Yield the links, first those to what it was made of."""
+        for source in self.sources:
+            yield Link(source_id=self.memory.memory_id, type="derived_from", target_id=source.memory_id)
+        yield from self.links
+
+
+class _Library:
+    """The memories of one partition while they are consolidated: as the ledger has them, or would have them."""
+
+    def __init__(
+        self, archive: Archive, partition: Partition, drafter: Drafter, at: datetime, *, dry_run: bool
+    ) -> None:
+        self._archive = archive
+        self._partition = partition
+        self._drafter = drafter
+        self._at = at
+        self._dry_run = dry_run
+        self._heads = {each.memory_id: each for each in archive.memories([partition], statuses=sorted(LIVE))}
+        self._links = list(archive.links([partition], list(self._heads)))
+        self._sources = self._provenance()
+        live = (link for link in self._links if {link.source_id, link.target_id} <= self._heads.keys())
+        self._ties = Ties(self._heads.values(), live, self._sources)
+        self._report = Consolidation(dry_run=dry_run, examined=len(self._heads))
+        self._made: dict[str, Memory] = {}
+        self._grown: dict[str, Memory] = {}
+
+    def _provenance(self) -> dict[str, frozenset[str]]:
+        """Return what each abstracted memory was made of, those that are no longer live among them."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for link in self._links:
+            if link.type == "derived_from":
+                found[link.source_id].add(link.target_id)
+        gone = self._archive.memories([self._partition], ids=[name for name in found if name not in self._heads])
+        known = {**self._heads, **{memory.memory_id: memory for memory in gone}}
+        return {name: frozenset(ids) for name, ids in found.items() if name in known and Abstraction.of(known[name])}
+
+    def work(self, policy: LifecyclePolicy, meanings_of: MeaningsOf) -> Iterator[tuple[int, int]]:
+        """Do everything, batch by batch; yield before each how many of how many groups are done."""
+        groups = self._gathered(policy, meanings_of)
+        for start in range(0, len(groups), _BATCH):
+            yield start, len(groups)
+            self._commit([self._step(group) for group in self._unchanged(groups[start : start + _BATCH])])
+        yield len(groups), len(groups)
+        self._merge()
+        self._doubt()
+        self._tie()
+
+    def report(self) -> Consolidation:
+        """Return what was done, or would be."""
+        merged = {retired for retired, _ in self._report.merged}
+        return self._report.evolve(
+            made=tuple(memory for name, memory in self._made.items() if name not in merged),
+            grown=tuple(memory for name, memory in self._grown.items() if name not in merged),
+            offline=tuple(self._drafter.failed),
+        )
+
+    # ------------------------------------------------------------------------------- episodes become one
+
+    def _gathered(self, policy: LifecyclePolicy, meanings_of: MeaningsOf) -> list[Gathered]:
+        taken = frozenset[str]().union(*self._sources.values())
+        result: list[Gathered] = []
+        for memories in self._shelves():
+            usable = [memory for memory in memories if may_be_mixed(memory)]
+            free = [each for each in usable if each.layer == "episodic" and each.memory_id not in taken]
+            known = [memory for memory in usable if Abstraction.of(memory)]
+            said = (memory.content for memory in memories if not Abstraction.of(memory))
+            lexicon = Lexicon(said, [memories[0].topic.target_name])
+            result += gather(free, known, lexicon, policy, self._vectors(free, meanings_of))
+        return result
+
+    def _shelves(self) -> list[list[Memory]]:
+        """Return the live memories, shelf by shelf."""
+        found: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
+        for memory in self._heads.values():
+            found[memory.topic.type, memory.topic.target].append(memory)
+        return [found[key] for key in sorted(found)]
+
+    def _vectors(self, memories: Sequence[Memory], meanings_of: MeaningsOf) -> Mapping[str, Vectors]:
+        try:
+            return meanings_of(self._partition, [memory.memory_id for memory in memories])
+        except WITHOUT_VECTORS as error:
+            self._note(degraded=(f"vectors: {error.what}",))
+            return {}
+
+    def _unchanged(self, groups: Sequence[Gathered]) -> list[Gathered]:
+        """Return the groups whose memories are as they were read: making one may take its time."""
+        read = {memory.memory_id: memory for group in groups for memory in group.memories()}
+        now = {memory.memory_id: memory for memory in self._archive.memories([self._partition], ids=list(read))}
+        changed = {memory_id for memory_id, memory in read.items() if now.get(memory_id) != memory}
+        late = [group for group in groups if any(memory.memory_id in changed for memory in group.memories())]
+        self._note(skipped=tuple(each.memory_id for group in late for each in group.sources))
+        return [group for group in groups if group not in late]
+
+    def _step(self, group: Gathered) -> _Step:
+        action = "grow" if group.joined else "abstract"
+        reason = f"{len(group.sources)} similar memories"
+        return _Step(self._drafter.draft(group), action, reason, sources=tuple(group.sources))
+
+    # --------------------------------------------------------------------- two say the same, or the contrary
+
+    def _merge(self) -> None:
+        """Let one of two long-term memories that say the same take in the other: what somebody wrote rather stays."""
+        for memories in self._shelves():
+            left = [each for each in memories if each.layer == "long_term" and may_be_mixed(each)]
+            left.sort(key=lambda each: (Abstraction.of(each) is not None, -each.merges, each.memory_id))
+            while left:
+                kept = left.pop(0)
+                for other in [each for each in left if self._same(kept, each)]:
+                    left.remove(other)
+                    step = self._union(kept, other)
+                    self._commit([step])
+                    kept = self._heads[kept.memory_id]
+
+    def _same(self, one: Memory, other: Memory) -> bool:
+        mine, yours = (self._sources.get(each.memory_id, frozenset()) for each in (one, other))
+        if 2 * len(mine & yours) > min(len(mine), len(yours)):
+            return True
+        return self._ties.share_words(one.memory_id, other.memory_id) and same_conclusion(one, other)
+
+    def _union(self, kept: Memory, retired: Memory) -> _Step:
+        """Return a step in which one memory takes in another, with its sources and links."""
+        ids = {kept.memory_id, retired.memory_id}
+        moved = [link for link in self._links if retired.memory_id in {link.source_id, link.target_id}]
+        carried = [
+            link.evolve(
+                source_id=kept.memory_id if link.source_id == retired.memory_id else link.source_id,
+                target_id=kept.memory_id if link.target_id == retired.memory_id else link.target_id,
+            )
+            for link in moved
+            if not {link.source_id, link.target_id} <= ids
+        ]
+        carried.append(Link(source_id=kept.memory_id, type="supersedes", target_id=retired.memory_id))
+        return _Step(united(kept, retired, self._at), "merge", "says the same", retired=retired, links=tuple(carried))
+
+    def _doubt(self) -> None:
+        """Count what contradicts each abstracted memory, on whichever shelf, and link the two: both stay."""
+        stating: defaultdict[str, set[str]] = defaultdict(set)
+        for memory in self._heads.values():
+            for claim in stated(memory):
+                stating[slot(claim)].add(memory.memory_id)
+        for memory in sorted(self._heads.values(), key=lambda each: each.memory_id):
+            abstraction = Abstraction.of(memory)
+            if abstraction is None or not may_be_mixed(memory):
+                continue
+            known, own = self._contrary(memory.memory_id), self._sources.get(memory.memory_id, frozenset())
+            near = {name for claim in abstraction.claims for name in stating[slot(claim)]} - own
+            found = {name for name in near if conflicting(abstraction.claims, stated(self._heads[name]))}
+            against = len(found | known)
+            if against != abstraction.contradictions:
+                links = tuple(
+                    Link(source_id=memory.memory_id, type="contradicts", target_id=name)
+                    for name in sorted(found - known)
+                )
+                new = doubted(memory, against, self._at)
+                self._commit([_Step(new, "doubt", f"{against} say the contrary", links=links)])
+
+    def _contrary(self, memory_id: str) -> set[str]:
+        pairs = ({link.source_id, link.target_id} for link in self._links if link.type in _CONTRARY)
+        return {other for pair in pairs if memory_id in pair for other in pair} - {memory_id}
+
+    def _tie(self) -> None:
+        """Give each long-term memory the links that its sources have, and the neighbours that it lacks."""
+        lasting = sorted(each.memory_id for each in self._heads.values() if each.layer == "long_term")
+        links = lifted(self._links, self._sources, lasting)
+        for link in links:
+            self._ties.add(link)
+        for memory_id in lasting:
+            missing = self._ties.missing(memory_id)
+            for link in missing:
+                self._ties.add(link)
+            links += missing
+        for start in range(0, len(links), _LINKS):
+            self._apply([], links[start : start + _LINKS])
+        self._note(linked=len(links), waiting=tuple(memory_id for memory_id in lasting if self._ties.alone(memory_id)))
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    def _commit(self, steps: Sequence[_Step]) -> None:
+        """Commit steps together; where somebody came first, each alone, and what cannot be done is left."""
+        steps, tied = self._tied(steps)
+        if not steps:
+            return
+        links = [*(link for step in steps for link in step.all_links()), *tied]
+        try:
+            self._apply([change for step in steps for change in step.changes()], links)
+        except (ConflictError, NotFoundError):
+            self._undo(steps)
+            if len(steps) == 1:
+                self._note(skipped=tuple(each.memory_id for each in steps[0].sources) or (steps[0].memory.memory_id,))
+                return
+            for step in steps:
+                self._commit([step])
+        else:
+            self._keep(steps, links)
+            self._note(linked=sum(link.type != "derived_from" for link in links))
+
+    def _tied(self, steps: Sequence[_Step]) -> tuple[list[_Step], list[Link]]:
+        """Return the steps that may be committed, and links for those that are new: none comes into being alone."""
+        new = [step for step in steps if step.memory.version == 1]
+        for step in new:
+            self._sources[step.memory.memory_id] = frozenset(each.memory_id for each in step.sources)
+            self._ties.put(step.memory)
+        links: list[Link] = []
+        for step in new:
+            missing = self._ties.missing(step.memory.memory_id)
+            for link in missing:
+                self._ties.add(link)
+            links += missing
+        alone = [step for step in new if self._ties.alone(step.memory.memory_id)]
+        self._undo(alone)
+        self._note(waiting=tuple(each.memory_id for step in alone for each in step.sources))
+        return [step for step in steps if step not in alone], links
+
+    def _undo(self, steps: Sequence[_Step]) -> None:
+        for step in steps:
+            if step.memory.version == 1:
+                self._ties.drop(step.memory.memory_id)
+                del self._sources[step.memory.memory_id]
+
+    def _apply(self, changes: Sequence[MemoryChange], links: Sequence[Link]) -> None:
+        if self._dry_run:
+            return
+        versions = [f"{change.memory.memory_id} {change.memory.version}" for change in changes]
+        self._archive.commit(
+            ChangeSet(
+                operation_id=operation_id(ACTOR, self._partition.to_json(), *versions, *map(Link.to_json, links)),
+                actor=ACTOR,
+                recorded_at=self._at,
+                extracted=True,
+                changes=tuple(changes),
+                links=tuple(links),
+            )
+        )
+
+    def _keep(self, steps: Sequence[_Step], links: Sequence[Link]) -> None:
+        """Take what was committed for what is there now."""
+        for step in steps:
+            memory, name = step.memory, step.memory.memory_id
+            self._heads[name] = memory
+            self._ties.put(memory)
+            made_of = self._sources.get(name, frozenset()) | {each.memory_id for each in step.sources}
+            if step.retired is not None:
+                made_of |= self._sources.pop(step.retired.memory_id, frozenset())
+                del self._heads[step.retired.memory_id]
+                self._ties.drop(step.retired.memory_id)
+                self._note(merged=((step.retired.memory_id, name),))
+            if made_of:
+                self._sources[name] = made_of
+            (self._made if memory.version == 1 or name in self._made else self._grown)[name] = memory
+        self._links += links
+        for link in links:
+            if {link.source_id, link.target_id} <= self._heads.keys():
+                self._ties.add(link)
+
+    def _note(self, **more: Any) -> None:
+        """Add to the report."""
+        self._report = self._report.evolve(
+            **{name: getattr(self._report, name) + value for name, value in more.items()}
+        )

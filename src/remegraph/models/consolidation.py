@@ -1,0 +1,68 @@
+"""What long-term memories are abstracted from, and what a consolidation did (B6 to B8)."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field
+
+from remegraph.models.base import Record
+from remegraph.models.memories import Claim, Memory
+from remegraph.models.reports import Usage
+
+__all__ = ["Abstraction", "Consolidation"]
+
+_KEY = "abstraction"
+
+
+class Abstraction(Record):
+    """Beside its conclusion, which is the content: what a long-term memory was abstracted from. Counted by code."""
+
+    conditions: tuple[str, ...] = Field(description="When the conclusion applies.")
+    confidence: float = Field(ge=0, le=1, description="How sure it is: by trust, corroborations and contradictions.")
+    corroborations: int = Field(ge=1, description="How often its sources said so.")
+    contradictions: int = Field(default=0, ge=0, description="Memories that say the contrary.")
+    terms: tuple[str, ...] = Field(description="The words that recur in its sources, as words are compared.")
+    words: tuple[str, ...] = Field(default=(), description="The same as written, where the conclusion lists them.")
+    claims: tuple[Claim, ...] = Field(default=(), description="What most of its sources state, in slots.")
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self | None:
+        """Return that of a memory; none where it was not abstracted."""
+        payload = memory.payload
+        return cls.model_validate(payload[_KEY]) if isinstance(payload, dict) and _KEY in payload else None
+
+    def within(self, payload: object) -> dict[str, object]:
+        """Return a payload with this abstraction in it.
+
+        Args:
+            payload: What the payload held before.
+        """
+        kept = payload if isinstance(payload, dict) else {}
+        return {**kept, _KEY: self.model_dump(mode="json")}
+
+
+class Consolidation(Record):
+    """What a consolidation did, or would do."""
+
+    dry_run: bool = Field(description="True: nothing was changed, and no model was asked.")
+    examined: int = Field(ge=0, description="Live memories that were looked at.")
+    made: tuple[Memory, ...] = Field(default=(), description="New long-term memories.")
+    grown: tuple[Memory, ...] = Field(
+        default=(), description="Long-term memories that gained sources or contradictions, as they are now."
+    )
+    merged: tuple[tuple[str, str], ...] = Field(
+        default=(), description="Long-term memories that said the same: what was retired, and what holds it now."
+    )
+    linked: int = Field(default=0, ge=0, description="New links between memories; where one came from is not counted.")
+    waiting: tuple[str, ...] = Field(
+        default=(), description="Long-term memories, or sources of one, that nothing can be linked with yet."
+    )
+    skipped: tuple[str, ...] = Field(
+        default=(), description="Memories that others changed meanwhile; the next run looks at them again."
+    )
+    offline: tuple[str, ...] = Field(
+        default=(), description="New ones whose conclusion the model failed to write; it was counted instead."
+    )
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")

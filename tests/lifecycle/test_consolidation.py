@@ -1,0 +1,500 @@
+"""Long-term memory, line by line of the brain-like layers' section 2: each test is named after its line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from remegraph import CancelledError, MemoryKit, Scope
+from remegraph.lifecycle import consolidation
+from remegraph.lifecycle.gathering import may_be_mixed
+from remegraph.models import (
+    Abstraction,
+    ChangeSet,
+    Consolidation,
+    Link,
+    Memory,
+    MemoryChange,
+    Progress,
+    Receipt,
+    Trace,
+)
+from remegraph.rules.abstracting import repeats
+from remegraph.storage.archive import SqlArchive
+from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from tests.lifecycle.conftest import DAY, House
+from tests.talk import NOON, said
+
+pytestmark = pytest.mark.requirement("B6")
+
+TEA = ("I drink sencha tea from Uji.", "I keep my sencha tea at the office.", "Bob gave me sencha tea from Uji.")
+RIVER = ("I jog along the river on Sundays.", "I jog by the river with Rex.", "My knee hurts when I jog by the river.")
+PLACES = "the market,the harbour,the mall,the fair,the old town".split(",")
+THINGS = "lamp kettle carpet printer mirror bicycle tent drill".split()
+_NUMBERS = itertools.count()
+LATTE = ("我早上喝抹茶拿铁。", "我在办公室喝抹茶拿铁。", "我给小林买了抹茶拿铁。")
+
+
+def told(house: House, *texts: str) -> list[Memory]:
+    """Let Ann tell something in one conversation; return the memories of it: episodes."""
+    messages = [said(text, thread=texts[0]).evolve(time=house.clock()) for text in texts]
+    house.kit.add_messages(messages, scope=house.ann)
+    house.kit.summarize(scope=house.ann, close=True)
+    known = {each.evidence[0].quote: each for each in house.kit.memories(scope=house.ann) if each.layer == "episodic"}
+    return [known[text] for text in texts]
+
+
+def changed(house: House, change: MemoryChange, *links: Link) -> None:
+    """Commit a change that nobody makes through the kit."""
+    changes = ChangeSet(
+        operation_id=house.ann.user, actor="a", recorded_at=house.clock(), changes=(change,), links=links
+    )
+    house.kit._open_parts().archive.commit(changes)
+    house.kit._bring_up_to_date()
+
+
+def lasting(house: House) -> list[Memory]:
+    """Her live long-term memories."""
+    return [each for each in house.kit.memories(scope=house.ann) if each.live and each.layer == "long_term"]
+
+
+def traces(house: House) -> list[Trace]:
+    return [house.kit.trace(memory.memory_id, scope=house.ann) for memory in lasting(house)]
+
+
+def neighbours(trace: Trace) -> set[str]:
+    """What a memory is tied to, apart from what it came from."""
+    ends = {end for link in trace.links if link.type != "derived_from" for end in (link.source_id, link.target_id)}
+    return ends - {trace.memory.memory_id}
+
+
+def sources(house: House, memory: Memory) -> set[str]:
+    """What a memory was abstracted from."""
+    links = house.kit.trace(memory.memory_id, scope=house.ann).links
+    return {link.target_id for link in links if link.type == "derived_from" and link.source_id == memory.memory_id}
+
+
+def abstraction(memory: Memory) -> Abstraction:
+    found = Abstraction.of(memory)
+    assert found is not None
+    return found
+
+
+def about(house: House, word: str) -> Memory:
+    """Her long-term memory of something."""
+    (memory,) = [each for each in lasting(house) if word in each.content]
+    return memory
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A house whose episodes were consolidated once; the tests that share it only look."""
+
+    house: House
+    tea: list[Memory]
+    river: list[Memory]
+    before: Sequence[Memory]
+    saved: Memory
+    done: Consolidation
+
+
+@pytest.fixture(scope="module")
+def settled(lived_in: tuple[MemoryKit, FrozenClock]) -> Settled:
+    """Ann told of tea, then of the river, and had something saved."""
+    house = House(*lived_in, Scope(user="settled", agent="remy"))
+    tea = [*told(house, *TEA[:2], *LATTE[:1])[:2], *told(house, *TEA[2:])]
+    house.clock.move(3 * DAY)
+    river = told(house, *RIVER, *LATTE[1:])
+    saved = house.saved("Ann never works on Fridays.")
+    before = house.kit.memories(scope=house.ann)
+    return Settled(house, tea, river[:3], before, saved, house.kit.consolidate(scope=house.ann))
+
+
+def test_several_similar_episodes_become_one_long_term_memory(settled: Settled) -> None:
+    """多条相似 M3 → 一个 LTM 节点: one for each matter, with all that it came from; the episodes stay as they are."""
+    house = settled.house
+    assert {memory.content for memory in settled.done.made} == {
+        "Ann comes back to this, 3 times: tea, sencha, Uji.",
+        "Ann comes back to this, 3 times: river, jog.",
+        "Ann3次谈到：抹茶拿铁。",
+    }
+    for word, episodes in (("tea", settled.tea), ("river", settled.river)):
+        memory = about(house, word)
+        assert sources(house, memory) == {each.memory_id for each in episodes}
+        assert set(memory.block_ids) == {block_id for each in episodes for block_id in each.block_ids}
+        assert set(memory.evidence) >= {each.evidence[0] for each in episodes}
+        assert memory.trust == min(each.trust for each in episodes)
+    after = {memory.memory_id: memory for memory in house.kit.memories(scope=house.ann)}
+    assert all(after[memory.memory_id] == memory for memory in settled.before)
+    assert house.kit.admin.verify().healthy
+
+
+def test_only_conclusion_conditions_and_confidence_are_kept(settled: Settled) -> None:
+    """只保留：抽象结论、适用条件、置信度: counted by code, with the figures that they come from; Chinese alike."""
+    tea, latte = abstraction(about(settled.house, "tea")), about(settled.house, "抹茶")
+    assert tea.conditions == ("when Uji is concerned",)
+    assert (tea.corroborations, tea.contradictions, tea.confidence) == (3, 0, 4 / 5)
+    assert (latte.language, abstraction(latte).conditions) == ("zh", ("涉及抹茶拿铁时",))
+
+
+def test_no_original_dialogue_is_kept(settled: Settled) -> None:
+    """不保留原始对话: no six words in a row of what was said, nor of an episode, stand in a conclusion or condition."""
+    heard = [*TEA, *RIVER, *LATTE, *(memory.content for memory in settled.before)]
+    for memory in settled.done.made:
+        assert repeats([memory.content, *abstraction(memory).conditions], heard) == ""
+
+
+def test_no_dialogue_as_a_time_series(settled: Settled) -> None:
+    """不允许存时间序列对话: one conclusion without times and turns, however often and whenever it was said."""
+    for memory in settled.done.made:
+        assert memory.kind == "semantic"
+        assert re.fullmatch(r"Ann comes back to this, 3 times: [a-zA-Z, ]+\.|Ann3次谈到：抹茶拿铁。", memory.content)
+
+
+def test_no_fact_without_a_source(settled: Settled) -> None:
+    """不允许直接写事实而无来源: each leads back to its episodes, to the blocks, and to the words, to the letter."""
+    for word, texts in (("tea", TEA), ("river", RIVER)):
+        trace = settled.house.kit.trace(about(settled.house, word).memory_id, scope=settled.house.ann)
+        assert {quote.words for quote in trace.quotes} == set(texts)
+        assert set(texts) < {message.text for message in trace.messages}
+        assert len(sources(settled.house, trace.memory)) == 3
+        assert not trace.missing
+
+
+@pytest.mark.requirement("B7")
+def test_no_long_term_memory_without_links(settled: Settled) -> None:
+    """不允许 LTM 无图关系: what was saved outright gets neighbours, too; where a memory came from does not count."""
+    assert settled.saved.memory_id in {trace.memory.memory_id for trace in traces(settled.house)}
+    assert all(neighbours(trace) for trace in traces(settled.house))
+
+
+@pytest.mark.requirement("B7")
+def test_the_mean_degree_of_long_term_memories_is_over_one(settled: Settled) -> None:
+    """LTM 节点平均连接度 > 1."""
+    degrees = [len(neighbours(trace)) for trace in traces(settled.house)]
+    assert len(degrees) == 4
+    assert sum(degrees) / len(degrees) > 1
+
+
+@pytest.mark.requirement("B7")
+def test_what_nothing_can_be_linked_with_waits(house: House) -> None:
+    """无孤立长期节点: where only one long-term memory could be made and nothing else is known, it is not made yet."""
+    tea = told(house, *TEA)
+    done = house.kit.consolidate(scope=house.ann)
+    assert (done.made, set(done.waiting)) == ((), {memory.memory_id for memory in tea})
+    told(house, "I have a grey cat.")
+    done = house.kit.consolidate(scope=house.ann)
+    assert (len(done.made), done.waiting) == (1, ())
+
+
+@pytest.mark.requirement("B7")
+def test_causes_and_dependencies_are_lifted_to_what_was_abstracted(house: House) -> None:
+    """Neo4j：概念、因果、依赖: what caused what among the episodes, their long-term memories still tell, once."""
+    episodes = told(house, *TEA, *RIVER)
+    house.kit.link(episodes[0].memory_id, "causes", episodes[3].memory_id, scope=house.ann, reason="caffeine")
+    house.kit.link(episodes[0].memory_id, "causes", episodes[1].memory_id, scope=house.ann)
+    house.kit.consolidate(scope=house.ann)
+    tea, river = about(house, "tea"), about(house, "river")
+    links = house.kit.trace(tea.memory_id, scope=house.ann).links
+    assert [(each.source_id, each.target_id, each.reason) for each in links if each.type == "causes"] == [
+        (tea.memory_id, river.memory_id, "caffeine")
+    ]
+    assert house.kit.consolidate(scope=house.ann).linked == 0
+
+
+@pytest.mark.requirement("B8")
+def test_long_term_memories_are_usable_when_the_episodes_are_gone(house: House) -> None:
+    """删除 M3 后 LTM 是否仍可用: recalled by what the episodes were about, and traced to the raw words."""
+    episodes = [*told(house, *TEA), *told(house, *RIVER)]
+    house.kit.consolidate(scope=house.ann)
+    for episode in episodes:
+        house.kit.forget(episode.memory_id, scope=house.ann)
+    memory = about(house, "tea")
+    found = house.kit.recall("Where does my sencha come from?", scope=house.ann).memories
+    assert found[0].record_id == memory.memory_id
+    assert {item.quote for item in found[0].evidence} == set(TEA)
+    trace = house.kit.trace(memory.memory_id, scope=house.ann)
+    assert {message.text for message in trace.messages} == set(TEA)
+    assert all(map(neighbours, traces(house)))
+    assert house.kit.consolidate(scope=house.ann).made == ()
+
+
+@pytest.mark.requirement("B8")
+def test_a_fact_learned_again_is_merged(house: House) -> None:
+    """相同事实多次学习是否被合并: a new episode joins the memory that it resembles, which is then surer of it."""
+    told(house, *TEA, *RIVER)
+    house.kit.consolidate(scope=house.ann)
+    before = about(house, "tea")
+    (more,) = told(house, "I ordered sencha tea from Uji again.")
+    done = house.kit.consolidate(scope=house.ann)
+    after = about(house, "tea")
+    assert (done.made, [memory.memory_id for memory in done.grown]) == ((), [before.memory_id])
+    assert after.content == "Ann comes back to this, 4 times: tea, sencha, Uji."
+    assert abstraction(after).confidence > abstraction(before).confidence
+    assert more.memory_id in sources(house, after)
+    assert set(more.evidence) <= set(after.evidence)
+
+
+@pytest.mark.requirement("B8")
+def test_two_long_term_memories_that_say_the_same_become_one(house: House) -> None:
+    """冗余率低: the other is superseded, never deleted, and its words, sources and links go over."""
+    first, cat = house.saved("Ann likes sencha."), house.saved("Bob has a grey cat.")
+    second = first.evolve(
+        memory_id="second" + house.ann.user, content="Ann really enjoys sencha.", evidence=cat.evidence
+    )
+    second = second.evolve(block_ids=cat.block_ids)
+    link = Link(source_id=second.memory_id, type="causes", target_id=cat.memory_id)
+    changed(house, MemoryChange(memory=second, expected_version=0, action="create"), link)
+    done = house.kit.consolidate(scope=house.ann)
+    ((retired, kept),) = done.merged
+    assert {retired, kept} == {first.memory_id, second.memory_id}
+    (survivor,) = [memory for memory in lasting(house) if memory.memory_id == kept]
+    assert set(survivor.evidence) == {*first.evidence, *second.evidence}
+    assert survivor.merges == 1
+    links = {(each.type, each.target_id) for each in house.kit.trace(kept, scope=house.ann).links}
+    assert {("supersedes", retired), ("causes", cat.memory_id)} <= links
+    assert house.kit.trace(retired, scope=house.ann).memory.status == "superseded"
+    assert house.kit.consolidate(scope=house.ann).merged == ()
+
+
+@pytest.mark.requirement("B8")
+def test_conflicting_knowledge_coexists_with_its_confidence(house: House) -> None:
+    """冲突知识是否可并存（带置信度）: both stay, are linked, and the long-term one is less sure than before."""
+    told(house, "I like sencha.", "I like sencha from Uji.", "I love sencha ice cream.", *RIVER)
+    house.kit.consolidate(scope=house.ann)
+    before = about(house, "sencha")
+    assert before.content.startswith("Ann likes ")
+    (contrary,) = told(house, "I don't like sencha.")
+    saved = house.saved("Ann does not like sencha.")
+    house.kit.consolidate(scope=house.ann)
+    after = about(house, "likes")
+    counted = abstraction(after)
+    assert (counted.corroborations, counted.contradictions) == (3, 2)
+    assert counted.confidence == pytest.approx(4 / 7)
+    assert counted.confidence < abstraction(before).confidence
+    links = house.kit.trace(after.memory_id, scope=house.ann).links
+    against = {link.target_id for link in links if link.type == "contradicts"}
+    assert against == {contrary.memory_id, saved.memory_id}
+    assert not against & sources(house, after)
+    assert about(house, "not like").live
+    assert house.kit.consolidate(scope=house.ann).grown == ()
+
+
+# ------------------------------------------------------------------------------------------ how it is run
+
+
+def test_a_second_run_changes_nothing(house: House) -> None:
+    """A cron job that fires twice is no accident."""
+    told(house, *TEA, *RIVER)
+    house.saved("Ann never works on Fridays.")
+    house.kit.consolidate(scope=house.ann)
+    rows = house.rows()
+    again = house.kit.consolidate(scope=house.ann)
+    assert (again.made, again.grown, again.merged, again.linked, again.skipped) == ((), (), (), 0, ())
+    assert house.rows() == rows
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(house: House) -> None:
+    """Who fears for their memories looks first."""
+    told(house, *TEA, *RIVER)
+    rows = house.rows()
+    would = house.kit.consolidate(scope=house.ann, dry_run=True)
+    assert house.rows() == rows
+    done = house.kit.consolidate(scope=house.ann)
+    assert (would.dry_run, done.dry_run) == (True, False)
+    assert would.evolve(dry_run=False) == done
+
+
+def test_a_run_that_was_stopped_is_finished_by_the_next(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deployment in the middle of the night costs nothing: each batch is whole, and nothing is made twice."""
+    monkeypatch.setattr(consolidation, "_BATCH", 1)
+    told(house, *TEA, *RIVER, "I have a grey cat.")
+    commit, batches = SqlArchive.commit, 0
+
+    def once(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+        nonlocal batches
+        batches += changes.actor == consolidation.ACTOR
+        if batches == 2:
+            raise KeyboardInterrupt
+        return commit(archive, changes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlArchive, "commit", once)
+        with pytest.raises(KeyboardInterrupt):
+            house.kit.consolidate(scope=house.ann)
+    assert len(lasting(house)) == 1
+    assert all(map(neighbours, traces(house)))
+    assert len(house.kit.consolidate(scope=house.ann).made) == 1
+    assert len(lasting(house)) == 2
+    assert house.kit.consolidate(scope=house.ann).made == ()
+
+
+def test_a_run_is_watched_and_cancelled_between_batches(house: House) -> None:
+    """A bar on a terminal, and a way out that leaves nothing half done."""
+    told(house, *TEA, *RIVER)
+    heard: list[Progress] = []
+    with pytest.raises(CancelledError):
+        house.kit.consolidate(scope=house.ann, cancel=lambda: True)
+    assert lasting(house) == []
+    house.kit.consolidate(scope=house.ann, progress=heard.append)
+    assert [(each.done, each.total) for each in heard] == [(0, 2), (2, 2)]
+
+
+def test_what_somebody_changes_meanwhile_is_left_to_the_next_run(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long-term memory must not grow by what was true a moment ago, and one writer must not undo another."""
+    told(house, *TEA, *RIVER)
+    house.kit.consolidate(scope=house.ann)
+    (more,) = told(house, "I ordered sencha tea from Uji again.")
+    commit = SqlArchive.commit
+
+    def late(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+        if changes.actor == consolidation.ACTOR:
+            monkeypatch.setattr(SqlArchive, "commit", commit)
+            old = about(house, "tea")
+            change = MemoryChange(memory=old, expected_version=old.version, action="refine")
+            archive.commit(changes.evolve(operation_id="late", actor="person", changes=(change,), links=()))
+        return commit(archive, changes)
+
+    monkeypatch.setattr(SqlArchive, "commit", late)
+    assert house.kit.consolidate(scope=house.ann).skipped == (more.memory_id,)
+    assert [memory.version for memory in house.kit.consolidate(scope=house.ann).grown] == [3]
+
+
+def test_two_runs_at_the_same_time_make_each_memory_once(house: House) -> None:
+    """Two machines, one cron table."""
+    told(house, *TEA, *RIVER)
+    settings, clock = house.kit.settings, house.clock
+    with MemoryKit.open(
+        settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as other:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda kit: kit.consolidate(scope=house.ann), (house.kit, other)))
+        assert house.kit.consolidate(scope=house.ann).made == ()
+    house.kit.admin.rebuild()  # the other kit has an index of its own, and took its share of the work
+    tea, river = (sources(house, memory) for memory in lasting(house))
+    assert (len(tea), len(river), tea & river) == (3, 3, set())
+
+
+def test_what_a_person_forgot_is_not_made_again(house: House) -> None:
+    """Whoever deletes a conclusion means it: the same episodes do not bring it back."""
+    told(house, *TEA, *RIVER)
+    house.kit.consolidate(scope=house.ann)
+    house.kit.forget(about(house, "tea").memory_id, scope=house.ann)
+    assert house.kit.consolidate(scope=house.ann).made == ()
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"usage": "knowledge"}, {"status": "disputed"}, {"trust": 0.4}, {"importance": 0.9}],
+    ids=lambda spoilt: next(iter(spoilt)),
+)
+def test_knowledge_and_what_is_doubtful_is_never_mixed_in(settled: Settled, spoilt: dict[str, object]) -> None:
+    """A conclusion is as good as its worst source: what must not be rewritten, or is not trusted, stays apart."""
+    assert may_be_mixed(settled.tea[0])
+    assert not may_be_mixed(settled.tea[0].evolve(**spoilt))
+
+
+def test_what_may_not_be_mixed_in_is_left_as_it_is(house: House) -> None:
+    """Two episodes and a piece of knowledge are no three episodes."""
+    episodes = told(house, *TEA, *RIVER)
+    known = episodes[0].evolve(version=2, usage="knowledge")
+    changed(house, MemoryChange(memory=known, expected_version=1, action="refine"))
+    (made,) = house.kit.consolidate(scope=house.ann).made
+    assert sources(house, made) == {each.memory_id for each in episodes[3:]}
+
+
+def test_a_source_that_is_forgotten_meanwhile_makes_its_group_wait(house: House) -> None:
+    """A model may take its time: what was deleted while it wrote must not come back as a conclusion."""
+    episodes = told(house, *TEA, *RIVER, "I have a grey cat.")
+    gone = iter(episodes[:1])
+
+    def forget(_: Progress) -> None:
+        for episode in gone:
+            house.kit.forget(episode.memory_id, scope=house.ann)
+
+    done = house.kit.consolidate(scope=house.ann, progress=forget)
+    assert set(done.skipped) == {each.memory_id for each in episodes[:3]}
+    assert [sources(house, memory) for memory in done.made] == [{each.memory_id for each in episodes[3:6]}]
+
+
+def test_one_user_never_consolidates_what_is_anothers(house: House) -> None:
+    """A run is for whom it is called."""
+    told(house, *TEA, *RIVER)
+    bob = Scope(user=f"not {house.ann.user}", agent="remy")
+    assert house.kit.consolidate(scope=bob).examined == 0
+    assert lasting(house) == []
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(THINGS)), min_size=4, max_size=14, unique=True))
+@pytest.mark.requirement("B7", "B8")
+def test_whatever_is_told_none_is_isolated_and_no_source_is_lost(
+    lived_in: tuple[MemoryKit, FrozenClock], pairs: list[tuple[str, str]]
+) -> None:
+    """Whatever one tells: sources stay, trust is that of the weakest, and a second run finds nothing to do."""
+    house = House(*lived_in, Scope(user=f"any {next(_NUMBERS)}", agent="remy"))
+    episodes = told(house, *(f"I bought a {thing} at {place}." for place, thing in pairs))
+    weak = episodes[0].evolve(version=2, trust=0.7)
+    changed(house, MemoryChange(memory=weak, expected_version=1, action="refine"))
+    before = {memory.memory_id: memory for memory in house.kit.memories(scope=house.ann)}
+    done = house.kit.consolidate(scope=house.ann)
+    after = {memory.memory_id: memory for memory in house.kit.memories(scope=house.ann)}
+    assert before.items() <= after.items()
+    for memory in done.made:
+        made_of = [before[memory_id] for memory_id in sources(house, memory)]
+        assert len(made_of) >= 3
+        assert memory.trust == min(each.trust for each in made_of)
+        assert set(memory.evidence) == {item for each in made_of for item in each.evidence}
+        assert set(memory.block_ids) == {block_id for each in made_of for block_id in each.block_ids}
+    assert all(neighbours(trace) for trace in traces(house))
+    again = house.kit.consolidate(scope=house.ann)
+    assert (again.made, again.grown, again.merged, again.linked) == ((), (), (), 0)
+
+
+class _Meaning:
+    """An embedder to whom all tea means the same, and each jog something else."""
+
+    name, dimension, semantic = "meaning", 4, True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        marks = ("sencha", "Sundays", "Rex", "knee")
+        return np.array([[float(mark in text) for mark in marks] for text in texts], np.float32)
+
+
+def test_vectors_that_know_meaning_have_half_a_say(tmp_path: Path) -> None:
+    """Sentences that share words but mean something else are no group; without such an embedder words decide."""
+    with MemoryKit.open(tmp_path, model=None, embedder=_Meaning(), index=InMemoryVectorIndex()) as kit:
+        house = House(kit, FrozenClock(NOON), Scope(user="ann", agent="remy"))
+        told(house, *TEA, *RIVER)
+        (made,) = kit.consolidate(scope=house.ann).made
+    assert "sencha" in made.content
+
+
+def test_it_is_done_on_postgresql_alike(postgres_url: str, settled: Settled, tmp_path: Path) -> None:
+    """A team's ledger holds the same conclusions as a laptop's."""
+    clock, ann = FrozenClock(NOON), Scope(user="settled", agent="remy")
+    with MemoryKit.open(
+        tmp_path, ledger_url=postgres_url, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as kit:
+        house = House(kit, clock, ann)
+        told(house, *TEA, *RIVER)
+        done = kit.consolidate(scope=ann)
+        assert {memory.content for memory in done.made} < {memory.content for memory in settled.done.made}
+        assert len(done.made) == 2
+        assert kit.consolidate(scope=ann).linked == 0
+
+
+async def test_the_async_verb_does_the_same(house: House) -> None:
+    """Who moves to async code gets the same memories."""
+    told(house, *TEA, *RIVER)
+    assert len((await house.kit.aconsolidate(scope=house.ann)).made) == 2
