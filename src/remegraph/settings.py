@@ -281,6 +281,13 @@ class Settings(_Policy):
     chroma_url: str | None = Field(default=None, description="http://host:port of a Chroma server; embedded if none.")
     model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
     embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")
+    journal_key: str | None = Field(
+        default=None,
+        min_length=16,
+        repr=False,
+        description="Secret that the journal is sealed with; a file in the home holds one unless given. All that share "
+        "a ledger need the same.",
+    )
     trust_boundary: Literal["user", "agent"] = Field(
         default="user", description="agent: the users of an agent are one team and share what it learns."
     )
@@ -314,13 +321,13 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _MODEL and _EMBEDDER; OpenAI where only its key is set.
+        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _MODEL, _EMBEDDER, _JOURNAL_KEY; OpenAI if only its key is set.
 
         Args:
             env: The environment; that of the process unless given.
         """
         env = os.environ if env is None else env
-        names = ("home", "ledger_url", "chroma_url", "model", "embedder")
+        names = ("home", "ledger_url", "chroma_url", "model", "embedder", "journal_key")
         given = {name: env[key] for name in names if env.get(key := f"REMEGRAPH_{name.upper()}")}
         if env.get("OPENAI_API_KEY"):
             given = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"} | given

@@ -12,6 +12,7 @@ from remegraph import AgentMemorySettings, ExtractionPolicy, Scope, Settings, Se
 from remegraph.kit.thinkers import Thinkers
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Hit, Partition
+from remegraph.prompts import load
 from remegraph.rules.assembling import assemble
 from remegraph.rules.context import RECALLED, framed
 from remegraph.settings import LifecyclePolicy, Mode, Perspective
@@ -93,6 +94,7 @@ def test_each_mode_asks_in_its_voice_and_is_recorded(
 
     assert report.work == ()
     assert (memory.source, memory.extractor, memory.perspective) == (mode, "scripted", voice)
+    assert memory.prompt == load("propose", language).digest
     assert [(claim.subject, claim.relation) for claim in memory.claims] == [(NAME[language], "likes")]
     assert ROLE[language, mode] in system
     assert TOLD[language, voice] in system
@@ -145,6 +147,7 @@ def test_without_a_model_nobody_writes_in_the_agents_name_and_the_memory_says_so
 
         (memory,) = kit.memories(scope=ANN)
     assert (memory.content, memory.source, memory.extractor) == ("Ann: I love hiking.", "factual", "extractive")
+    assert memory.prompt == ""
     assert memory.perspective == "third-person"
 
 

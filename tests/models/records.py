@@ -63,10 +63,9 @@ def _values(annotation: Any, metadata: Iterable[Any]) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin in (Union, types.UnionType):
         return st.one_of(*(_values(argument, limits) for argument in arguments))
-    if origin is tuple and arguments[-1] is not ...:
-        return st.tuples(*(_values(each, ()) for each in arguments))
     if origin is tuple:
-        return st.lists(_values(arguments[0], ()), max_size=2).map(tuple)
+        several = st.lists(_values(arguments[0], ()), max_size=2).map(tuple)
+        return several if arguments[-1] is ... else st.tuples(*(_values(each, ()) for each in arguments))
     if origin is dict:
         return st.dictionaries(_values(arguments[0], ()), _values(arguments[1], ()), max_size=2)
     return _plain(annotation, limits)

@@ -42,6 +42,7 @@ from remegraph.models import (
 )
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.guard import GuardedIndex
+from remegraph.storage.keys import journal_key
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 from remegraph.storage.verification import differences
@@ -79,7 +80,7 @@ class Labourer:
 
     def __init__(self, home: Path) -> None:
         url = f"sqlite:///{home / 'ledger.sqlite'}"
-        self.archive = SqlArchive.open(url, clock=lambda: NOON, new_id=lambda: uuid4().hex)
+        self.archive = SqlArchive.open(url, key=journal_key(home), clock=lambda: NOON, new_id=lambda: uuid4().hex)
 
     def recover(self) -> None:
         """Finish what the one before began; deliver once more what it delivered last."""

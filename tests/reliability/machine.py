@@ -235,7 +235,9 @@ class KitMachine(RuleBasedStateMachine):
         self.last = changes
         for change in changes.changes:
             place = self.places[change.memory.partition]
-            version = change.memory.evolve(version=change.expected_version + 1, recorded_at=changes.recorded_at)
+            version = change.memory.evolve(
+                version=change.expected_version + 1, recorded_at=changes.recorded_at, summary=change.memory.content
+            )
             place.memories.setdefault(version.memory_id, []).append(version)
         for link in changes.links:
             place = next(place for place in self.places.values() if link.source_id in place.memories)
@@ -253,6 +255,7 @@ class KitMachine(RuleBasedStateMachine):
             version=1,
             status="active",
             content=f"It is quark{self.words} now.",
+            summary="",
             claims=(),
             supersedes=(like.memory_id,),
         )

@@ -110,8 +110,8 @@ FAULTS = (
             Patch("storage/commit.py", "\n_TOMBSTONES: ", "\nLATER: list[Any] = []\n_TOMBSTONES: "),
             Patch(
                 "storage/archive.py",
-                "        return commit(self.database, self._interning, self._new_id, changes)\n",
-                "        receipt = commit(self.database, self._interning, self._new_id, changes)\n"
+                "        return commit(self.database, self._interning, self.journal, self._new_id, changes)\n",
+                "        receipt = commit(self.database, self._interning, self.journal, self._new_id, changes)\n"
                 "        from remegraph.storage.commit import LATER, mark_dirty\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"

@@ -111,7 +111,7 @@ class Home:
         """Copy the ledger as it lies on the disk, its log included, in the midst of whatever is under way."""
         image = self._folder / str(self._number + 1)
         image.mkdir()
-        for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+        for name in ("ledger.sqlite", "ledger.sqlite-wal", "journal.key"):
             if (self.path / name).exists():
                 shutil.copy(self.path / name, image / name)
 

@@ -32,6 +32,7 @@ from remegraph.storage.tables import metadata
 ANN = Partition(tenant="t", user="ann")
 BOB = Partition(tenant="t", user="bob")
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+KEY = b"of all ledgers in these tests"
 TOPIC = Topic(type="personal", target_name="Ann")
 
 
@@ -49,7 +50,7 @@ class Ledger:
 
     def another(self) -> SqlArchive:
         """Open the same ledger once more, as another process would."""
-        return SqlArchive.open(self.url, clock=lambda: self.now, new_id=lambda: f"id{next(self.ids)}")
+        return SqlArchive.open(self.url, key=KEY, clock=lambda: self.now, new_id=lambda: f"id{next(self.ids)}")
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

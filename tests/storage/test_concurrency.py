@@ -11,7 +11,7 @@ import pytest
 from remegraph.errors import ConflictError
 from remegraph.models import Message
 from remegraph.storage.archive import SqlArchive
-from tests.storage.conftest import ANN, BOB, NOON, Ledger, create, following
+from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, following
 
 pytestmark = pytest.mark.requirement("X3")
 
@@ -21,7 +21,7 @@ USERS = [ANN.evolve(user=f"user {number}") for number in range(5)]
 
 def say_fifty(url: str, name: str) -> int:
     """Record 50 messages one by one for two users; in a process of its own."""
-    archive = SqlArchive.open(url, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    archive = SqlArchive.open(url, key=KEY, clock=lambda: datetime.now(UTC), new_id=lambda: name)
     for number in range(50):
         message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)
         archive.add_messages((ANN, BOB)[number % 2], [message], NOON)
@@ -45,7 +45,7 @@ def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
 
 def deliver_twice(url: str, name: str) -> tuple[int, int]:
     """Record 100 messages for five users, each twice; in a process of its own. Return how many were new and known."""
-    archive = SqlArchive.open(url, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    archive = SqlArchive.open(url, key=KEY, clock=lambda: datetime.now(UTC), new_id=lambda: name)
     added = known = 0
     for number in range(100):
         message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)

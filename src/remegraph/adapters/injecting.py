@@ -59,15 +59,6 @@ def previous_words(messages: Sequence[BaseMessage]) -> str:
     return newest_words(messages[:start])
 
 
-def turns(messages: Sequence[BaseMessage]) -> int:
-    """Return how many messages a person said.
-
-    Args:
-        messages: The conversation.
-    """
-    return sum(map(_is_person, messages))
-
-
 def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
     """Return whether the newest message is a person's: an answer is due.
 
@@ -75,6 +66,15 @@ def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
         messages: The conversation.
     """
     return bool(messages) and _is_person(messages[-1])
+
+
+def turns(messages: Sequence[object]) -> int:
+    """Return how often a person has spoken.
+
+    Args:
+        messages: The conversation.
+    """
+    return sum(isinstance(message, BaseMessage) and _is_person(message) for message in messages)
 
 
 def _newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from langchain_core.runnables.config import ensure_config
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
 from remegraph.adapters.injecting import newest_answer, newest_words, previous_words, turns
-from remegraph.adapters.scopes import ScopeSource, resolve_scope
+from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import Injection, Recall, Scope
@@ -50,6 +50,9 @@ class Remembering:
             return ""
         with Unbroken(self._kit, "recall"):
             found = self._found(words, messages, scope, settings.retrieval)
+            self._kit.governance.injected(
+                found, scope=scope, thread=_thread(), turn=turns(messages), run_id=run_id(ensure_config())
+            )
             ids = shown_ids(found.context)
             milliseconds = round(1000 * found.seconds, 3)
             emit({"event": "memory_recalled", "ids": ids, "degraded": [*found.degraded], "ms": milliseconds})

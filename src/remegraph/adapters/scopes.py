@@ -15,7 +15,7 @@ from remegraph.errors import ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import Record, Token
 
-__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope"]
+__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope", "run_id"]
 
 _Name = Annotated[Token, Field(min_length=1)]
 
@@ -86,6 +86,16 @@ def resolve_scope(
         if "user" in named:
             return _scope(dict(explicit or ScopeSource()) | named)
     raise ScopeError("Nobody says who the user is.", _CURE)
+
+
+def run_id(config: RunnableConfig) -> str:
+    """Return the name of a run, as the Agent Server or the host gives it in `configurable` or `metadata`; else nothing.
+
+    Args:
+        config: Of the run.
+    """
+    places = (config.get("configurable", {}), config.get("metadata", {}))
+    return next((str(place["run_id"]) for place in places if place.get("run_id") is not None), "")
 
 
 def _running() -> RuntimeLike | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, reading, rules, upkeep, writing
+from remegraph.cli import conflicts, demo, fading, governing, reading, rules, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -36,11 +36,14 @@ app.command("trace", rich_help_panel=_READ)(reading.trace)
 app.command("rules", rich_help_panel=_READ)(rules.rules)
 app.command("inject", rich_help_panel=_READ)(rules.inject)
 app.command("explain", rich_help_panel=_READ)(fading.explain)
+app.command("archaeology", rich_help_panel=_READ)(governing.archaeology)
+app.command("diff", rich_help_panel=_READ)(governing.diff)
 app.command("forecast", rich_help_panel=_READ)(fading.forecast)
 app.command("consolidate", rich_help_panel=_KEEP)(fading.consolidate)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
 app.command("restore", rich_help_panel=_KEEP)(fading.restore)
 app.command("promote", rich_help_panel=_KEEP)(rules.promote)
+app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)

@@ -74,6 +74,9 @@ def maintain(
 def restore(
     memory_id: MemoryId,
     *,
+    version: Annotated[
+        int | None, typer.Option("--version", min=1, help="Let this version hold again, as a new one.", metavar="N")
+    ] = None,
     user: User = ME,
     agent: Agent = None,
     project: Project = None,
@@ -81,11 +84,16 @@ def restore(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring an archived memory back."""
+    """Bring an archived memory back, or an old version of any: what replaced it since is replaced in turn."""
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)
         with open_kit(home) as kit:
-            found = kit.restore(full_id(kit, memory_id, scope), scope=scope)
+            whole = full_id(kit, memory_id, scope)
+            found = (
+                kit.restore(whole, scope=scope)
+                if version is None
+                else kit.governance.restore(whole, version, scope=scope)
+            )
         out.show(found, *views.memories([found]))
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "ME",
     "Agent",
     "AsJson",
+    "Heads",
     "Home",
     "MemoryId",
     "Model",
@@ -80,6 +81,14 @@ Model = Annotated[
 Timezone = Annotated[
     str | None,
     typer.Option("--timezone", "-z", help="Zone of times that name none, e.g. Asia/Shanghai.", show_default=False),
+]
+Heads = Annotated[
+    Path | None,
+    typer.Option(
+        "--heads",
+        help="File with the last lines of an earlier export, kept where nobody could change them.",
+        metavar="FILE",
+    ),
 ]
 Since = Annotated[
     str | None,

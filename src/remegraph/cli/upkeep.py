@@ -5,17 +5,18 @@ from __future__ import annotations
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import AsJson, Home
+from remegraph.cli.options import AsJson, Heads, Home
 from remegraph.cli.session import guarded, open_kit
 
 __all__ = ["rebuild", "stats", "verify"]
 
 
-def verify(*, home: Home = None, as_json: AsJson = False) -> None:
-    """Compare the ledger with its index, and every memory with its words. Exit code 1 where anything differs."""
+def verify(*, heads: Heads = None, home: Home = None, as_json: AsJson = False) -> None:
+    """Compare the ledger with its index and its journal, and every memory with its words. Exit code 1 where anything differs."""
     with guarded(as_json=as_json) as out:
         with out.bars() as report, open_kit(home) as kit:
-            found = kit.admin.verify(progress=report)
+            known = () if heads is None else kit.governance.read_heads(heads)
+            found = kit.admin.verify(progress=report, heads=known)
         out.show({**found.model_dump(mode="json"), "healthy": found.healthy}, *views.verification(found))
         if not found.healthy:
             raise typer.Exit(1)

@@ -35,6 +35,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         block_ids=memory.block_ids,
         evidence=memory.evidence,
         status=memory.status,
+        version=memory.version,
         layer=memory.layer,
         trust=memory.trust,
         importance=memory.importance,

@@ -125,13 +125,14 @@ def with_causes(
         links = archive.links(partitions, edge, types=["causes"], limit=_CAUSES)
         pairs |= {(link.source_id, link.target_id) for link in links}
         reached = {other: found[end] for end in edge for other in _others(end, links) if other not in found}
-        known = _read(archive, partitions, reached)
+        known = _current(archive, partitions, reached, only)
         room = len(hits) + more - len(found)
-        edge = [key for key, memory in known.items() if only.admits(memory)][:room]
+        edge = [key for key in known if key not in found][:room]
         for key in edge:
-            near = reached[key]
-            sign = "cause" if (key, near.record_id) in pairs else "effect"
-            found[key] = memory_hit(known[key], {sign: near.score / 2})
+            memory, linked = known[key]
+            near = reached[linked]
+            sign = "cause" if (linked, near.record_id) in pairs else "effect"
+            found[key] = memory_hit(memory, {sign: near.score / 2})
     return [found[key] for key in in_order({key: hit.time for key, hit in found.items()}, pairs)]
 
 
@@ -155,9 +156,11 @@ def with_linked(
             for other in _others(hit.record_id, links):
                 if other not in found and (other not in reached or reached[other].score < hit.score):
                     reached[other] = hit
-        known = _read(archive, partitions, reached)
-        edge = [memory_id for memory_id, memory in known.items() if only.admits(memory)]
-        found |= {key: memory_hit(known[key], {"link": reached[key].score / 2}) for key in edge}
+        known = _current(archive, partitions, reached, only)
+        edge = [memory_id for memory_id in known if memory_id not in found]
+        for key in edge:
+            memory, linked = known[key]
+            found[key] = memory_hit(memory, {"link": reached[linked].score / 2})
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.record_id))
 
 
@@ -190,6 +193,27 @@ def _contrary(archive: Archive, partitions: Sequence[Partition], memory_ids: Col
 def _others(memory_id: str, links: Iterable[Link]) -> list[str]:
     pairs = [(link.source_id, link.target_id) for link in links]
     return [two if one == memory_id else one for one, two in pairs if memory_id in {one, two}]
+
+
+def _current(
+    archive: Archive, partitions: Sequence[Partition], linked: Iterable[str], only: RecallFilter
+) -> dict[str, tuple[Memory, str]]:
+    """Return those of linked memories that may be returned, each with the link's end; for a replaced one, what holds."""
+    found: dict[str, tuple[Memory, str]] = {}
+    ahead = {memory_id: memory_id for memory_id in linked}
+    seen: set[str] = set()
+    while ahead:
+        seen |= ahead.keys()
+        known = _read(archive, partitions, ahead)
+        found |= {key: (memory, ahead[key]) for key, memory in known.items() if only.admits(memory)}
+        replaced = [key for key, memory in known.items() if memory.status == "superseded" and key not in found]
+        links = archive.links(partitions, replaced, types=["supersedes"]) if replaced else ()
+        ahead = {
+            link.source_id: ahead[link.target_id]
+            for link in links
+            if link.target_id in replaced and link.source_id not in seen
+        }
+    return found
 
 
 def _read(archive: Archive, partitions: Sequence[Partition], ids: Iterable[str]) -> dict[str, Memory]:

@@ -9,6 +9,7 @@ from remegraph.engine.hits import memory_hit
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Hit, Memory, RecallFilter, Shelf
 from remegraph.ports import Archive, TextMatch, TextMatches
+from remegraph.rules.chains import known_by
 from remegraph.rules.ranking import bm25
 
 __all__ = ["look_back"]
@@ -45,7 +46,7 @@ def _as_of(archive: Archive, heads: Sequence[Memory], time: datetime) -> Iterato
             yield head
         elif head.version > 1:
             versions = archive.versions([head.partition], head.memory_id)
-            yield from [version for version in versions if version.recorded_at <= time][-1:]
+            yield from known_by(versions, time)[-1:]
 
 
 def _scores(shelf: Shelf, memories: Sequence[Memory], tokens: Sequence[str]) -> dict[str, float]:

@@ -136,14 +136,15 @@ class ModelThinker:
             reasons = reason_lines(task.reasons)
             objections = "\n" + load("objections", task.language).render(reasons=reasons)[1] + "\n"
         told = {"agent": name_of_agent(task.scope), "topic": topic_lines([task.shelf])}
-        data = (self._template or load("propose", task.language)).render(
+        prompt = self._template or load("propose", task.language)
+        data = prompt.render(
             role=_part(f"mode_{self._voice.mode}", task.language, told),
             perspective=_part(f"perspective_{self._voice.perspective}", task.language, told),
             memories=memory_lines([*(("self", memory) for memory in task.itself), *names.items()]),
             objections=objections,
             block=block_lines(task.messages),
         )
-        reader = _Reader(task, names, self.name, self._voice)
+        reader = _Reader(task, names, self.name, self._voice, prompt.digest)
         return Question("propose", framed(data, task.language), task.language, ProposalAnswer, reader.read)
 
     def _distil(self, task: DistilTask) -> Question[SkillAnswer, Skill]:
@@ -207,11 +208,12 @@ def _part(name: str, language: Language, values: Mapping[str, str]) -> str:
 class _Reader:
     """Reads a proposal: every id must be one of those shown, every quote must stand in its message."""
 
-    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str, voice: Voice) -> None:
+    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str, voice: Voice, prompt: str) -> None:
         self._task = task
         self._names = names
         self._extractor = extractor
         self._voice = voice
+        self._prompt = prompt
 
     def read(self, answer: ProposalAnswer) -> Proposal:
         """Return the proposal.
@@ -222,7 +224,7 @@ class _Reader:
         targets = [operation.id for operation in answer.operations if operation.action != "CREATE"]
         if twice := sorted({target for target in targets if targets.count(target) > 1}):
             raise InvalidAnswerError(f"several operations on {', '.join(twice)}; give one for each memory.")
-        writer = Writer(self._task, self._extractor, self._voice)
+        writer = Writer(self._task, self._extractor, self._voice, self._prompt)
         written: set[str] = set()
         for operation in answer.operations:
             self._apply(operation, writer, written)

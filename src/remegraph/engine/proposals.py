@@ -30,13 +30,15 @@ class Writer:
         task: What the Sub Agent was asked.
         extractor: Who decides: the model's name, or `extractive`.
         voice: How it is written.
+        prompt: Digest of the prompt that the model was asked with.
     """
 
-    def __init__(self, task: ProposeTask, extractor: str, voice: Voice) -> None:
+    def __init__(self, task: ProposeTask, extractor: str, voice: Voice, prompt: str = "") -> None:
         self._task = task
         self._extractor = extractor
         self._voice = voice
         self._firm = [memory for memory in task.similar if memory.firm]
+        self._prompt = prompt
         self._by_id = {message.message_id: message for message in task.messages}
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
@@ -97,6 +99,7 @@ class Writer:
             status="active" if trust >= QUARANTINE_BELOW else "quarantined",
             source=self._voice.mode,
             extractor=self._extractor,
+            prompt=self._prompt,
             perspective=self._voice.perspective,
             supersedes=tuple(old.memory_id for old in retired),
             valid_from=valid_from,
@@ -154,6 +157,7 @@ class Writer:
             trust=min(old.trust, self._trust(evidence)),
             source=self._voice.mode,
             extractor=self._extractor,
+            prompt=self._prompt,
             perspective=self._voice.perspective,
         )
 
@@ -175,7 +179,6 @@ class Writer:
             recorded_at=self._task.now,
         )
         self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="supersede"))
-        self._link(new, "supersedes", old)
 
     def _link(self, new: Memory, kind: LinkType, old: Memory) -> None:
         self.links.append(Link(source_id=new.memory_id, type=kind, target_id=old.memory_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, check_statement, state
@@ -325,10 +325,11 @@ class _Change:
         return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
 
     def links(self, memory: Memory) -> tuple[Link, ...]:
-        """Return the links of a new memory to those that it replaces or may contradict."""
-        pairs: list[tuple[Any, Memory]] = [("supersedes", old) for old in self.decision.replaced]
-        pairs += [("may_contradict", old) for old in self.decision.may_contradict]
-        return tuple(Link(source_id=memory.memory_id, type=kind, target_id=old.memory_id) for kind, old in pairs)
+        """Return the links of a new memory to those that it may contradict."""
+        return tuple(
+            Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
+            for old in self.decision.may_contradict
+        )
 
     def result(self, committed: ChangeSet) -> SaveResult:
         """Return what was done.

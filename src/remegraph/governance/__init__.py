@@ -1,1 +1,1 @@
-"""Which rules always hold, where they apply, which memory is current, and who decided that."""
+"""Which rules always hold and where, what became of memories, what is in dispute, and who did what."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
-from remegraph.models import Mismatch, Partition, Progress, Verification
+from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
 from remegraph.ports import JobState
 from remegraph.rules.quotes import find_quote
 from remegraph.settings import Settings
@@ -34,19 +34,21 @@ class Admin:
         self._settings = settings
         self._health = health
 
-    def verify(self, progress: Report | None = None) -> Verification:
-        """Prove that the ledger and its projections agree.
+    def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] = ()) -> Verification:
+        """Prove that the ledger and its projections agree, and that nobody rewrote the journal.
 
         Every block resolves to messages, every memory to blocks and to words that stand in a message,
+        the journal is one chain in each partition and every version what was committed,
         the index holds what the ledger holds, and every vector finds itself.
 
         Args:
             progress: Told after each partition.
+            heads: Of exports of the journal, from where nobody could change them: it must still hold these.
         """
         parts = self._parts()
         partitions = parts.archive.partitions()
-        counts = {"messages": 0, "blocks": 0, "memories": 0}
-        differences: list[Mismatch] = []
+        counts = {"messages": 0, "blocks": 0, "memories": 0, "events": parts.archive.counts()["events"]}
+        differences: list[Mismatch] = [_cut(head) for head in heads if not parts.trail.holds(head)]
         for number, partition in enumerate(partitions, start=1):
             differences.extend(self._verify_partition(partition, counts))
             if progress:
@@ -76,6 +78,15 @@ class Admin:
         return parts.projection.reindex(parts.embedder, progress=_steps("reindex", progress))
 
     areindex = twin(reindex)
+
+    def seal_journal(self) -> None:
+        """Chain the journal anew with the key of this kit, because the one before is lost. Exported heads fit no more.
+
+        What was rewritten before then cannot be told from what is true: look at what `verify` says first.
+        """
+        self._parts().trail.seal_anew()
+
+    aseal_journal = twin(seal_journal)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return row counts by table, what waits, what went wrong in this kit, and what it works with."""
@@ -118,7 +129,13 @@ class Admin:
             ]
             if any(source is None or find_quote(quote, source.text) is None for quote, source in sources):
                 found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
-        return found
+        return [*found, *self._parts().trail.differences(partition)]
+
+
+def _cut(head: AuditHead) -> Mismatch:
+    return Mismatch(
+        where="journal", record_id="", problem=f"it lacks the event that an export ended with: {head.chain}"
+    )
 
 
 def _steps(stage: str, progress: Report | None) -> Callable[[int, int], None] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime, tzinfo
 from functools import wraps
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -13,7 +14,7 @@ from remegraph.errors import InputError, NaiveTimeError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
 
-__all__ = ["check_numbers", "check_text", "check_times", "required", "twin", "zone"]
+__all__ = ["check_numbers", "check_text", "check_times", "required", "stream", "twin", "zone"]
 
 _MOST = 10**12
 """More than this of anything is no count, and no time."""
@@ -21,6 +22,8 @@ _MOST = 10**12
 K = TypeVar("K")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_PART = 500
 
 
 def twin(verb: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P], Coroutine[Any, Any, T]]:
@@ -33,6 +36,23 @@ def twin(verb: Callable[Concatenate[K, P], T]) -> Callable[Concatenate[K, P], Co
     @wraps(verb)
     async def run(self: K, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(verb, self, *args, **kwargs)
+
+    return run
+
+
+def stream(verb: Callable[Concatenate[K, P], Iterator[T]]) -> Callable[Concatenate[K, P], AsyncIterator[T]]:
+    """Return the async twin of a verb that yields what it reads from the ledger: the same code in a thread, by parts.
+
+    Args:
+        verb: The verb, as a method.
+    """
+
+    @wraps(verb)
+    async def run(self: K, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        found = await asyncio.to_thread(verb, self, *args, **kwargs)
+        while part := await asyncio.to_thread(lambda: list(islice(found, _PART))):
+            for each in part:
+                yield each
 
     return run
 

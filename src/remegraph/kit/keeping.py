@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, Scope
+from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
@@ -39,16 +39,26 @@ class Keeping(ABC):
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so."""
 
-    def explain(self, memory_id: str, *, scope: Scope, at: datetime | None = None) -> Explanation:
+    def explain(
+        self,
+        memory_id: str,
+        *,
+        scope: Scope,
+        at: datetime | None = None,
+        known_at: datetime | None = None,
+        true_at: datetime | None = None,
+    ) -> Explanation:
         """Let a memory answer: which layer it is in, when it will be forgotten and why, where it came from, what befell it.
 
         Args:
             memory_id: The memory.
             scope: Who asks.
-            at: The time to weigh it at, with the reviews that it had by then; now unless given.
+            at: The time to weigh it at, with the reviews that it had by then; `known_at`, else now, unless given.
+            known_at: In the version that was recorded by this time, with what had befallen it by then.
+            true_at: Only if it was true in the world at this time.
 
         Raises:
-            NotFoundError: The scope sees no such memory.
+            NotFoundError: The scope sees no such memory, or it was not known or not true then.
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.tracing import trace
@@ -57,10 +67,10 @@ class Keeping(ABC):
         from remegraph.rules.tiers import tier_of
 
         check_text(memory_id=memory_id)
-        check_times(at=at)
+        check_times(at=at, known_at=known_at, true_at=true_at)
         archive = self._open_parts().archive
-        found = trace(archive, memory_id, required(scope))
-        when = at or self._clock()
+        found = trace(archive, memory_id, required(scope), RecallFilter(known_at=known_at, true_at=true_at))
+        when = at or known_at or self._clock()
         (retained,) = self._retained([found.memory])
         then = retained.until(when)
         return Explanation(

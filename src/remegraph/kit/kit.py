@@ -27,6 +27,7 @@ from remegraph.kit.learning import Learning
 from remegraph.kit.maintaining import Maintaining
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
+from remegraph.kit.showing import ShownBuffer
 from remegraph.kit.stating import Stating
 from remegraph.kit.toolbox import ToolMemory
 from remegraph.kit.using import Using
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
     from remegraph.kit.conflicts import Conflicts
+    from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
@@ -67,6 +69,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.admin import Admin
         from remegraph.kit.conflicts import Conflicts
         from remegraph.kit.draining import Worker
+        from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
@@ -86,6 +89,15 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
+        self._shown = ShownBuffer(parts.trail)
+        self.governance: Governance = Governance(
+            self._open_parts,
+            settings,
+            clock=clock,
+            new_id=new_id,
+            shown=self._shown,
+            changed=self._bring_up_to_date,
+        )
         self._calls = CallBuffer(parts.archive, clock, new_id)
         self.tools: ToolMemory = ToolMemory(
             self._open_parts,
@@ -273,7 +285,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         """Write down what was noted. Nobody asked for it now, so a failure is only reported."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        for notes in (self._reviews, self._calls):
+        for notes in (self._reviews, self._calls, self._shown):
             try:
                 notes.flush()
             except (RemegraphError, SQLAlchemyError) as error:

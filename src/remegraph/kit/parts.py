@@ -17,15 +17,17 @@ from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.kit.thinkers import Thinkers
-from remegraph.ports import Attention, Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
+from remegraph.ports import Attention, AuditTrail, Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
 from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
+from remegraph.storage.keys import journal_key
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 
@@ -44,6 +46,7 @@ class Parts:
     clock: Clock
     archive: SqlArchive
     projection: VectorProjection
+    trail: AuditTrail
     jobs: JobQueue
     items: SqlItems
     searcher: Searcher
@@ -120,7 +123,8 @@ def open_parts(
     with ExitStack() as opened:
         home, policy = settings.home.expanduser(), settings.recall
         url = settings.ledger_url or _sqlite_url(home)
-        archive = SqlArchive.open(url, clock=clock, new_id=new_id)
+        key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
+        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id)
         opened.callback(archive.close)
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:
@@ -135,6 +139,7 @@ def open_parts(
             clock=clock,
             archive=archive,
             projection=projection,
+            trail=SqlAuditTrail(archive.database, archive.journal),
             jobs=SqlJobQueue(archive.database, clock),
             items=SqlItems(archive.database, clock),
             searcher=searcher,

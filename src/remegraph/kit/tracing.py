@@ -3,50 +3,47 @@
 from __future__ import annotations
 
 from remegraph.errors import NotFoundError
-from remegraph.models import Quote, Scope, Trace
+from remegraph.models import RecallFilter, Scope, Trace
 from remegraph.ports import Archive
-from remegraph.rules.quotes import find_quote
+from remegraph.rules.chains import known_by
+from remegraph.rules.quotes import quoted
 
 __all__ = ["trace"]
 
 
-def trace(archive: Archive, memory_id: str, scope: Scope) -> Trace:
+def trace(archive: Archive, memory_id: str, scope: Scope, as_of: RecallFilter | None = None) -> Trace:
     """Return all that a memory came from, as far as the scope may see it.
 
     Args:
         archive: The ledger.
         memory_id: The memory.
         scope: Who asks.
+        as_of: What was known at a time, or true; its other conditions do not count.
 
     Raises:
-        NotFoundError: The scope sees no such memory.
+        NotFoundError: The scope sees no such memory, or it was not known or not true then.
     """
     partitions = archive.visible(scope)
-    found = archive.memories(partitions, ids=[memory_id]) if partitions else ()
-    if not found:
-        raise NotFoundError(f"There is no memory {memory_id!r} here.")
-    (memory,) = found
-    messages = {
-        message.message_id: message
-        for message in archive.messages(partitions, ids=[item.message_id for item in memory.evidence])
-    }
-    quotes: list[Quote] = []
-    missing: list[str] = []
-    for item in memory.evidence:
-        message = messages.get(item.message_id)
-        span = find_quote(item.quote, message.text) if message else None
-        if message is None or span is None:
-            missing.append(f"message {item.message_id}: not visible here, or no longer kept")
-        else:
-            quotes.append(Quote(message=message, start=span[0], end=span[1]))
+    known_at, true_at = (as_of.known_at, as_of.true_at) if as_of else (None, None)
+    versions = known_by(archive.versions(partitions, memory_id), known_at) if partitions else ()
+    if not versions:
+        raise NotFoundError(f"There {'is' if known_at is None else 'was'} no memory {memory_id!r} here.")
+    memory = versions[-1]
+    if true_at is not None and not memory.held_at(true_at):
+        raise NotFoundError(f"Memory {memory_id!r} was not true then.", "Ask archaeology() what was.")
+    cited = [item.message_id for item in memory.evidence]
+    messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
+    quotes, unseen = quoted(memory.evidence, messages)
+    missing = [f"message {each}: not visible here, or no longer kept" for each in unseen]
     homes = [quote.message.partition for quote in quotes] or partitions
     blocks = archive.blocks(list(dict.fromkeys(homes)), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}
     missing.extend(f"block {block_id}: not visible here, or no longer kept" for block_id in sorted(gone))
+    events = archive.events(partitions, record_id=memory_id)
     return Trace(
         memory=memory,
-        versions=archive.versions(partitions, memory_id),
-        quotes=tuple(quotes),
+        versions=versions,
+        quotes=quotes,
         blocks=blocks,
         summaries=archive.summaries([block.partition for block in blocks], ids=memory.block_ids) if blocks else (),
         messages=tuple(
@@ -57,6 +54,6 @@ def trace(archive: Archive, memory_id: str, scope: Scope) -> Trace:
             )
         ),
         links=archive.links(partitions, [memory_id]),
-        events=archive.events(partitions, record_id=memory_id),
+        events=tuple(event for event in events if known_at is None or event.time <= known_at),
         missing=tuple(missing),
     )

@@ -13,6 +13,18 @@ from remegraph.models.changes import (
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.governance import (
+    Archaeology,
+    AuditEntry,
+    AuditHead,
+    Diff,
+    FieldDiff,
+    Find,
+    Known,
+    Shown,
+    VersionNote,
+    WordDiff,
+)
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.memories import (
@@ -89,6 +101,9 @@ __all__ = [
     "Abstraction",
     "Access",
     "AddReceipt",
+    "Archaeology",
+    "AuditEntry",
+    "AuditHead",
     "Avoidance",
     "Block",
     "BlockSummary",
@@ -108,12 +123,15 @@ __all__ = [
     "Decided",
     "Decision",
     "Depth",
+    "Diff",
     "EnforcementLevel",
     "Event",
     "Eviction",
     "Evidence",
     "Explanation",
     "Fading",
+    "FieldDiff",
+    "Find",
     "Hit",
     "HitKind",
     "IndexState",
@@ -123,6 +141,7 @@ __all__ = [
     "ItemChange",
     "Json",
     "Kind",
+    "Known",
     "Layer",
     "Learned",
     "LeftOut",
@@ -152,6 +171,7 @@ __all__ = [
     "Scope",
     "Sensed",
     "Shelf",
+    "Shown",
     "Skill",
     "SkillChoice",
     "SkillFigures",
@@ -185,7 +205,9 @@ __all__ = [
     "TypicalError",
     "Usage",
     "Verification",
+    "VersionNote",
     "Weight",
+    "WordDiff",
     "Work",
     "WorkState",
     "Workspace",

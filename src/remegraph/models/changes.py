@@ -89,5 +89,6 @@ class Event(Record):
     record_id: str = Field(description="To which record.")
     version: int = Field(default=0, description="Which version came of it; 0 for records without versions.")
     operation_id: str = Field(description="In which operation.")
-    digest: str = Field(default="", description="SHA-256 of the version's JSON.")
+    digest: str = Field(default="", description="Salted digest of what was written: of the version's JSON.")
     reason: str = Field(default="", description="Why, where the change says so.")
+    chain: str = Field(default="", description="HMAC of this event and of the chain before it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -147,6 +148,7 @@ class Memory(Record):
     trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")
     source: Source = Field(default="factual", description="How it was written (F).")
     extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
+    prompt: str = Field(default="", description="Digest of the prompt that the model was asked with, if one was.")
     perspective: Perspective = Field(default="third-person", description="Whose words: first-person, the agent's own.")
     usage: Literal["memory", "knowledge"] = Field(
         default="memory", description="knowledge: what is learned from conversations never changes it (F)."
@@ -212,6 +214,11 @@ class Memory(Record):
         session = self.payload.get("session") if isinstance(self.payload, dict) else None
         derived = {f"memory:{self.category}": 0.5} | ({f"session:{session}": 0.3} if session else {})
         return derived | dict.fromkeys(self.tags, 1.0)
+
+    def held_at(self, time: datetime) -> bool:
+        """Return whether it was true in the world at a time, as far as is known: since it was said, unless it says when."""
+        begins = self.valid_from or self.said_at
+        return begins <= time and (self.valid_to is None or time < self.valid_to)
 
     @property
     def live(self) -> bool:

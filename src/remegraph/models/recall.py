@@ -79,13 +79,12 @@ class RecallFilter(Record):
         Args:
             memory: In the version of the time asked for.
         """
-        begins, ends = memory.valid_from or memory.said_at, memory.valid_to
         return (
             memory.status in self.wanted
             and memory.trust >= self.min_trust
             and (not self.types or memory.topic.type in self.types)
             and (not self.tags or not set(self.tags).isdisjoint(memory.tags))
-            and (self.true_at is None or (begins <= self.true_at and (ends is None or self.true_at < ends)))
+            and (self.true_at is None or memory.held_at(self.true_at))
         )
 
 
@@ -106,6 +105,7 @@ class Hit(Record):
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it leads back to.")
     evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from (memories).")
     status: str = Field(default="active", description="Status (memories).")
+    version: int = Field(default=0, ge=0, description="Its version (memories); 0 for what has none.")
     counterpart_of: str = Field(default="", description="The hit that it came along with: it may say the contrary.")
     layer: str = Field(default="", description="Layer (memories).")
     trust: float = Field(default=1.0, ge=0, le=1, description="How far those who said it are believed.")

@@ -123,6 +123,7 @@ class Verification(Record):
     messages: int = Field(ge=0, description="Messages read.")
     blocks: int = Field(ge=0, description="Blocks resolved to messages.")
     memories: int = Field(ge=0, description="Memories resolved to blocks and words.")
+    events: int = Field(default=0, ge=0, description="Events of the journal whose chain was checked.")
     vectors: int = Field(ge=0, description="Vectors compared.")
     differences: tuple[Mismatch, ...] = Field(default=(), description="All differences found.")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from remegraph.ports.archive import Archive, Pulse, Tail, Tally
 from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
+from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.text import Layout, TextMatch, TextMatches
 from remegraph.ports.world import Attention, Clock, NewId, TokenCounter
@@ -18,6 +19,7 @@ __all__ = [
     "WHOLE",
     "Archive",
     "Attention",
+    "AuditTrail",
     "Clock",
     "Concluded",
     "Concluder",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from typing import Literal
 
@@ -32,6 +33,11 @@ class Prompt:
     variables: frozenset[str]
     system: str
     user: str
+
+    @property
+    def digest(self) -> str:
+        """What tells its wording from any other: the beginning of its SHA-256."""
+        return sha256(f"{self.system}{_DIVIDER}{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def render(self, **values: str) -> tuple[str, str]:
         """Return the system and the user part with the variables filled in.

@@ -1,11 +1,13 @@
-"""Things in the order in which they came about."""
+"""Things in the order in which they came about, and as they were at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-__all__ = ["in_order"]
+from remegraph.models import Memory
+
+__all__ = ["in_order", "known_by"]
 
 
 def in_order(times: Mapping[str, datetime], causes: Collection[tuple[str, str]]) -> list[str]:
@@ -22,3 +24,13 @@ def in_order(times: Mapping[str, datetime], causes: Collection[tuple[str, str]])
         result.append(next((each for each in left if each not in held_up), left[0]))
         left.remove(result[-1])
     return result
+
+
+def known_by(versions: Sequence[Memory], time: datetime | None) -> tuple[Memory, ...]:
+    """Return the versions that were recorded by a time; all of them where none is given.
+
+    Args:
+        versions: Of one memory, oldest first.
+        time: The time.
+    """
+    return tuple(versions) if time is None else tuple(each for each in versions if each.recorded_at <= time)

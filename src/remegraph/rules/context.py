@@ -60,10 +60,11 @@ def shown_ids(text: str) -> list[str]:
 
 
 def shown_texts(text: str) -> dict[str, str]:
-    """Return what the records of a recall's context say, by id; see `shown_ids`."""
+    """Return what the records of a recall's context say, in full or in short, by id; see `shown_ids`."""
     lines = iter(text.splitlines())
     records = [json.loads(line) for line in takewhile(_FOOT.__ne__, lines)] if next(lines, "") == _HEAD else []
-    return {said["id"]: said["text"] for record in records for said in record.get("passage", [record])}
+    shown = (said for record in records for said in record.get("passage", [record]))
+    return {said["id"]: said["text"] if "text" in said else said["summary"] for said in shown}
 
 
 def shows_recalled(message: Message) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from remegraph.language.scripts import CJK
+from remegraph.models import Evidence, Quote, StoredMessage
 
-__all__ = ["find_quote"]
+__all__ = ["find_quote", "quoted"]
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _QUOTATION_MARKS = frozenset(
@@ -41,6 +43,27 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
             return start, start + len(quote)
         start = text.find(quote, start + 1)
     return _find_folded(quote, text)
+
+
+def quoted(
+    evidence: Iterable[Evidence], messages: Mapping[str, StoredMessage]
+) -> tuple[tuple[Quote, ...], tuple[str, ...]]:
+    """Return evidence found again in the raw messages, and the ids of messages that do not show it.
+
+    Args:
+        evidence: What bears a memory out.
+        messages: What can be seen of its messages, by id.
+    """
+    quotes: list[Quote] = []
+    missing: list[str] = []
+    for item in evidence:
+        message = messages.get(item.message_id)
+        span = find_quote(item.quote, message.text) if message else None
+        if message is None or span is None:
+            missing.append(item.message_id)
+        else:
+            quotes.append(Quote(message=message, start=span[0], end=span[1]))
+    return tuple(quotes), tuple(missing)
 
 
 def _find_folded(quote: str, text: str) -> tuple[int, int] | None:

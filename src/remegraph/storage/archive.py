@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, Self
 
@@ -50,10 +51,10 @@ from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
-from remegraph.storage.journal import Entry, add_events
+from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
-from remegraph.storage.rows import digest, micros
-from remegraph.storage.tables import metadata
+from remegraph.storage.rows import micros
+from remegraph.storage.tables import metadata, seals
 from remegraph.storage.tables import work as work_table
 
 __all__ = ["SqlArchive"]
@@ -66,12 +67,14 @@ class SqlArchive:
 
     Args:
         database: An open database.
+        journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations and marks.
     """
 
-    def __init__(self, database: Database, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId) -> None:
         self.database = database
+        self.journal = journal
         self.queue = jobs.SqlJobQueue(database, clock)
         self._clock = clock
         self._new_id = new_id
@@ -79,11 +82,12 @@ class SqlArchive:
         self._layouts = LayoutCache()
 
     @classmethod
-    def open(cls, url: str, *, clock: Clock, new_id: NewId) -> Self:
+    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
             url: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+            key: Seals the journal.
             clock: Tells the time.
             new_id: Gives new ids.
 
@@ -91,7 +95,12 @@ class SqlArchive:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
         """
-        return cls(Database.open(url), clock=clock, new_id=new_id)
+        database = Database.open(url)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(database.close)
+            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id)
+            unless_ready.pop_all()
+        return archive
 
     def visible(self, scope: Scope) -> tuple[Partition, ...]:
         """Return the existing partitions that the scope may read, its own first."""
@@ -191,7 +200,7 @@ class SqlArchive:
                     connection.execute(insert(work_table), pending)
                     if enqueue:
                         jobs.enqueue(connection, "summarize", partition_id, now)
-                add_events(
+                self.journal.add(
                     connection,
                     [
                         Entry(
@@ -201,7 +210,7 @@ class SqlArchive:
                             action="add_block",
                             record_id=block.block_id,
                             operation_id=operation_id,
-                            digest=digest(block.to_json()),
+                            body=block.to_json(),
                         )
                         for block in added
                     ],
@@ -348,7 +357,7 @@ class SqlArchive:
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
-        return commit(self.database, self._interning, self._new_id, changes)
+        return commit(self.database, self._interning, self.journal, self._new_id, changes)
 
     def add_reviews(self, reviews: Sequence[Review]) -> None:
         """Append reviews; see `ports.Archive`."""
@@ -401,6 +410,8 @@ class SqlArchive:
             shelves = None if partitions is None else list(self._interning.known(connection, partitions))
             counted: dict[str, int] = {}
             for name, table in metadata.tables.items():
+                if table is seals:  # no records
+                    continue
                 query = select(func.count()).select_from(table)
                 if shelves is not None:
                     if "partition_id" not in table.c:

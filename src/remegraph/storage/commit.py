@@ -28,10 +28,11 @@ from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tiers import always_active
-from remegraph.storage import block_notes, evidence, fulltext, tool_calls
+from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
+from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
-from remegraph.storage.journal import Entry, add_events, mark_dirty
+from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
 from remegraph.storage.tables import (
     links,
@@ -47,7 +48,7 @@ __all__ = ["commit"]
 _TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
 
-def commit(database: Database, interning: Interning, new_id: NewId, changes: ChangeSet) -> Receipt:
+def commit(database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet) -> Receipt:
     """Apply a change set in one transaction; see `Archive.commit`."""
     named = _named(changes)
     if not named and not changes.links:
@@ -63,7 +64,8 @@ def commit(database: Database, interning: Interning, new_id: NewId, changes: Cha
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
         failpoint("commit.begin")
-        receipt = _Commit(connection, new_id, changes, numbers, _heads(connection, referred), touched).apply()
+        heads = _heads(connection, referred)
+        receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
@@ -123,13 +125,14 @@ class _Commit:
     """One commit at work; everything it reads and writes is under the locks of the touched partitions."""
 
     connection: Connection
+    journal: Journal
     new_id: NewId
     changes: ChangeSet
     numbers: dict[Partition, int]
     heads: dict[str, _Head]
     touched: Sequence[int]
     now: int = field(init=False)
-    journal: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
     """What full text shall say of each touched record; none: it leaves the index."""
@@ -143,6 +146,7 @@ class _Commit:
         self._check_heads()
         self._check_knowledge()
         self._check_references()
+        chains.check_no_circle(self.connection, self.changes)
         shelves = self._ensure_topics()
         written = self._write(shelves)
         failpoint("commit.half_written")
@@ -153,7 +157,7 @@ class _Commit:
         tool_calls.record(self.connection, self.numbers, self.changes.tools)
         block_notes.set_work(self.connection, self.numbers, self.changes.work)
         self._index()
-        add_events(self.connection, self.journal)
+        self.journal.add(self.connection, self.entries)
         receipt = Receipt(
             operation_id=self.changes.operation_id,
             replayed=False,
@@ -351,21 +355,15 @@ class _Commit:
     def _warn_of_crowds(self, written: Sequence[Memory]) -> None:
         """Warn where a new live memory is not the only one on its canonical topic."""
         new = [memory for memory in written if memory.version == 1 and memory.live and memory.canonical_topic]
-        here = [memories.c.canonical_topic, memories.c.memory_id]
         for partition_id in {self.numbers[memory.partition] for memory in new}:
             slots = {memory.canonical_topic for memory in new if self.numbers[memory.partition] == partition_id}
-            holders: defaultdict[str, list[str]] = defaultdict(list)
-            for chunk in chunks(sorted(slots)):
-                live = memories.c.status.in_(sorted(LIVE))
-                query = select(*here).where(memories.c.partition_id == partition_id, live)
-                for slot, memory_id in self.connection.execute(query.where(memories.c.canonical_topic.in_(chunk))):
-                    holders[slot].append(memory_id)
+            holders = memory_rows.holders(self.connection, partition_id, slots)
             self.warnings += [crowded(slot, ids) for slot, ids in sorted(holders.items()) if len(ids) > 1]
 
     def _link(self) -> None:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
-        for link in self.changes.links:
+        for link in (*self.changes.links, *chains.replacing(self.changes)):
             statement = upsert(self.connection.dialect.name, links).values(
                 **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
             )
@@ -384,7 +382,7 @@ class _Commit:
     def _event(
         self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""
     ) -> None:
-        self.journal.append(
+        self.entries.append(
             Entry(
                 partition_id=partition_id,
                 time=self.now,
@@ -393,7 +391,7 @@ class _Commit:
                 record_id=record_id,
                 operation_id=self.changes.operation_id,
                 version=version,
-                digest=digest(body),
+                body=body,
                 reason=reason,
             )
         )

@@ -1,21 +1,42 @@
-"""What every change leaves behind: a row of the journal, and a mark for the indexer."""
+"""What every change leaves behind: a row of the journal, chained to the row before it, and a mark for the indexer.
+
+Each event carries an HMAC of itself and of the chain before it in its partition; the partition's row keeps the newest
+one. Whoever changes, moves or drops an event without the key breaks the chain there. Digests are salted, so that what an
+event is about cannot be guessed from it.
+"""
 
 from __future__ import annotations
 
+import hmac
+import json
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Self
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
-from remegraph.storage.database import upsert
-from remegraph.storage.tables import dirty, events
+from remegraph.storage.database import Database, insert_rows, upsert
+from remegraph.storage.rows import digest
+from remegraph.storage.tables import dirty, events, partitions, seals
 
-__all__ = ["Entry", "add_events", "mark_dirty"]
+__all__ = ["Entry", "Journal", "mark_dirty", "origin"]
+
+_log = logging.getLogger(__name__)
+
+_PAGE = 500
+_EVERY_SCHEMA = 0  # no partition has this number: the lock of what is there once
+
+# Said once: building a statement costs as much as running it.
+_HEAD = select(partitions.c.journal_head).where(partitions.c.id == bindparam("number"))
+_SET_HEAD = update(partitions).where(partitions.c.id == bindparam("number")).values(journal_head=bindparam("head"))
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the journal."""
+    """A row of the journal, before it is sealed."""
 
     partition_id: int
     time: int
@@ -24,14 +45,151 @@ class Entry:
     record_id: str
     operation_id: str
     version: int = 0
-    digest: str = ""
+    body: str = ""
+    """What the event is about; only its digest is kept."""
     reason: str = ""
 
 
-def add_events(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Write rows of the journal, in this order."""
-    if entries:
-        connection.execute(insert(events), [asdict(entry) for entry in entries])
+class Journal:
+    """Writes events so that none can be changed unseen.
+
+    Args:
+        key: Whoever has it can write a chain that fits.
+        salt: Of this ledger's digests.
+    """
+
+    def __init__(self, key: bytes, salt: str) -> None:
+        self._key = key
+        self._salt = salt.encode()
+        self.ours = True
+        """Whether this key has sealed what is there."""
+
+    @classmethod
+    def open(cls, database: Database, key: bytes) -> Self:
+        """Return the journal of a ledger; events of an earlier release are chained now.
+
+        Args:
+            database: An open database.
+            key: Secret of whoever runs it.
+        """
+        with database.read() as connection:
+            found = cls._settled(connection, key)
+        if found is None:
+            with database.write([_EVERY_SCHEMA]) as connection:
+                found = cls._settled(connection, key) or cls._begun(database, connection, key)
+        if not found.ours:
+            _log.warning("The journal is sealed with another key than this one: put that back, or seal it anew.")
+        return found
+
+    def seal_anew(self, database: Database) -> None:
+        """Chain all events with this key. Heads that were exported before fit no more.
+
+        Args:
+            database: Of this journal.
+        """
+        with database.write([_EVERY_SCHEMA]) as connection:
+            self._seal(database, connection)
+        self.ours = True
+
+    def add(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Write events, in this order.
+
+        Args:
+            connection: A write transaction that has locked their partitions.
+            entries: The events.
+        """
+        heads: dict[int, str] = {}
+        rows: list[dict[str, Any]] = []
+        for entry in entries:
+            number = entry.partition_id
+            if number not in heads:
+                heads[number] = connection.execute(_HEAD, {"number": number}).scalar_one() or origin(number)
+            row = {name: getattr(entry, name) for name in _GIVEN}
+            row["digest"] = self.digest(entry.body)
+            heads[number] = row["chain"] = self.chained(heads[number], row)
+            rows.append(row)
+        if rows:
+            insert_rows(connection, events, rows)
+        for number, head in heads.items():
+            connection.execute(_SET_HEAD, {"number": number, "head": head})
+
+    def digest(self, body: str) -> str:
+        """Return what an event keeps of a body."""
+        return self._salted(digest(body))
+
+    def chained(self, previous: str, row: Mapping[str, Any]) -> str:
+        """Return the chain that ends with an event.
+
+        Args:
+            previous: The chain before it; that of the first one: `origin`.
+            row: The event's columns.
+        """
+        return self.sealed(previous, json.dumps([row[name] for name in _TOLD]))
+
+    def sealed(self, previous: str, line: str) -> str:
+        """Return the HMAC of a line and of what was sealed before it."""
+        return hmac.digest(self._key, f"{previous}\n{line}".encode(), sha256).hex()
+
+    def _salted(self, plain: str) -> str:
+        return hmac.digest(self._salt, plain.encode(), sha256).hex()
+
+    @classmethod
+    def _settled(cls, connection: Connection, key: bytes) -> Self | None:
+        """Return the journal as it was sealed; none where nothing is, or only an empty one with another key."""
+        found = connection.execute(select(seals)).first()
+        if found is None:
+            return None
+        journal = cls(key, found.salt)
+        journal.ours = found.fingerprint == journal._fingerprint()
+        return journal if journal.ours or connection.execute(select(exists(select(events.c.id)))).scalar() else None
+
+    @classmethod
+    def _begun(cls, database: Database, connection: Connection, key: bytes) -> Self:
+        salted = connection.execute(select(seals.c.salt)).scalar()
+        journal = cls(key, salted or token_hex(16))
+        journal._seal(database, connection, salted=salted is not None)
+        return journal
+
+    def _seal(self, database: Database, connection: Connection, *, salted: bool = True) -> None:
+        numbers = connection.execute(select(partitions.c.id)).scalars().all()
+        database.lock(connection, numbers)
+        for number in numbers:
+            self._chain_anew(connection, number, salted=salted)
+        connection.execute(delete(seals))
+        connection.execute(insert(seals).values(id=1, salt=self._salt.decode(), fingerprint=self._fingerprint()))
+
+    def _fingerprint(self) -> str:
+        return hmac.digest(self._key, b"fingerprint", sha256).hex()
+
+    def _chain_anew(self, connection: Connection, partition_id: int, *, salted: bool) -> None:
+        """Chain the events of a partition; those of an earlier release have no salt yet."""
+        change = update(events).where(events.c.id == bindparam("at"))
+        change = change.values(digest=bindparam("new_digest"), chain=bindparam("new_chain"))
+        head, after = origin(partition_id), 0
+        query = select(events).where(events.c.partition_id == partition_id).order_by(events.c.id).limit(_PAGE)
+        while page := connection.execute(query.where(events.c.id > after)).all():
+            rows = []
+            for found in page:
+                row = found._asdict()
+                if not salted:
+                    row["digest"] = self._salted(row["digest"])
+                head = self.chained(head, row)
+                rows.append({"at": row["id"], "new_digest": row["digest"], "new_chain": head})
+            connection.execute(change, rows)
+            after = page[-1].id
+        if after:
+            connection.execute(_SET_HEAD, {"number": partition_id, "head": head})
+
+
+_GIVEN = tuple(each.name for each in fields(Entry) if each.name != "body")
+
+_TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "digest", "reason")
+"""The columns that the chain covers, in its order."""
+
+
+def origin(partition_id: int) -> str:
+    """Return what the first event of a partition is chained to: chains of two partitions cannot be exchanged."""
+    return f"partition {partition_id}"
 
 
 def mark_dirty(connection: Connection, partition_id: int, kind: str, marks: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, not_, or_, select, tuple_
@@ -28,6 +28,8 @@ from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
 
 __all__ = [
+    "event_of",
+    "holders",
     "read",
     "read_events",
     "read_links",
@@ -121,6 +123,17 @@ def read_rules(
     return tuple(Memory.from_json(bodies[number]) for number in numbers)
 
 
+def holders(connection: Connection, partition_id: int, slots: Iterable[str]) -> dict[str, list[str]]:
+    """Return the live memories of a partition on each of these canonical topics."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    live = (memories.c.partition_id == partition_id, memories.c.status.in_(sorted(LIVE)))
+    for chunk in chunks(sorted(slots)):
+        query = select(memories.c.canonical_topic, memories.c.memory_id).where(*live)
+        for slot, memory_id in connection.execute(query.where(memories.c.canonical_topic.in_(chunk))):
+            found[slot].append(memory_id)
+    return found
+
+
 def read_versions(connection: Connection, shelves: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
     """Return all versions of a memory, oldest first."""
     rows = connection.execute(
@@ -198,20 +211,23 @@ def read_events(
     query = select(events).where(events.c.partition_id.in_(list(shelves))).order_by(events.c.id).limit(limit)
     if record_id is not None:
         query = query.where(events.c.record_id == record_id)
-    return tuple(
-        Event(
-            event_id=row.id,
-            partition=shelves[row.partition_id],
-            time=from_micros(row.time),
-            actor=row.actor,
-            action=row.action,
-            record_id=row.record_id,
-            version=row.version,
-            operation_id=row.operation_id,
-            digest=row.digest,
-            reason=row.reason,
-        )
-        for row in connection.execute(query)
+    return tuple(event_of(row, shelves[row.partition_id]) for row in connection.execute(query))
+
+
+def event_of(row: Row[Any], partition: Partition) -> Event:
+    """Return a row of the journal as a record."""
+    return Event(
+        event_id=row.id,
+        partition=partition,
+        time=from_micros(row.time),
+        actor=row.actor,
+        action=row.action,
+        record_id=row.record_id,
+        version=row.version,
+        operation_id=row.operation_id,
+        digest=row.digest,
+        reason=row.reason,
+        chain=row.chain,
     )
 
 

@@ -51,6 +51,7 @@ partitions = Table(
         "key", Text, nullable=False, unique=True
     ),  # JSON of the four, or its digest: unique also where some are none
     Column("last_seq", _Big, nullable=False, server_default="0"),  # seq of its newest message
+    Column("journal_head", Text, nullable=False, server_default=""),  # chain of its newest event
     Index(None, "tenant", "user"),
 )
 
@@ -235,11 +236,21 @@ events = Table(
     Column("record_id", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("operation_id", Text, nullable=False),
-    Column("digest", Text, nullable=False),
+    Column("digest", Text, nullable=False),  # of the version's body, salted
     Column("reason", Text, nullable=False, server_default=""),
+    Column("chain", Text, nullable=False, server_default=""),  # HMAC of this event and the chain before it
     Index(None, "partition_id", "id"),
     Index(None, "partition_id", "record_id"),
     Index(None, "operation_id"),
+)
+
+# What the journal is sealed with: one row. The key itself is never in the ledger.
+seals = Table(
+    "seals",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    Column("salt", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),  # of the key
 )
 
 # What makes "once" true for every commit, also for those that are no work on a block.
@@ -355,6 +366,20 @@ reviews = Table(
     Column("at", _Big, nullable=False),
     Index(None, "partition_id", "id"),
     Index(None, "partition_id", "memory_id", "at"),
+)
+
+# Which memories an agent was shown, in which versions; appended, never changed, and without a word of them.
+injections = Table(
+    "injections",
+    metadata,
+    Column("id", _Big, primary_key=True),
+    _partition(),
+    Column("thread", Text, nullable=False),  # JSON text
+    Column("run_id", Text, nullable=False),  # JSON text
+    Column("turn", Integer, nullable=False),
+    Column("at", _Big, nullable=False),
+    Column("shown", Text, nullable=False),  # JSON: version by memory id
+    Index(None, "partition_id", "at"),
 )
 
 # How the runs of a skill went, by the version of its procedure: each run once.

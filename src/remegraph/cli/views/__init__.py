@@ -2,6 +2,7 @@
 
 from remegraph.cli.views.conflicts import conflicts
 from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
+from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
@@ -12,10 +13,15 @@ from remegraph.cli.views.upkeep import stats, verification
 __all__ = [
     "SHORT_ID",
     "Views",
+    "archaeology",
+    "audit",
     "blocks",
+    "checked",
     "conflicts",
     "consolidation",
+    "difference",
     "explanation",
+    "exported",
     "forecast",
     "ingested",
     "injection",

@@ -18,7 +18,8 @@ def verification(found: Verification) -> Views:
     """Show what `verify` compared and what differs."""
     read = (
         f"{counted(found.messages, 'message')}, {counted(found.blocks, 'block')}, "
-        f"{counted(found.memories, 'memory', 'memories')}, {counted(found.vectors, 'vector')} read."
+        f"{counted(found.memories, 'memory', 'memories')}, {counted(found.events, 'event')}, "
+        f"{counted(found.vectors, 'vector')} read."
     )
     if found.healthy:
         return (Text("Healthy: nothing differs.", style="green"), Text(read, style="dim"))

@@ -1,0 +1,161 @@
+"""The journal as it leaves the house: an export that ends with heads, and the check of one against heads kept elsewhere.
+
+Each partition is a chain of its own. The head of an export says how many events it holds, where their chain begins and
+ends, and seals their lines to the letter: with the head at hand, nothing of the file can be changed or left out unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from remegraph.errors import FileFormatError
+from remegraph.models import AuditEntry, AuditHead, Mismatch, Partition
+from remegraph.ports import AuditTrail
+
+__all__ = ["check_export", "entries", "export", "read_heads"]
+
+
+def entries(
+    trail: AuditTrail, partitions: Sequence[Partition], since: datetime | None, until: datetime | None
+) -> Iterator[AuditEntry | AuditHead]:
+    """Yield the events of partitions, each partition's in their order; then the head of each.
+
+    Args:
+        trail: The journal.
+        partitions: Whose events.
+        since: From this time on.
+        until: To this time.
+    """
+    chains = {partition: _Chain(trail, partition) for partition in partitions}
+    for partition, chain in chains.items():
+        for page in trail.pages(partition, since, until):
+            for entry in page:
+                chain.add(entry)
+                yield entry
+    yield from (head for chain in chains.values() if (head := chain.head()) is not None)
+
+
+def export(path: Path, found: Iterator[AuditEntry | AuditHead]) -> tuple[AuditHead, ...]:
+    """Write what `entries` yields as JSON lines; return the heads.
+
+    Args:
+        path: The file; it must not be there yet.
+        found: From `entries`.
+
+    Raises:
+        FileFormatError: It is there, or cannot be written.
+    """
+    heads: list[AuditHead] = []
+    try:
+        with path.open("x", encoding="ascii", newline="\n") as file:
+            for each in found:
+                file.write(f"{each.to_json()}\n")
+                if isinstance(each, AuditHead):
+                    heads.append(each)
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be written ({error}).", "Name a file that is not there yet.") from error
+    return tuple(heads)
+
+
+def read_heads(path: Path) -> tuple[AuditHead, ...]:
+    """Return the heads of a file: of a whole export, or of its last lines.
+
+    Args:
+        path: The file.
+
+    Raises:
+        FileFormatError: It cannot be read, or holds none.
+    """
+    heads = tuple(each for _, line in _lines(path) if isinstance(each := _read(line), AuditHead))
+    if not heads:
+        raise FileFormatError(f"{path} holds no head.", "Name a file with the last lines of an export.")
+    return heads
+
+
+def check_export(trail: AuditTrail, path: Path, heads: Sequence[AuditHead]) -> tuple[Mismatch, ...]:
+    """Return what of an exported file is not as it was when it was exported; nothing where it is whole.
+
+    Args:
+        trail: Has the key that sealed it.
+        path: The file.
+        heads: Of that export, from where nobody could change them; those that end the file where none are given.
+
+    Raises:
+        FileFormatError: It cannot be read.
+    """
+    chains: dict[Partition, _Chain] = {}
+    ended: list[AuditHead] = []
+    found: list[Mismatch] = []
+    for number, line in _lines(path):
+        each = _read(line)
+        if each is None:
+            found.append(_mismatch(path, number, "it is no line of an export"))
+        elif isinstance(each, AuditHead):
+            ended.append(each)
+        else:
+            partition = each.event.partition
+            if problem := chains.setdefault(partition, _Chain(trail, partition)).add(each):
+                found.append(_mismatch(path, number, problem))
+    wanted = {head.partition: head for head in heads or ended}
+    for partition in {**wanted, **chains}:
+        head = chains[partition].head() if partition in chains else None
+        if head is None or head != wanted.get(partition):
+            found.append(_mismatch(path, 0, f"what it holds of {partition.to_json()} does not end with its head"))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The events of one partition, as they come."""
+
+    trail: AuditTrail
+    partition: Partition
+    events: int = 0
+    begins: str = ""
+    chain: str = ""
+    seal: str = ""
+
+    def add(self, entry: AuditEntry) -> str:
+        """Take the next event; return what is wrong with it, if anything is."""
+        problem = ""
+        if self.events and entry.previous != self.chain:
+            problem = "an event before it was moved or taken away"
+        elif self.trail.chained(entry.previous, entry.event) != entry.event.chain:
+            problem = "the event was changed"
+        self.begins = self.begins or entry.previous
+        self.events += 1
+        self.chain = entry.event.chain
+        self.seal = self.trail.sealed(self.seal, entry.to_json())
+        return problem
+
+    def head(self) -> AuditHead | None:
+        """Return the head; none where there are no events."""
+        if not self.events:
+            return None
+        return AuditHead(
+            partition=self.partition, events=self.events, previous=self.begins, chain=self.chain, seal=self.seal
+        )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            yield from enumerate(file, start=1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path} cannot be read ({error}).", "Name a file that `audit` exported.") from error
+
+
+def _read(line: str) -> AuditEntry | AuditHead | None:
+    try:
+        kind = AuditHead if json.loads(line).get("kind") == "head" else AuditEntry
+        return kind.from_json(line)
+    except (ValueError, AttributeError):
+        return None
+
+
+def _mismatch(path: Path, line: int, problem: str) -> Mismatch:
+    return Mismatch(where=path.name, record_id=f"line {line}" if line else "", problem=problem)

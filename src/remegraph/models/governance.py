@@ -1,0 +1,143 @@
+"""What became of a memory and who did it: chains with all versions, differences, the audit trail (G6, X4)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from remegraph.models.base import AwareTime, Record, Text
+from remegraph.models.changes import Event
+from remegraph.models.memories import Memory, Status
+from remegraph.models.recall import Quote
+from remegraph.models.scope import Partition
+
+__all__ = [
+    "Archaeology",
+    "AuditEntry",
+    "AuditHead",
+    "Diff",
+    "FieldDiff",
+    "Find",
+    "Known",
+    "Shown",
+    "VersionNote",
+    "WordDiff",
+]
+
+
+class VersionNote(Record):
+    """One version of a memory: what it said, who wrote it and why. Its three times are those of the memory."""
+
+    memory: Memory = Field(description="The version: true from `valid_from` to `valid_to`, said, and recorded.")
+    actor: str = Field(default="", description="Who wrote it.")
+    action: str = Field(default="", description="What was done: create, corroborate, supersede, restore...")
+    reason: str = Field(default="", description="Why, where the change says so.")
+    quotes: tuple[Quote, ...] = Field(default=(), description="Its evidence, in the raw messages, as far as kept.")
+
+
+class Find(Record):
+    """A memory of a chain, and its versions."""
+
+    memory_id: str = Field(description="The memory.")
+    status: Status = Field(description="Where it stands in its life.")
+    versions: tuple[VersionNote, ...] = Field(description="Its versions, oldest first.")
+    replaced: tuple[str, ...] = Field(default=(), description="Ids of what it replaced, within the chain.")
+    replaced_by: tuple[str, ...] = Field(default=(), description="Ids of what replaced it, within the chain.")
+
+    @property
+    def head(self) -> Memory:
+        """Its newest version."""
+        return self.versions[-1].memory
+
+
+class Archaeology(Record):
+    """The chain that a memory is part of, both ways: what leads down from it, and what leads up."""
+
+    finds: tuple[Find, ...] = Field(description="Its memories: the one asked for, then those before, then those after.")
+    held: tuple[Memory, ...] = Field(
+        default=(), description="What of the chain holds, or held at the time asked for; one, unless it was put away."
+    )
+
+    @property
+    def memory(self) -> Find:
+        """The memory that was asked for."""
+        return self.finds[0]
+
+    def beyond(self, find: Find, *, older: bool) -> tuple[Find, ...]:
+        """Return what lies next to a find: the branches of the tree.
+
+        Args:
+            find: One of the finds.
+            older: Towards what it replaced; else towards what replaced it.
+        """
+        ids = find.replaced if older else find.replaced_by
+        return tuple(each for each in self.finds if each.memory_id in ids)
+
+
+class FieldDiff(Record):
+    """A field of a memory that two versions fill differently."""
+
+    name: str = Field(description="The field.")
+    before: Text = Field(description="Its value in the first version, as text or JSON.")
+    after: Text = Field(description="Its value in the second.")
+
+
+class WordDiff(Record):
+    """A run of words that both versions have, or one of them."""
+
+    change: Literal["same", "removed", "added"] = Field(description="Which version has it.")
+    words: str = Field(description="The words, with the space after them.")
+
+
+class Diff(Record):
+    """What differs between two versions of a memory."""
+
+    memory_id: str = Field(description="The memory.")
+    before: int = Field(ge=1, description="Number of the first version.")
+    after: int = Field(ge=1, description="Number of the second version.")
+    fields: tuple[FieldDiff, ...] = Field(default=(), description="The fields that differ, by name.")
+    words: tuple[WordDiff, ...] = Field(default=(), description="The content of both, word by word.")
+
+
+class AuditEntry(Record):
+    """An event with what it led from and to, and without a word of any memory."""
+
+    kind: Literal["event"] = Field(default="event", description="What this line of an export is.")
+    event: Event = Field(description="Who, when, what, why.")
+    previous: str = Field(description="The chain before it: that of the event before it in its partition.")
+    before: int = Field(ge=0, description="The version that it followed; 0: none.")
+    after: int = Field(ge=0, description="The version that came of it; 0 for records without versions.")
+    evidence: tuple[str, ...] = Field(default=(), description="Ids of the messages that bear the version out.")
+    extractor: str = Field(default="", description="Who wrote the version: a model, `extractive`, or a person.")
+    prompt: str = Field(default="", description="Digest of the prompt that the model was asked with.")
+
+
+class AuditHead(Record):
+    """Where an export of a partition ends. Kept elsewhere, it shows later whether anything was taken away since."""
+
+    kind: Literal["head"] = Field(default="head", description="What this line of an export is.")
+    partition: Partition = Field(description="The partition.")
+    events: int = Field(ge=1, description="How many events were exported.")
+    previous: str = Field(description="The chain before the first of them.")
+    chain: str = Field(description="The chain at the last of them.")
+    seal: str = Field(description="HMAC of all lines of the partition, to the letter.")
+
+
+class Shown(Record):
+    """Which memories an agent was shown for one answer. Ids and versions, no text."""
+
+    partition: Partition = Field(description="Of the scope that asked.")
+    thread: Text = Field(default="main", description="The conversation.")
+    run_id: Text = Field(default="", description="The run, where the host names it.")
+    turn: int = Field(default=0, ge=0, description="How often a person had spoken in it by then.")
+    at: AwareTime = Field(description="When.")
+    versions: dict[str, int] = Field(description="Version by memory id, in the order of showing.")
+
+
+class Known(Record):
+    """What an agent knew then: what it was shown, in the versions of then."""
+
+    shown: Shown = Field(description="The record of it.")
+    memories: tuple[Memory, ...] = Field(default=(), description="The memories, as they were shown.")
+    missing: tuple[str, ...] = Field(default=(), description="Ids of what is not kept any more, or not visible.")

@@ -1,0 +1,199 @@
+"""The journal for those who audit it: read in its order, and checked link by link (`ports.AuditTrail`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, exists, func, insert, select
+
+from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition, Shown
+from remegraph.storage.database import Database
+from remegraph.storage.interning import Interning
+from remegraph.storage.journal import Journal, origin
+from remegraph.storage.memories import event_of
+from remegraph.storage.rows import from_micros, micros
+from remegraph.storage.tables import events, injections, memories, partitions, versions
+
+__all__ = ["SqlAuditTrail"]
+
+_PAGE = 500
+_LAST = (1 << 63) - 1
+
+_WHERE = "journal"
+
+# An event, and the version that came of it as far as it is kept.
+_EVENTS = (
+    select(events, versions.c.body)
+    .outerjoin(memories, and_(memories.c.memory_id == events.c.record_id, events.c.version > 0))
+    .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == events.c.version))
+    .order_by(events.c.id)
+    .limit(_PAGE)
+)
+
+
+class SqlAuditTrail:
+    """The journal of a ledger; see `ports.AuditTrail` for what each method promises.
+
+    Args:
+        database: The ledger.
+        journal: Its journal.
+    """
+
+    def __init__(self, database: Database, journal: Journal) -> None:
+        self._database = database
+        self._journal = journal
+        self._interning = Interning()
+
+    def pages(
+        self, partition: Partition, since: datetime | None, until: datetime | None
+    ) -> Iterator[Sequence[AuditEntry]]:
+        """Yield the events of a partition in their order, page by page."""
+        number = self._number(partition)
+        if number is None:
+            return
+        first, last = self._bounds(number, since, until)
+        with self._database.read() as connection:
+            previous = _chain_before(connection, number, first)
+        for page in self._rows(number, first, last):
+            found: list[AuditEntry] = []
+            for row in page:
+                found.append(_entry(row, partition, previous))
+                previous = row.chain
+            yield found
+
+    def chained(self, previous: str, event: Event) -> str:
+        """Return the chain that ends with an event."""
+        return self._journal.chained(previous, {**dict(event), "time": micros(event.time)})
+
+    def sealed(self, previous: str, line: str) -> str:
+        """Return the seal of a line and of all lines before it."""
+        return self._journal.sealed(previous, line)
+
+    def differences(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield what does not fit; see `ports.AuditTrail`."""
+        number = self._number(partition)
+        if number is None:
+            return
+        if not self._journal.ours:
+            yield _mismatch("", "it is sealed with another key than this one, so it cannot be checked")
+            return
+        with self._database.read() as connection:
+            head = connection.execute(select(partitions.c.journal_head).where(partitions.c.id == number)).scalar_one()
+            last = connection.execute(select(func.max(events.c.id)).where(events.c.partition_id == number)).scalar()
+        previous = origin(number)
+        for page in self._rows(number, 0, last or 0):
+            for row in page:
+                if self._journal.chained(previous, row._asdict()) != row.chain:
+                    yield _mismatch(row.id, "it, or an event before it, was changed, moved or taken away")
+                if row.body and self._journal.digest(row.body) != row.digest:
+                    yield _mismatch(row.id, f"version {row.version} of {row.record_id} is not what was committed")
+                previous = row.chain
+        if (head or origin(number)) != previous:
+            yield _mismatch("", "its newest events were taken away, or its head was changed")
+
+    def holds(self, head: AuditHead) -> bool:
+        """Return whether the journal still has the event that an export ended with."""
+        number = self._number(head.partition)
+        here = (events.c.partition_id == number, events.c.chain == head.chain)
+        with self._database.read() as connection:
+            return bool(connection.execute(select(exists(select(events.c.id).where(*here)))).scalar())
+
+    def seal_anew(self) -> None:
+        """Chain all events with the key at hand."""
+        self._journal.seal_anew(self._database)
+
+    def add_shown(self, shown: Sequence[Shown]) -> None:
+        """Append records of what agents were shown."""
+        if not shown:
+            return
+        with self._database.write() as connection:
+            numbers = self._interning.ensure(connection, [each.partition for each in shown])
+            rows = [
+                {
+                    "partition_id": numbers[each.partition],
+                    "thread": json.dumps(each.thread),
+                    "run_id": json.dumps(each.run_id),
+                    "turn": each.turn,
+                    "at": micros(each.at),
+                    "shown": json.dumps(each.versions),
+                }
+                for each in shown
+            ]
+            connection.execute(insert(injections), rows)
+
+    def shown(
+        self, partition: Partition, *, thread: str | None, run_id: str | None, turn: int | None
+    ) -> tuple[Shown, ...]:
+        """Return the records of a partition that meet all conditions, oldest first."""
+        query = select(injections).where(injections.c.partition_id == self._number(partition))
+        if thread is not None:
+            query = query.where(injections.c.thread == json.dumps(thread))
+        if run_id is not None:
+            query = query.where(injections.c.run_id == json.dumps(run_id))
+        if turn is not None:
+            query = query.where(injections.c.turn == turn)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(injections.c.at, injections.c.id)).all()
+        return tuple(
+            Shown(
+                partition=partition,
+                thread=json.loads(row.thread),
+                run_id=json.loads(row.run_id),
+                turn=row.turn,
+                at=from_micros(row.at),
+                versions=json.loads(row.shown),
+            )
+            for row in rows
+        )
+
+    def _number(self, partition: Partition) -> int | None:
+        with self._database.read() as connection:
+            return next(iter(self._interning.known(connection, [partition])), None)
+
+    def _bounds(self, number: int, since: datetime | None, until: datetime | None) -> tuple[int, int]:
+        """Return the first and the last event of a time: none between them is left out, whatever clock it had."""
+        with self._database.read() as connection:
+            here = events.c.partition_id == number
+            first = select(func.min(events.c.id)).where(here)
+            last = select(func.max(events.c.id)).where(here)
+            if since is not None:
+                first = first.where(events.c.time >= micros(since))
+            if until is not None:
+                last = last.where(events.c.time <= micros(until))
+            return connection.execute(first).scalar() or _LAST, connection.execute(last).scalar() or 0
+
+    def _rows(self, number: int, first: int, last: int) -> Iterator[Sequence[Row[Any]]]:
+        """Yield the rows from one event to another, page by page, each in a transaction of its own."""
+        query = _EVENTS.where(events.c.partition_id == number, events.c.id <= last)
+        while first <= last:
+            with self._database.read() as connection:
+                page = connection.execute(query.where(events.c.id >= first)).all()
+            if not page:
+                return
+            yield page
+            first = page[-1].id + 1
+
+
+def _chain_before(connection: Connection, number: int, first: int) -> str:
+    query = select(events.c.chain).where(events.c.partition_id == number, events.c.id < first)
+    return connection.execute(query.order_by(events.c.id.desc()).limit(1)).scalar() or origin(number)
+
+
+def _entry(row: Row[Any], partition: Partition, previous: str) -> AuditEntry:
+    body = json.loads(row.body) if row.body else {}
+    return AuditEntry(
+        event=event_of(row, partition),
+        previous=previous,
+        before=max(row.version - 1, 0),
+        after=row.version,
+        evidence=tuple(dict.fromkeys(item["message_id"] for item in body.get("evidence", ()))),
+        extractor=body.get("extractor", ""),
+        prompt=body.get("prompt", ""),
+    )
+
+
+def _mismatch(event: object, problem: str) -> Mismatch:
+    return Mismatch(where=_WHERE, record_id=str(event), problem=problem)
