@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from remegraph.adapters.conflicts import conflict_tools
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.hearing import ToolMemoryHandler
     from remegraph.adapters.history import MessageHistory
@@ -37,6 +38,7 @@ __all__ = [
     "ScopeSource",
     "ToolMemoryHandler",
     "capture_node",
+    "conflict_tools",
     "decode_label",
     "encode_label",
     "inject",
@@ -63,6 +65,7 @@ _HOMES = {
     "ScopeSource": "scopes",
     "ToolMemoryHandler": "hearing",
     "capture_node": "nodes",
+    "conflict_tools": "conflicts",
     "decode_label": "labels",
     "encode_label": "labels",
     "inject": "injecting",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import demo, fading, governing, reading, rules, upkeep, writing
+from remegraph.cli import conflicts, demo, fading, governing, reading, rules, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -44,6 +44,8 @@ app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
 app.command("restore", rich_help_panel=_KEEP)(fading.restore)
 app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
+app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
+app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)

@@ -54,7 +54,7 @@ class QuoteAnswer(_Answer):
 class OperationAnswer(_Answer):
     """One change to the memories of a topic."""
 
-    action: Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "DELETE"]
+    action: Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "CONTRADICT", "DELETE"]
     id: _Words = Field(default="", description="Memory id; none for CREATE.")
     content: _Words = Field(default="", max_length=2000)
     when_to_use: _Words = Field(default="", max_length=500)

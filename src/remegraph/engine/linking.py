@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from remegraph.engine.hits import memory_hit, reasons
-from remegraph.models import Hit, Link, LinkType, Memory, Partition, RecallFilter
+from remegraph.models import Hit, Link, Memory, Partition, RecallFilter
 from remegraph.ports import Archive
 from remegraph.rules.chains import in_order
+from remegraph.rules.disputes import TELLING, Pair, opposing
 from remegraph.rules.freshness import Said, asks_past, freshened
 from remegraph.rules.standing import confidence
 
 __all__ = ["freshen", "with_causes", "with_counterparts", "with_linked", "with_replaced"]
-
-_CONTRARY: tuple[LinkType, ...] = ("contradicts", "may_contradict")
 
 _LINKS = 2
 """Links followed one after the other."""
@@ -75,14 +74,12 @@ def with_counterparts(
         hits: Memories, best first.
         all_of_them: Whether what says the contrary of a hit comes along, after it, and says whose counterpart it is.
     """
-    links = _contrary(archive, partitions, [hit.record_id for hit in hits])
-    if not links:
+    pairs = _contrary(archive, partitions, [hit.record_id for hit in hits])
+    if not pairs:
         return list(hits)
-    found = _with_counterparts(archive, partitions, hits, links) if all_of_them else list(hits)
+    found = _with_counterparts(archive, partitions, hits, pairs) if all_of_them else list(hits)
     come_along = {hit.record_id for hit in found} - {hit.record_id for hit in hits}
-    pairs = {
-        frozenset({link.source_id, link.target_id}) for link in (*links, *_contrary(archive, partitions, come_along))
-    }
+    pairs |= _contrary(archive, partitions, come_along)
     against = Counter(end for pair in pairs for end in pair)
     return [
         hit.evolve(confidence=confidence(hit.trust, hit.said, against[hit.record_id]))
@@ -93,15 +90,14 @@ def with_counterparts(
 
 
 def _with_counterparts(
-    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], links: Sequence[Link]
+    archive: Archive, partitions: Sequence[Partition], hits: Sequence[Hit], pairs: Collection[Pair]
 ) -> list[Hit]:
-    ids = {hit.record_id for hit in hits}
-    known = _read(archive, partitions, {end for link in links for end in (link.source_id, link.target_id)} - ids)
+    known = _read(archive, partitions, frozenset().union(*pairs) - {hit.record_id for hit in hits})
     result: list[Hit] = []
     labelled: dict[str, str] = {}
     for hit in hits:
         result.append(hit.evolve(counterpart_of=labelled.get(hit.record_id, "")))
-        for other in _others(hit.record_id, links):
+        for other in sorted(end for pair in pairs if hit.record_id in pair for end in pair - {hit.record_id}):
             if other not in labelled:
                 labelled[other] = hit.record_id
                 if other in known:
@@ -187,9 +183,11 @@ def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:
     return found[::-1]
 
 
-def _contrary(archive: Archive, partitions: Sequence[Partition], memory_ids: Collection[str]) -> tuple[Link, ...]:
-    """Return the contradictions between these memories and live ones."""
-    return archive.links(partitions, list(memory_ids), types=_CONTRARY, live=True) if memory_ids else ()
+def _contrary(archive: Archive, partitions: Sequence[Partition], memory_ids: Collection[str]) -> set[Pair]:
+    """Return the contradictions between these memories and live ones that are to be shown."""
+    if not memory_ids:
+        return set()
+    return opposing(archive.links(partitions, list(memory_ids), types=TELLING, live=True), shown=True)
 
 
 def _others(memory_id: str, links: Iterable[Link]) -> list[str]:

@@ -33,6 +33,7 @@ from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, Claim, Evidence, Memory, Skill, StoredMessage
 from remegraph.prompts import Language, Prompt, load
 from remegraph.rules.claims import canonical, read_claims
+from remegraph.rules.conflicts import compare, said
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
@@ -242,6 +243,21 @@ class _Reader:
         if operation.action == "CREATE":
             self._create(operation, evidence, writer, written)
             return
+        old = self._target(operation)
+        match operation.action:
+            case "CORROBORATE":
+                writer.corroborate(old, evidence)
+            case "REFINE":
+                writer.update_memory(old, _text(operation), evidence, when_to_use=operation.when_to_use)
+            case "SUPERSEDE":
+                self._create(operation, evidence, writer, written, old)
+            case "CONTRADICT":
+                self._contradict(operation, evidence, writer, written, old)
+            case "DELETE":
+                writer.delete_memory(old, evidence)
+
+    def _target(self, operation: OperationAnswer) -> Memory:
+        """Return the memory that an operation is about, if it may be."""
         old = self._names.get(operation.id)
         if old is None:
             raise InvalidAnswerError(
@@ -253,15 +269,7 @@ class _Reader:
             raise InvalidAnswerError(
                 f"{operation.id} is knowledge or a policy, which no conversation changes; leave it as it is."
             )
-        match operation.action:
-            case "CORROBORATE":
-                writer.corroborate(old, evidence)
-            case "REFINE":
-                writer.update_memory(old, _text(operation), evidence, when_to_use=operation.when_to_use)
-            case "SUPERSEDE":
-                self._create(operation, evidence, writer, written, old)
-            case "DELETE":
-                writer.delete_memory(old, evidence)
+        return old
 
     def _create(
         self,
@@ -270,7 +278,7 @@ class _Reader:
         writer: Writer,
         written: set[str],
         old: Memory | None = None,
-    ) -> None:
+    ) -> Memory | None:
         content = _text(operation)
         digest = content_digest(content)
         if digest in written:
@@ -278,9 +286,9 @@ class _Reader:
         written.add(digest)
         claims = self._claims(content)
         if writer.is_known(content, claims):
-            return
+            return None
         slot = operation.slot.strip()
-        writer.new_memory(
+        return writer.new_memory(
             content,
             evidence,
             when_to_use=operation.when_to_use,
@@ -291,6 +299,23 @@ class _Reader:
             valid_from=self._valid_from(operation, evidence),
             replaces=(old,) if old else (),
         )
+
+    def _contradict(
+        self,
+        operation: OperationAnswer,
+        evidence: Sequence[Evidence],
+        writer: Writer,
+        written: set[str],
+        old: Memory,
+    ) -> None:
+        """Keep what is said beside what it contradicts, unless code sees that it does not."""
+        new = self._create(operation, evidence, writer, written)
+        if new is None:
+            return
+        finding = compare(said(new), said(old))
+        if finding is not None and finding.kind != "contradiction":
+            raise InvalidAnswerError(f"{operation.id} does not contradict {new.content!r}: {finding.reason}")
+        writer.contradict(new, old)
 
     def _claims(self, content: str) -> tuple[Claim, ...]:
         """Read what a memory states; in the first person, "I" is the agent, and never the person it is about."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, state
 from remegraph.engine.routing import own
 from remegraph.engine.slicing import cut
@@ -83,12 +84,14 @@ class SkillWriter:
 
     Args:
         archive: The ledger.
+        disputes: Links a skill with those whose steps it has, or that have its steps.
         clock: Tells the time.
         settings: Recipe, slicing, and whose memories are whose.
     """
 
-    def __init__(self, archive: Archive, clock: Clock, settings: Settings) -> None:
+    def __init__(self, archive: Archive, disputes: Disputes, clock: Clock, settings: Settings) -> None:
         self._archive = archive
+        self._disputes = disputes
         self._clock = clock
         self._settings = settings
 
@@ -302,7 +305,7 @@ class SkillWriter:
 
     def _commit(self, memory: Memory, scope: Scope, origin: _Origin) -> Memory:
         stated, recipe = origin.stated, self._settings.summary.recipe
-        self._archive.commit(
+        self._disputes.commit(
             ChangeSet(
                 operation_id=operation_id("skill", memory.memory_id, memory.version, memory.to_json()),
                 actor=scope.agent or "operator",

@@ -9,6 +9,7 @@ from remegraph.engine.tasks import ProposeTask, Voice
 from remegraph.language.plain import plain
 from remegraph.models import Category, Claim, Evidence, Link, LinkType, Memory, MemoryChange
 from remegraph.rules.claims import conflicting, same
+from remegraph.rules.disputes import disputed
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.naming import operation_id
 from remegraph.rules.standing import QUARANTINE_BELOW
@@ -110,6 +111,24 @@ class Writer:
             self._supersede(old, memory)
         self._join_firm(memory, replaces)
         return memory
+
+    def contradict(self, new: Memory, old: Memory) -> None:
+        """Keep a new memory beside one that it contradicts, both in dispute; what is firm or core stays as it is.
+
+        Args:
+            new: A memory that `new_memory` returned.
+            old: The other.
+        """
+        if old.firm or not new.live:
+            self._link(new, "may_contradict", old)
+            return
+        self._link(new, "contradicts", old)
+        place = next(at for at, change in enumerate(self.changes) if change.memory.memory_id == new.memory_id)
+        self.changes[place] = self.changes[place].evolve(memory=disputed(new))
+        now = disputed(old)
+        if now is not old:
+            memory = now.evolve(version=old.version + 1, recorded_at=self._task.now)
+            self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="dispute"))
 
     def is_known(self, content: str, claims: Sequence[Claim]) -> bool:
         """Return whether something firm says this already, in the same words or slots: then there is nothing to remember."""

@@ -9,6 +9,7 @@ from remegraph.engine.routing import person
 from remegraph.engine.tasks import Proposal, ReviewTask
 from remegraph.models import Link, Memory, MemoryChange, Scope, StoredMessage, WorkState
 from remegraph.prompts import Language
+from remegraph.rules.disputes import disputed
 from remegraph.rules.review import Objection, review
 
 __all__ = ["Settled", "inspect", "settle"]
@@ -110,12 +111,9 @@ def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping
         change = kept.get(memory_id)
         if change is None:
             old = known[memory_id]
-            memory = old.evolve(version=old.version + 1, status="disputed")
+            memory = disputed(old).evolve(version=old.version + 1)
             kept[memory_id] = MemoryChange(memory=memory, expected_version=old.version, action="dispute")
         elif change.memory.status == "active":
-            disputed = change.memory.evolve(status="disputed")
-            kept[memory_id] = MemoryChange(
-                memory=disputed, expected_version=change.expected_version, action=change.action
-            )
+            kept[memory_id] = change.evolve(memory=disputed(change.memory))
     for other in named[1:]:
         yield Link(source_id=named[0], type="contradicts", target_id=other, reason=objection.reason)

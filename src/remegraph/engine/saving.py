@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, check_statement, state
 from remegraph.engine.governed import UNGOVERNED, Governed
 from remegraph.engine.routing import home, own
@@ -17,9 +18,11 @@ from remegraph.models import (
     ChangeSet,
     Claim,
     Link,
+    LinkType,
     Memory,
     MemoryChange,
     Partition,
+    Receipt,
     SaveResult,
     Scope,
     Shelf,
@@ -97,6 +100,7 @@ class MemoryWriter:
     def __init__(self, archive: Archive, searcher: Searcher, clock: Clock, new_id: NewId, settings: Settings) -> None:
         self._archive = archive
         self._searcher = searcher
+        self._disputes = Disputes(archive, searcher)
         self._clock = clock
         self._new_id = new_id
         self._settings = settings
@@ -144,11 +148,11 @@ class MemoryWriter:
             stated = stated or self._state(candidate, scope, statement_id)
             change = _Change(candidate, scope, shelf, claims, stated, decision)
             try:
-                memory = self._commit(change)
+                committed, receipt = self._commit(change)
             except ConflictError as conflict:
                 rivals = self._archive.memories([shelf.partition], ids=conflict.records)
             else:
-                return change.result(memory).evolve(degraded=degraded)
+                return change.result(committed).evolve(warnings=receipt.warnings, degraded=degraded)
         raise ConflictError([memory.memory_id for memory in rivals] or [statement_id], "Save it again.")
 
     def forget(self, memory_id: str, scope: Scope) -> Memory:
@@ -172,7 +176,7 @@ class MemoryWriter:
                 return old
             new = old.evolve(version=old.version + 1, status="deleted", recorded_at=self._clock())
             try:
-                self._archive.commit(
+                self._disputes.commit(
                     ChangeSet(
                         operation_id=operation_id("forget", memory_id, old.version),
                         actor=scope.agent or "operator",
@@ -263,11 +267,11 @@ class MemoryWriter:
             extra={"key": candidate.key, "tags": list(candidate.tags), "session": candidate.session},
         )
 
-    def _commit(self, change: _Change) -> Memory:
+    def _commit(self, change: _Change) -> tuple[ChangeSet, Receipt]:
         stated, recipe = change.stated, self._settings.summary.recipe
         changes = change.changes()
         summarized = self._archive.summaries([stated.block.partition], ids=[stated.block.block_id])
-        self._archive.commit(
+        return self._disputes.commit(
             ChangeSet(
                 operation_id=operation_id("save", stated.message.message_id),
                 actor=change.candidate.actor(change.scope),
@@ -279,7 +283,6 @@ class MemoryWriter:
                 work=() if summarized else (stated.work(recipe),),
             )
         )
-        return changes[0].memory
 
 
 def _claims(candidate: Candidate, scope: Scope, shelf: Shelf) -> tuple[Claim, ...]:
@@ -328,8 +331,13 @@ class _Change:
             for old in self.decision.may_contradict
         )
 
-    def result(self, memory: Memory) -> SaveResult:
-        """Return what was done."""
+    def result(self, committed: ChangeSet) -> SaveResult:
+        """Return what was done.
+
+        Args:
+            committed: The change as it was committed, with what followed from it.
+        """
+        memory = committed.changes[0].memory
         target = self.decision.target
         if target is not None:
             same = target.similarity is None or memory.content == target.memory.content
@@ -339,7 +347,8 @@ class _Change:
             outcome="new",
             memory=memory,
             superseded=tuple(old.memory_id for old in self.decision.replaced),
-            may_contradict=tuple(old.memory_id for old in self.decision.may_contradict),
+            contradicts=_targets(committed, "contradicts"),
+            may_contradict=_targets(committed, "may_contradict"),
         )
 
     def _new(self) -> Memory:
@@ -395,3 +404,7 @@ class _Change:
             said_at=max(old.said_at, message.time),
             recorded_at=message.time,
         )
+
+
+def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:
+    return tuple(link.target_id for link in committed.links if link.type == kind)

@@ -148,6 +148,26 @@ class Searcher:
         memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE), layers=_STATED) if ids else ()
         return tuple(Alike(memory, similarities.get(memory.memory_id)) for memory in memories), degraded
 
+    def worded(self, partition: Partition, texts: Sequence[str], limit: int) -> list[tuple[Memory, ...]]:
+        """Return, for each text, the live memories of a partition that share most words with it.
+
+        Args:
+            partition: Where.
+            texts: As they would be indexed.
+            limit: How many for each at most.
+        """
+        asked = [query_tokens(text) for text in texts]
+        union = list(dict.fromkeys(token for tokens in asked for token in tokens))
+        found: list[list[str]] = [[] for _ in texts]
+        for matches in self._archive.match([partition], "memory", union) if union else ():
+            for place, tokens in enumerate(asked):
+                scores = {key: score for key, score in bm25(matches, tokens).items() if score > 0} if tokens else {}
+                found[place] = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+        ids = list(dict.fromkeys(record_id for record_ids in found for record_id in record_ids))
+        memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
+        by_id = {memory.memory_id: memory for memory in memories}
+        return [tuple(by_id[record_id] for record_id in each if record_id in by_id) for each in found]
+
     def similar(self, shelf: Shelf, messages: Iterable[Message], limit: int) -> tuple[Memory, ...]:
         """Return the live memories of one topic that are most like these messages (R8, recall_similar_memory).
 

@@ -23,6 +23,7 @@ from langgraph.types import Send
 
 from remegraph.engine.attention import attended, attention
 from remegraph.engine.committing import change_set
+from remegraph.engine.disputes import Disputes
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
 from remegraph.engine.reviser import inspect
@@ -137,6 +138,7 @@ class _Steps:
 
     def __init__(self, tools: Tools) -> None:
         self._archive = tools.archive
+        self._disputes = Disputes(tools.archive, tools.searcher)
         self._clock = tools.clock
         self._thinker_of = tools.thinker_of
         self._plain = tools.plain
@@ -282,7 +284,8 @@ class _Steps:
             actor=self._thinker(state).name,
             now=self._clock(),
         )
-        return self._archive.commit(changes)
+        _, receipt = self._disputes.commit(changes)
+        return receipt
 
     def _note_outage(self, block: Block, actor: str, error: ModelUnavailableError) -> None:
         """Write on a pending block why it waits, and how often it was tried."""

@@ -12,7 +12,7 @@ from remegraph.ports import Archive
 
 __all__ = ["tie"]
 
-_STATED: frozenset[LinkType] = frozenset(get_args(LinkType)) - {"supersedes", "derived_from"}
+_STATED: frozenset[LinkType] = frozenset(get_args(LinkType)) - {"supersedes", "derived_from", "settled"}
 """The others say what a change did; stated by themselves they would be untrue."""
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
+    from remegraph.kit.conflicts import Conflicts
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
@@ -66,6 +67,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
+        from remegraph.kit.conflicts import Conflicts
         from remegraph.kit.draining import Worker
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
@@ -80,6 +82,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.health = Health()
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
+        self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None

@@ -114,8 +114,8 @@ class Stating(ABC):
 
         The same words, and what is similar strictly above `merge_threshold` (the agent's, else that of the summary
         policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
-        told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked.
-        Anything else is a new memory.
+        told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked, and
+        `kit.conflicts` has them. Anything else is a new memory.
 
         Args:
             key: What it is about, in a few words; searched too.

@@ -30,6 +30,7 @@ class _Tally:
     memory_ids: list[str] = field(default_factory=list)
     created: int = 0
     objections: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def add(self, outcome: BlockOutcome) -> None:
         block = outcome.get("block")
@@ -39,6 +40,7 @@ class _Tally:
         if receipt is not None and not receipt.replayed:
             self.memory_ids.extend(receipt.memory_ids)
             self.created += receipt.created
+            self.warnings.extend(receipt.warnings)
         self.objections.extend(outcome.get("objections", ()))
 
     def report(self, parts: Parts, scope: Scope, recipe: str) -> SummaryReport:
@@ -56,6 +58,7 @@ class _Tally:
             updated=len(self.memory_ids) - self.created,
             work=tuple(work for work in open_work if work.state != "pending"),
             objections=tuple(self.objections),
+            warnings=tuple(self.warnings),
             pending=sum(work.state == "pending" for work in open_work),
             degraded=degraded,
             usage=self.meter.usage(),

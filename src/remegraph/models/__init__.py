@@ -11,6 +11,7 @@ from remegraph.models.changes import (
     Work,
     WorkState,
 )
+from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.governance import (
     Archaeology,
@@ -114,8 +115,13 @@ __all__ = [
     "Chunk",
     "Claim",
     "Condition",
+    "Conflict",
+    "ConflictKind",
+    "ConflictState",
     "Consolidation",
     "Cut",
+    "Decided",
+    "Decision",
     "Depth",
     "Diff",
     "EnforcementLevel",

@@ -75,6 +75,7 @@ class Receipt(Record):
     replayed: bool = Field(description="True where it had been committed before, and nothing was done now.")
     memory_ids: tuple[str, ...] = Field(default=(), description="The memories that have a new version.")
     created: int = Field(default=0, ge=0, description="How many of them are new.")
+    warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
 
 
 class Event(Record):

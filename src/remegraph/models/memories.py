@@ -46,7 +46,7 @@ EnforcementLevel = Literal["soft", "hard"]
 """soft: a rule to follow where nothing speaks against it; hard: one without exceptions."""
 LinkType = Literal[
     "derived_from", "causes", "depends_on", "is_a", "contradicts", "may_contradict", "superset_of", "related",
-    "supersedes",
+    "supersedes", "settled",
 ]  # fmt: skip
 Status = Literal[
     "proposed", "active", "disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "purged",

@@ -76,6 +76,7 @@ class SummaryReport(Record):
     updated: int = Field(default=0, ge=0, description="New versions of known memories.")
     work: tuple[Work, ...] = Field(default=(), description="Work that failed or waits for a person.")
     objections: tuple[str, ...] = Field(default=(), description="What the reviser objected to.")
+    warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
@@ -100,7 +101,11 @@ class SaveResult(Record):
     reason: Text = Field(default="", description="Why it was merged or refused.")
     similarity: float | None = Field(default=None, description="Of the memory it was merged into, if measured: 0 to 1.")
     superseded: tuple[str, ...] = Field(default=(), description="Memories that it replaces.")
+    contradicts: tuple[str, ...] = Field(
+        default=(), description="Memories that it contradicts: kept, linked, and with it in dispute."
+    )
     may_contradict: tuple[str, ...] = Field(default=(), description="Memories kept beside it, and linked.")
+    warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
 
 

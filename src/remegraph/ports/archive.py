@@ -236,7 +236,7 @@ class Archive(Protocol):
     def links(
         self,
         partitions: Sequence[Partition],
-        memory_ids: Sequence[str],
+        memory_ids: Sequence[str] | None,
         *,
         types: Sequence[LinkType] | None = None,
         live: bool = False,
@@ -246,7 +246,7 @@ class Archive(Protocol):
 
         Args:
             partitions: Where both ends live.
-            memory_ids: The memories.
+            memory_ids: The memories; none: all of the partitions.
             types: Only of these types.
             live: Only between live memories.
             limit: At most so many.

@@ -25,6 +25,7 @@ __all__ = [
     "named",
     "of_different_values",
     "read_claims",
+    "relatives",
     "same",
     "slot",
 ]
@@ -88,6 +89,16 @@ def read_claims(sentence: str, speaker: str, language: str, known: Collection[st
     """
     read = _read_chinese if language == "zh" else _read_english
     return tuple(dict.fromkeys(claim for span in sentences(sentence) for claim in read(span.text, speaker, known)))
+
+
+def relatives(text: str, language: str) -> frozenset[str]:
+    """Return the words for relatives, friends and animals that a text names.
+
+    Args:
+        text: The text.
+        language: "en" or "zh".
+    """
+    return frozenset(match.group().casefold() for match in _relatives(language).finditer(text))
 
 
 def canonical(topic: str) -> str:
@@ -248,6 +259,12 @@ def _english_subject() -> re.Pattern[str]:
 def _data() -> _Data:
     text = (files("remegraph.rules") / "data" / "claims.toml").read_text(encoding="utf-8")
     return cast("_Data", tomllib.loads(text))
+
+
+@lru_cache(maxsize=2)
+def _relatives(language: str) -> re.Pattern[str]:
+    kin = _data()["zh" if language == "zh" else "en"]["kin"]
+    return re.compile(kin if language == "zh" else rf"\b{kin}\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from remegraph.models import Claim, Memory
 from remegraph.rules.claims import conflicting
+from remegraph.rules.conflicts import Said, compare, said
 from remegraph.rules.duplicates import at_odds, content_digest
-from remegraph.rules.wording import wording
+from remegraph.rules.wording import holds
 
 __all__ = ["Alike", "Decision", "decide", "joined"]
 
@@ -75,10 +76,18 @@ def decide(
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
     may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
+    kept_apart = [one for one in similar if one.memory in may_contradict or _contrary(content, claims, one.memory)]
     for one in similar:
-        if one.memory not in may_contradict and not _guarded(one.memory, by_person=by_person):
+        if one not in kept_apart and not _guarded(one.memory, by_person=by_person):
             return _known(one.memory) if one.memory in fixed else Decision(target=one)
     return Decision(may_contradict=may_contradict)
+
+
+def _contrary(content: str, claims: Sequence[Claim], memory: Memory) -> bool:
+    """Return whether a statement, told by whoever told a memory, is the contrary of it."""
+    known = said(memory)
+    finding = compare(Said.of(content, known.who, claims), known)
+    return finding is not None and finding.kind == "contradiction"
 
 
 def _guarded(memory: Memory, *, by_person: bool) -> str:
@@ -98,11 +107,6 @@ def _known(memory: Memory) -> Decision:
 
 def joined(old: str, new: str) -> str:
     """Return one text that holds what both say: the one that holds all words of the other, else both, one per line."""
-    if content_digest(old) == content_digest(new) or _holds(old, new):
+    if content_digest(old) == content_digest(new) or holds(old, new):
         return old
-    return new if _holds(new, old) else f"{old}\n{new}"
-
-
-def _holds(one: str, other: str) -> bool:
-    mine, yours = wording(one), wording(other)
-    return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
+    return new if holds(new, old) else f"{old}\n{new}"

@@ -12,7 +12,7 @@ from remegraph.language.numerals import number
 from remegraph.language.scripts import HAN
 from remegraph.language.tokens import tokenize
 
-__all__ = ["Wording", "grams", "opposed", "weight", "wording"]
+__all__ = ["Wording", "grams", "holds", "opposed", "weight", "wording"]
 
 _PART = re.compile(rf"(?P<han>[{HAN}]+)|(?P<other>[^{HAN}]+)")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -190,6 +190,17 @@ def weight(words: Iterable[str], light: Iterable[str] = ()) -> float:
     """Return how much words say: 1 each; half for a Chinese character, a weak synonym group or one of `light`."""
     light = frozenset(light)
     return sum(0.5 if word[0] == "~" or word in light or _HAN_CHARACTER.fullmatch(word) else 1.0 for word in words)
+
+
+def holds(one: str, other: str) -> bool:
+    """Return whether one text has all words and numbers of another.
+
+    Args:
+        one: A text.
+        other: Another.
+    """
+    mine, yours = wording(one), wording(other)
+    return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
 
 
 def opposed(a: frozenset[str], b: frozenset[str]) -> bool:

@@ -300,7 +300,7 @@ class SqlArchive:
     def links(
         self,
         partitions: Sequence[Partition],
-        memory_ids: Sequence[str],
+        memory_ids: Sequence[str] | None,
         *,
         types: Sequence[LinkType] | None = None,
         live: bool = False,

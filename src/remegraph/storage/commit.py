@@ -24,6 +24,7 @@ from remegraph.models import (
     may_move,
 )
 from remegraph.ports import NewId
+from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tiers import always_active
@@ -131,6 +132,7 @@ class _Commit:
     touched: Sequence[int]
     now: int = field(init=False)
     entries: list[Entry] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
     """What full text shall say of each touched record; none: it leaves the index."""
 
@@ -148,6 +150,7 @@ class _Commit:
         written = self._write(shelves)
         failpoint("commit.half_written")
         self._check_twins(written)
+        self._warn_of_crowds(written)
         self._link()
         self._summarise()
         tool_calls.record(self.connection, self.numbers, self.changes.tools)
@@ -159,6 +162,7 @@ class _Commit:
             replayed=False,
             memory_ids=tuple(memory.memory_id for memory in written),
             created=sum(memory.version == 1 for memory in written),
+            warnings=tuple(self.warnings),
         )
         if self.touched:
             self.connection.execute(
@@ -347,6 +351,20 @@ class _Commit:
         if twins:
             raise ConflictError(sorted(twins), "A memory with the same words is on the shelf: corroborate it instead.")
 
+    def _warn_of_crowds(self, written: Sequence[Memory]) -> None:
+        """Warn where a new live memory is not the only one on its canonical topic."""
+        new = [memory for memory in written if memory.version == 1 and memory.live and memory.canonical_topic]
+        here = [memories.c.canonical_topic, memories.c.memory_id]
+        for partition_id in {self.numbers[memory.partition] for memory in new}:
+            slots = {memory.canonical_topic for memory in new if self.numbers[memory.partition] == partition_id}
+            holders: defaultdict[str, list[str]] = defaultdict(list)
+            for chunk in chunks(sorted(slots)):
+                live = memories.c.status.in_(sorted(LIVE))
+                query = select(*here).where(memories.c.partition_id == partition_id, live)
+                for slot, memory_id in self.connection.execute(query.where(memories.c.canonical_topic.in_(chunk))):
+                    holders[slot].append(memory_id)
+            self.warnings += [crowded(slot, ids) for slot, ids in sorted(holders.items()) if len(ids) > 1]
+
     def _link(self) -> None:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
@@ -357,6 +375,7 @@ class _Commit:
             new = statement.on_conflict_do_nothing().returning(links.c.source_id)
             if self.connection.execute(new).first():
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
+                self.warnings += [at_variance(link)] if link.type in CONTRARY else []
 
     def _summarise(self) -> None:
         for summary in self.changes.summaries:

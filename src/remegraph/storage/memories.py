@@ -136,7 +136,7 @@ def read_versions(connection: Connection, shelves: Mapping[int, Partition], memo
 def read_links(
     connection: Connection,
     shelves: Mapping[int, Partition],
-    memory_ids: Sequence[str],
+    memory_ids: Sequence[str] | None,
     *,
     types: Sequence[LinkType] | None = None,
     live: bool = False,
@@ -150,9 +150,12 @@ def read_links(
     if types is not None:
         query = query.where(links.c.type.in_(types))
     query = query.order_by(links.c.source_id, links.c.type, links.c.target_id).limit(limit)
+    if memory_ids is None:
+        wanted: list[ColumnElement[bool]] = [links.c.partition_id.in_(list(shelves))]
+    else:
+        wanted = [or_(links.c.source_id.in_(some), links.c.target_id.in_(some)) for some in chunks(memory_ids)]
     found: dict[tuple[str, str, str], Link] = {}
-    for chunk in chunks(memory_ids):
-        ends = or_(links.c.source_id.in_(chunk), links.c.target_id.in_(chunk))
+    for ends in wanted:
         for row in connection.execute(query.where(ends)):
             link = Link(source_id=row.source_id, type=row.type, target_id=row.target_id, reason=row.reason)
             found[row.source_id, row.type, row.target_id] = link

@@ -222,6 +222,7 @@ links = Table(
     Column("reason", Text, nullable=False),
     Column("recorded_at", _Big, nullable=False),
     Index(None, "target_id"),
+    Index(None, "partition_id", "type"),
 )
 
 events = Table(

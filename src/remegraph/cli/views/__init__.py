@@ -1,5 +1,6 @@
 """How records look on a terminal: sober, readable without colour, and in narrow windows."""
 
+from remegraph.cli.views.conflicts import conflicts
 from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
@@ -16,6 +17,7 @@ __all__ = [
     "audit",
     "blocks",
     "checked",
+    "conflicts",
     "consolidation",
     "difference",
     "explanation",

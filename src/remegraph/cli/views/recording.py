@@ -56,6 +56,8 @@ def _left(report: SummaryReport) -> Views:
         lines.append(f"{states['failed']} failed: see `remegraph work`, try again with `remegraph retry`.")
     if states["review"]:
         lines.append(f"{counted(states['review'], 'piece')} of work for a person to look at: see `remegraph work`.")
+    if report.warnings:
+        lines.append(f"{counted(len(report.warnings), 'statement')} to decide about: see `remegraph conflicts`.")
     if report.pending:
         lines.append(f"{counted(report.pending, 'block')} still to do: run `remegraph summarize`.")
     return tuple(Text(line, style="yellow") for line in lines)

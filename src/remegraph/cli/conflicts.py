@@ -1,0 +1,82 @@
+"""Commands about memories that contradict each other: which there are, and what somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, get_args
+
+import typer
+
+from remegraph.cli import views
+from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User, scope_of
+from remegraph.cli.session import guarded, open_kit
+from remegraph.errors import InputError
+from remegraph.kit import MemoryKit
+from remegraph.models import ConflictKind, ConflictState, Decision, Scope
+
+__all__ = ["conflicts", "resolve"]
+
+_ALL: Sequence[ConflictKind] = get_args(ConflictKind)
+
+
+def conflicts(
+    *,
+    state: Annotated[ConflictState, typer.Option("--state", help="open: to be decided; resolved: decided.")] = "open",
+    every: Annotated[bool, typer.Option("--all", help="Also pairs of which one says all that the other says.")] = False,
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List memories that contradict each other, side by side."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
+            found = kit.conflicts.list(scope=scope, state=state, kinds=kinds)
+        out.show(found, *views.conflicts(found))
+
+
+def resolve(
+    conflict_id: Annotated[str, typer.Argument(help="The conflict: its id, or the beginning of it.", metavar="ID")],
+    decision: Annotated[Decision, typer.Argument(help="What becomes of the two.")],
+    *,
+    by: Annotated[str, typer.Option("--by", help="Who decides; the user unless given.", show_default=False)] = "",
+    note: Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)] = "",
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep", help="Id of the memory that stays, of supersede and merge; else the newer.", show_default=False
+        ),
+    ] = "",
+    user: User = ME,
+    agent: Agent = None,
+    project: Project = None,
+    tenant: Tenant = "default",
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide a conflict. No version is lost, and the journal tells who decided what, and why."""
+    with guarded(as_json=as_json) as out:
+        scope = scope_of(user, agent, project, tenant)
+        with open_kit(home) as kit:
+            name = _full_id(kit, conflict_id, scope)
+            found = kit.conflicts.resolve(name, decision, scope=scope, by=by or user, note=note, keep=keep)
+        out.show(found, *views.conflicts([found]))
+
+
+def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
+    """Return the one open conflict that begins as given; what was given where none does.
+
+    Raises:
+        InputError: Several do.
+    """
+    known = kit.conflicts.list(scope=scope, kinds=_ALL)
+    found = [each.conflict_id for each in known if each.conflict_id.startswith(given)]
+    if not found or not given:
+        return given
+    if len(found) > 1:
+        raise InputError(f"{len(found)} conflicts have an id that begins with {given}.", "Give more of the id.")
+    return found[0]

@@ -1,0 +1,232 @@
+"""The queue of conflicts (K4, G7): nothing but the links between memories, what they say, and what the journal tells.
+
+A conflict is a pair of memories that a link holds apart. It is open while both are live and no link `settled` joins them.
+Its id follows from the two and from what they say, so a decision about words that nobody read is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast, get_args
+
+from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.models import (
+    ChangeSet,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Decided,
+    Decision,
+    Link,
+    LinkType,
+    Memory,
+    MemoryChange,
+    Partition,
+)
+from remegraph.ports import Archive
+from remegraph.rules.disputes import CONTRARY, Pair, pair_of, settled
+from remegraph.rules.duplicates import content_digest
+from remegraph.rules.folding import folded_together
+
+__all__ = ["Resolution", "find", "listed", "resolve"]
+
+_TYPES: tuple[LinkType, ...] = (*CONTRARY, "superset_of", "settled")
+_LONGEST_NOTE = 500
+_ORDER: Mapping[ConflictKind, int] = {"contradiction": 0, "redundancy": 1, "superset": 2, "subset": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What somebody decides."""
+
+    decision: Decision
+    by: str
+    note: str = ""
+    keep: str = ""
+    """Which memory stays, where one of the two goes; the newer unless given."""
+    by_model: bool = False
+    """Whether a model decides: it takes back neither core rules nor policies nor knowledge."""
+
+
+def listed(
+    archive: Archive, partitions: Sequence[Partition], state: ConflictState, kinds: Collection[ConflictKind]
+) -> tuple[Conflict, ...]:
+    """Return the conflicts in a state, contradictions first, the newest first.
+
+    Args:
+        archive: The ledger.
+        partitions: Where to look.
+        state: open or resolved.
+        kinds: Of these kinds.
+    """
+    found = [each for each in _conflicts(archive, partitions) if each.state == state and each.kind in kinds]
+    if state == "resolved":
+        found = [each.evolve(decided=_decided(archive, partitions, each)) for each in found]
+    found.sort(key=lambda each: each.conflict_id)
+    found.sort(key=lambda each: each.newer.said_at, reverse=True)
+    return tuple(sorted(found, key=lambda each: (_ORDER[each.kind], not each.certain)))
+
+
+def find(archive: Archive, partitions: Sequence[Partition], conflict_id: str) -> Conflict:
+    """Return a conflict, open or resolved.
+
+    Raises:
+        NotFoundError: There is none of these two memories here.
+        ConflictError: What the memories say changed since the conflict was listed.
+    """
+    pair, _, _ = conflict_id.partition("-")
+    for each in _conflicts(archive, partitions):
+        if each.conflict_id == conflict_id:
+            return each.evolve(decided=_decided(archive, partitions, each)) if each.state == "resolved" else each
+        if each.conflict_id.startswith(f"{pair}-") and each.state == "open":
+            raise ConflictError([each.older.memory_id, each.newer.memory_id], "List the conflicts again, and decide.")
+        if each.conflict_id.startswith(f"{pair}-"):
+            return each.evolve(decided=_decided(archive, partitions, each))
+    raise NotFoundError(f"There is no conflict {conflict_id!r} here.")
+
+
+def resolve(conflict: Conflict, resolution: Resolution, *, operation_id: str, now: datetime) -> ChangeSet:
+    """Return the change that a decision makes.
+
+    add, dismiss and keep_both leave both memories as they are: the newer is an addition, there is no contradiction, or
+    there is one and both are worth knowing, in which case recall goes on showing the one with the other. supersede lets
+    one replace the other, merge lets one take in the other.
+
+    Args:
+        conflict: An open conflict.
+        resolution: What somebody decides.
+        operation_id: Names the operation.
+        now: When.
+
+    Raises:
+        InputError: There is no such decision, or it cannot be carried out on these two.
+    """
+    check(resolution)
+    kept, gone = _sides(conflict, resolution)
+    settle = Link(
+        source_id=conflict.newer.memory_id,
+        type="settled",
+        target_id=conflict.older.memory_id,
+        reason=resolution.decision,
+    )
+    links = [settle]
+    if resolution.decision in {"supersede", "merge"}:
+        _check_loss(kept, gone, resolution)
+        links.append(Link(source_id=kept.memory_id, type="supersedes", target_id=gone.memory_id))
+        stays = folded_together(kept, [gone]) if resolution.decision == "merge" else kept
+        kept_next = stays.evolve(version=kept.version + 1, supersedes=_with(kept.supersedes, gone.memory_id))
+        ends = gone.valid_to or max(gone.valid_from or gone.said_at, kept.valid_from or kept.said_at)
+        gone_next = gone.evolve(version=gone.version + 1, status="superseded", valid_to=ends)
+    else:
+        kept_next, gone_next = (each.evolve(version=each.version + 1) for each in (kept, gone))
+    action = f"resolve_{resolution.decision}"
+    changes = [
+        MemoryChange(
+            memory=new.evolve(recorded_at=now), expected_version=old.version, action=action, reason=resolution.note
+        )
+        for old, new in ((kept, kept_next), (gone, gone_next))
+    ]
+    return ChangeSet(
+        operation_id=operation_id, actor=resolution.by, recorded_at=now, changes=tuple(changes), links=tuple(links)
+    )
+
+
+def check(resolution: Resolution) -> None:
+    """Refuse what is no decision.
+
+    Raises:
+        InputError: There is no such decision, nobody makes it, or the note is too long.
+    """
+    if resolution.decision not in get_args(Decision):
+        choices = ", ".join(get_args(Decision))
+        raise InputError(f"There is no decision {resolution.decision!r}.", f"Give one of {choices}.")
+    if not resolution.by.strip():
+        raise InputError("Nobody decides.", "Say who does: by=...")
+    if len(resolution.note) > _LONGEST_NOTE:
+        raise InputError(f"The note has {len(resolution.note)} characters.", f"Give at most {_LONGEST_NOTE}.")
+
+
+def _sides(conflict: Conflict, resolution: Resolution) -> tuple[Memory, Memory]:
+    sides = {conflict.newer.memory_id: conflict.newer, conflict.older.memory_id: conflict.older}
+    kept = sides.pop(resolution.keep or conflict.newer.memory_id, None)
+    if kept is None:
+        raise InputError(f"Memory {resolution.keep!r} is none of the two.", f"Keep one of {', '.join(sides)}.")
+    return kept, next(iter(sides.values()))
+
+
+def _check_loss(kept: Memory, gone: Memory, resolution: Resolution) -> None:
+    if kept.partition != gone.partition:
+        raise InputError("The two live in different places.", "Keep both, or forget the one that is wrong.")
+    if resolution.by_model and (gone.is_core or gone.firm or kept.firm):
+        raise InputError(
+            "One of the two is a core rule, a policy or knowledge, which no model changes.", "Ask a person to decide."
+        )
+
+
+def _with(ids: tuple[str, ...], other: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*ids, other)))
+
+
+def _conflicts(archive: Archive, partitions: Sequence[Partition]) -> Iterator[Conflict]:
+    links = archive.links(partitions, None, types=_TYPES) if partitions else ()
+    over = settled(links)
+    between: defaultdict[Pair, list[Link]] = defaultdict(list)
+    for link in links:
+        if link.type != "settled":
+            between[pair_of(link)].append(link)
+    ids = sorted(frozenset().union(*between))
+    memories = {memory.memory_id: memory for memory in archive.memories(partitions, ids=ids)} if ids else {}
+    for pair, some in between.items():
+        link = min(some, key=lambda each: _TYPES.index(each.type))
+        older, newer = _by_age(memories[link.source_id], memories[link.target_id])
+        if "procedural" in {older.layer, newer.layer}:
+            continue  # skills are variants, of which outcomes choose
+        is_open = older.live and newer.live and pair not in over
+        yield Conflict(
+            conflict_id=_id(older, newer),
+            kind=_kind(link, newer),
+            older=older,
+            newer=newer,
+            certain=link.type != "may_contradict",
+            reason=link.reason,
+            state="open" if is_open else "resolved",
+        )
+
+
+def _by_age(source: Memory, target: Memory) -> tuple[Memory, Memory]:
+    """Return both, the older first; of one time, the one that was linked to: it was there before."""
+    return (source, target) if source.said_at < target.said_at else (target, source)
+
+
+def _kind(link: Link, newer: Memory) -> ConflictKind:
+    if link.type in CONTRARY:
+        return "contradiction"
+    return "superset" if link.source_id == newer.memory_id else "subset"
+
+
+def _id(*memories: Memory) -> str:
+    named = sorted(memories, key=lambda memory: memory.memory_id)
+    parts = [[memory.memory_id for memory in named], [content_digest(memory.content) for memory in named]]
+    return "-".join(hashlib.sha256("\n".join(part).encode()).hexdigest()[:12] for part in parts)
+
+
+def _decided(archive: Archive, partitions: Sequence[Partition], conflict: Conflict) -> Decided | None:
+    """Return what the journal tells of the last decision about both memories."""
+    mine, yours = (
+        {
+            event.operation_id: event
+            for event in archive.events(partitions, record_id=memory.memory_id)
+            if event.action.startswith("resolve_")
+        }
+        for memory in (conflict.older, conflict.newer)
+    )
+    both = [event for operation, event in mine.items() if operation in yours]
+    if not both:
+        return None
+    event = both[-1]
+    decision = cast("Decision", event.action.removeprefix("resolve_"))
+    return Decided(decision=decision, by=event.actor, at=event.time, note=event.reason)

@@ -1,0 +1,33 @@
+"""Conflicts on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from remegraph import MemoryKit, Scope
+
+Run = Callable[..., Result]
+
+
+@pytest.mark.requirement("K4", "G7")
+def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path) -> None:
+    """Whoever decides needs no Python for it: both sentences, one word, and why."""
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
+        for count in (250, 320):
+            kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"))
+
+    (conflict,) = json.loads(run("conflicts", "--json").stdout)
+    short = conflict["conflict_id"][:6]
+    shown = run("conflicts").stdout
+    assert all(words in shown for words in (short, "The hall seats 250.", "The hall seats 320."))
+    done = run("resolve", short, "supersede", "--by", "Olga", "--note", "I counted.").stdout
+    assert "supersede by Olga" in done
+    (over,) = json.loads(run("conflicts", "--state", "resolved", "--json").stdout)
+    assert over["decided"]["note"] == "I counted."
+    assert "There is no conflict 'abc'" in run("resolve", "abc", "add").stderr
+    assert run("resolve", "abc", "perhaps").exit_code == 2
