@@ -1,1 +1,1 @@
-"""Which rules always hold and where, what became of memories, what is in dispute, and who did what."""
+"""Which rules always hold and where, which memory is current and what it was before, and who decided that."""
