@@ -192,6 +192,14 @@ def test_what_a_tool_showed_is_kept_and_outlives_the_kit(office: Office, tmp_pat
         assert kit.admin.stats()["injections"] == 1
 
 
+def test_rules_that_were_put_before_an_agent_are_kept_too(office: Office) -> None:
+    """A rule that nobody asked for steers the answer all the same."""
+    rule = office.kit.save("calls", "Never call Ann before nine.", scope=office.ann, importance=0.95).memory
+    found = office.kit.inject("Hello.", scope=office.ann, turn=1)
+    office.kit.governance.injected(found, scope=office.ann, thread="layers", turn=1)
+    assert shown_to(office, thread="layers") == [[rule]]
+
+
 def test_what_is_not_kept_any_more_is_named_as_missing(office: Office) -> None:
     """After an erasure the record says that something was shown, and not what."""
     (paris,) = office.moved("Paris")
