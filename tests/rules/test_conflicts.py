@@ -37,6 +37,7 @@ COMPATIBLE = [
     ("I swim on Mondays.", "I swim on Fridays."),
     ("I bought 3 apples.", "I bought 6 apples."),
     ("I like quark3.", "I like quark5."),
+    ("Room 5 has a view.", "Room 7 has a view."),
     ("I like the iPhone 14.", "I like the iPhone 15."),
     ("I take vitamin B12.", "I take vitamin B6."),
     ("The code of door 4 is 4711.", "The code of door 5 is 4712."),

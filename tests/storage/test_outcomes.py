@@ -30,7 +30,7 @@ def test_the_ledger_counts_each_run_once_by_version_and_place(ledger: Ledger) ->
         (ANN, memory.memory_id, 1): Tally(3, 2, 2.0, (10 + 2**40) / 2),
         (ANN, memory.memory_id, 2): Tally(1, 1, None, None),
     }
-    assert ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id].count == 4
+    assert ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id].used == 4
 
 
 def test_memories_are_read_by_layer(ledger: Ledger) -> None:

@@ -56,15 +56,18 @@ def holds_recalled(text: str) -> bool:
 
 def shown_ids(text: str) -> list[str]:
     """Return the ids of the records that a recall's context shows, in its order; none where it is no such text."""
-    return list(shown_texts(text))
+    return [said["id"] for said in _records(text)]
 
 
 def shown_texts(text: str) -> dict[str, str]:
     """Return what the records of a recall's context say, in full or in short, by id; see `shown_ids`."""
+    return {said["id"]: said["text"] if "text" in said else said["summary"] for said in _records(text)}
+
+
+def _records(text: str) -> list[dict[str, str]]:
     lines = iter(text.splitlines())
     records = [json.loads(line) for line in takewhile(_FOOT.__ne__, lines)] if next(lines, "") == _HEAD else []
-    shown = (said for record in records for said in record.get("passage", [record]))
-    return {said["id"]: said["text"] if "text" in said else said["summary"] for said in shown}
+    return [said for record in records for said in record.get("passage", [record])]
 
 
 def shows_recalled(message: Message) -> bool:

@@ -24,8 +24,8 @@ Language = Literal["en", "zh"]
 
 _LIKED = "±like"
 _ONE = re.compile(r"(?<![\d.,:])1(?![\d.,:])|一(?=[个只条位名岁年月日号点])|\bone\b", re.IGNORECASE)
-_MODEL = re.compile(r"[A-Za-z]+-?\d[\w.-]*")
-"""A number that is part of a name: B12, GPT-4."""
+_MODEL = re.compile(r"[A-Za-z]+-?\d[\w.-]*|^[A-Z][a-z]+ \d+\b")
+"""A number that is part of a name: B12, GPT-4, and Room 5 where a sentence is about it."""
 _NAMED = re.compile(r"[A-Z]")
 
 
