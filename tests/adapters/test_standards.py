@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from remegraph import MemoryKit
 from remegraph.adapters import MemoryRetriever, memory_tools
-from tests.talk import ANN
+from tests.talk import ANN, open_kit
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """A kit that holds four memories; the tests only add to it, or take back what they name."""
+    with open_kit(tmp_path_factory.mktemp("standards")) as kit:
+        for number, drink in enumerate(("oolong tea", "green tea", "black tea with milk", "cold mint tea"), start=1):
+            kit.save(f"drink {number}", f"Ann keeps {drink} in drawer {number}.", scope=ANN)
+        yield kit
 
 
 class _WithKit:
@@ -19,11 +29,9 @@ class _WithKit:
     memory_id: str
 
     @pytest.fixture(autouse=True)
-    def _filled(self, kit: MemoryKit) -> None:
-        for number, drink in enumerate(("oolong tea", "green tea", "black tea with milk", "cold mint tea"), start=1):
-            kit.save(f"drink {number}", f"Ann keeps {drink} in drawer {number}.", scope=ANN)
-        self.memory_id = kit.memories(scope=ANN)[0].memory_id
-        self.kit = kit
+    def _with_kit(self, filled: MemoryKit) -> None:
+        self.kit = filled
+        self.memory_id = filled.memories(scope=ANN)[0].memory_id
 
 
 @pytest.mark.requirement("C4")

@@ -150,6 +150,7 @@ def _template(folder: pytest.TempPathFactory) -> Path:
     return home / "ledger.sqlite"
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_thread_keep_all_messages(tmp_path: Path) -> None:
     """Two workers of a service talk in one thread; checkpointers keep what the last of them wrote."""
     command = [sys.executable, "-m", "tests.reliability.capturer", str(tmp_path)]

@@ -73,6 +73,7 @@ def fills_up(host: Host, home: Path, make_room: Callable[[], object]) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing_and_is_survived(small_disk: Path) -> None:
     """Disks fill up at night."""
     with Host() as host:

@@ -70,6 +70,9 @@ def old_copy(index: Path) -> None:
     shutil.copytree(index.with_name("index.before"), index)
 
 
+SOON = (random_bytes, folder_removed)
+"""Tried in every run of the tests; the others take seconds each."""
+
 DAMAGES = (truncated, random_bytes, folder_removed, pickle_removed, page_zeroed, old_copy)
 Damage = Callable[[Path], None]
 
@@ -129,7 +132,10 @@ def survives(host: Host, home: Path, cure: str) -> float:
     return float(seconds)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "damage",
+    [damage if damage in SOON else pytest.param(damage, marks=pytest.mark.slow) for damage in DAMAGES],
+)
 def test_damage_is_survived_found_answered_around_and_healed(
     damage: Damage, host: Host, home: Path, figure: Figure
 ) -> None:

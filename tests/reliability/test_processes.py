@@ -33,6 +33,7 @@ def second() -> Iterator[Host]:
         yield started
 
 
+@pytest.mark.slow
 def test_a_second_process_writes_and_recalls_and_the_owner_indexes_it_later(
     owner: Host, second: Host, tmp_path: Path
 ) -> None:
