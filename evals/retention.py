@@ -26,7 +26,7 @@ from pathlib import Path
 
 from evals._fading import draw
 from evals._figures import Figure, Sense, finish
-from remegraph import MemoryKit, Message, Scope, Settings, SlicingPolicy
+from remegraph import AgentMemorySettings, LifecyclePolicy, MemoryKit, Message, Scope, Settings, SlicingPolicy
 from remegraph.models import Explanation, Hit
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 
@@ -37,6 +37,8 @@ KEPT, STALE, BOUNDED = 0.95, 0.5, 1.1
 
 _SEEDS = (7, 8, 9)
 _DAYS_ARE_BLOCKS = SlicingPolicy(max_messages=100, max_tokens=10_000)
+_KEEPS_THE_ARCHIVE = AgentMemorySettings(lifecycle=LifecyclePolicy(purge_after=None))
+"""So that all that was archived can be asked at the end."""
 
 _START = datetime(2025, 1, 1, 9, tzinfo=UTC)
 _DAY = timedelta(days=1)
@@ -177,7 +179,7 @@ def lived(told: Year, *, forgets: bool) -> Ran:
     with (
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(
-            settings=Settings(home=Path(home), slicing=_DAYS_ARE_BLOCKS),
+            settings=Settings(home=Path(home), slicing=_DAYS_ARE_BLOCKS, agent=_KEEPS_THE_ARCHIVE),
             model=None,
             embedder=None,
             index=InMemoryVectorIndex(),

@@ -164,6 +164,11 @@ class LifecyclePolicy(_Policy):
     decay_factor: float = Field(default=0.95, gt=0, le=1, description="What a day leaves of a priority (priority).")
     low_threshold: float = Field(default=0.3, ge=0, le=1, description="Under this weight a memory is low_priority.")
     forget_threshold: float = Field(default=0.15, ge=0, le=1, description="Under this weight it is archived.")
+    purge_after: timedelta | None = Field(
+        default=timedelta(days=60),
+        gt=timedelta(0),
+        description="How long an archived memory can be restored; then maintenance purges what it says. None: for ever.",
+    )
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
     )

@@ -28,7 +28,7 @@ class House:
     ann: Scope
 
     def agent(self, name: str) -> Scope:
-        """The same person with another agent: newest, useful, small, ready, or one named after its policy."""
+        """The same person with another agent: newest, useful, small, keeper, ready, or one named after its policy."""
         return self.ann.evolve(agent=name)
 
     def told(self, *texts: str, scope: Scope | None = None) -> list[Memory]:
@@ -61,6 +61,7 @@ def settings_in(home: str) -> Settings:
     usual = AgentMemorySettings(lifecycle=LifecyclePolicy(half_life=14))
     newest = AgentMemorySettings(retrieval=RetrievalPolicy(time_decay=True, frequency_boost=True))
     useful = AgentMemorySettings(retrieval=RetrievalPolicy(utility_boost=True))
+    keeper = AgentMemorySettings(lifecycle=LifecyclePolicy(purge_after=None))
     small = AgentMemorySettings(lifecycle=LifecyclePolicy(max_entries=3))
     ready = AgentMemorySettings(
         retrieval=RetrievalPolicy(active_first=True), lifecycle=LifecyclePolicy(active_entries=3)
@@ -68,7 +69,7 @@ def settings_in(home: str) -> Settings:
     policies = {
         name: AgentMemorySettings(lifecycle=LifecyclePolicy.model_validate({"policy": name})) for name in POLICIES
     }
-    agents = {"newest": newest, "useful": useful, "small": small, "ready": ready, **policies}
+    agents = {"newest": newest, "useful": useful, "small": small, "keeper": keeper, "ready": ready, **policies}
     return Settings.model_validate({"home": home, "agent": usual, "agents": agents})
 
 

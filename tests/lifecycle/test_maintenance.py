@@ -331,11 +331,11 @@ def test_a_run_tells_how_far_it_is_and_stops_when_it_is_told_to(house: House) ->
     told: list[Progress] = []
     with pytest.raises(CancelledError, match="goes on where it stopped"):
         kit.maintain(scope=ann, progress=told.append, cancel=lambda: bool(told))
-    assert [(each.done, each.total, each.detail) for each in told] == [(1, 5, "fade")]
+    assert [(each.done, each.total, each.detail) for each in told] == [(1, 6, "fade")]
     rest = kit.maintain(scope=ann, progress=told.append)
     assert (len(rest.merges), [move.to for move in rest.moves]) == (1, ["archived"])
     steps = [each.detail for each in told if each.stage == "maintain"]
-    assert steps == ["fade", "fade", "merge", "consolidate", "guide", "archive"]
+    assert steps == ["fade", "fade", "merge", "consolidate", "guide", "archive", "purge"]
 
 
 @pytest.mark.requirement("B6")
@@ -360,10 +360,49 @@ def test_one_run_does_all_that_is_due_and_a_second_nothing_more(house: House) ->
     assert len(foreseen.abstracted) == 1
     done = kit.maintain(scope=ann, progress=heard.append)
     assert list(dict.fromkeys(step.detail for step in heard if step.stage == "maintain")) == [
-        "fade", "merge", "consolidate", "guide", "archive",
+        "fade", "merge", "consolidate", "guide", "archive", "purge",
     ]  # fmt: skip
     (learned,) = done.abstracted
     assert (learned.layer, "tea" in learned.content) == ("long_term", True)
     (guideline,) = done.guidelines
     assert guideline.topic.key == "tool:brew"
     assert not kit.maintain(scope=ann).changed
+
+
+def test_sixty_days_after_archiving_its_words_go_and_its_stub_stays(house: House) -> None:
+    """Nothing is kept for ever, and nothing goes at once: first it can be foreseen, then restored, then only named."""
+    kit, clock, ann = house.kit, house.clock, house.ann
+    tea = house.saved("Ann likes sencha tea.")
+    clock.move(500 * DAY)
+    assert [move.to for move in kit.maintain(scope=ann).moves] == ["archived"]
+    clock.move(59 * DAY)
+    assert not kit.maintain(scope=ann).changed
+    assert kit.restore(tea.memory_id, scope=ann).status == "active"
+    clock.move(500 * DAY)
+    kit.maintain(scope=ann)
+    clock.move(60 * DAY)
+    foreseen = kit.maintain(scope=ann, dry_run=True)
+    assert [(move.to, move.action) for move in foreseen.moves] == [("purged", "purge")]
+    assert kit.maintain(scope=ann).moves == foreseen.moves
+    with pytest.raises(NotFoundError):
+        kit.restore(tea.memory_id, scope=ann)
+    explained = kit.explain(tea.memory_id, scope=ann)
+    assert (explained.status, explained.memory.content) == ("purged", "(purged)")
+    assert explained.trace.missing[0].startswith("content: purged on ")
+    assert [event.action for event in explained.trace.events][-2:] == ["archive", "purge"]
+    assert explained.trace.events[-1].reason.endswith("purge_after 60 days")
+    assert [message.text for message in explained.trace.messages] == [tea.content], "what was said stays"
+    assert "sencha" not in " ".join(version.to_json() for version in explained.trace.versions)
+    assert kit.recall("sencha", scope=ann, only=RecallFilter(statuses=("purged",))).memories == ()
+    assert not kit.maintain(scope=ann).changed
+    assert kit.admin.verify().healthy
+
+
+def test_where_nothing_shall_be_purged_the_archive_is_kept(house: House) -> None:
+    """Who must keep records keeps them."""
+    keeper = house.agent("keeper")
+    house.saved("Ann likes sencha tea.", scope=keeper)
+    for _ in range(2):
+        house.clock.move(2000 * DAY)
+        house.kit.maintain(scope=keeper)
+    assert set(house.statuses(keeper).values()) == {"archived"}

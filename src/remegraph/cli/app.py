@@ -41,6 +41,7 @@ app.command("diff", rich_help_panel=_READ)(governing.diff)
 app.command("forecast", rich_help_panel=_READ)(fading.forecast)
 app.command("consolidate", rich_help_panel=_KEEP)(fading.consolidate)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
+app.command("cleanup", rich_help_panel=_KEEP, hidden=True)(fading.maintain)  # as governance protocols call it
 app.command("restore", rich_help_panel=_KEEP)(fading.restore)
 app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)

@@ -60,9 +60,9 @@ def maintain(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """Archive what faded, merge what says the same, abstract what is alike, and say why. Nothing is deleted.
+    """Archive what faded, merge what says the same, abstract what is alike, and say why.
 
-    `restore` brings back what was archived.
+    `restore` brings back what was archived; what is archived for 60 days is purged, but for the messages it came from.
     """
     with guarded(as_json=as_json) as out:
         scope = scope_of(user, agent, project, tenant)

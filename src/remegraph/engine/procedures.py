@@ -34,12 +34,12 @@ from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
 from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.rules.summarising import summary_of
+from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.rules.trajectories import Run, contrasted, joined, read_run
 from remegraph.settings import Settings
 
 __all__ = ["Attempt", "SkillWriter"]
 
-_TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
 _ATTEMPTS = 4
 """How often a change is decided anew because another one came first."""
@@ -118,7 +118,7 @@ class SkillWriter:
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         found = self._archive.memories(mine, ids=[skill_id], layers=["procedural"]) if mine else ()
-        if not found or not is_skill(found[0]) or found[0].status in _TOMBSTONES:
+        if not found or not is_skill(found[0]) or found[0].status in TOMBSTONES:
             raise NotFoundError(f"There is no skill {skill_id!r} here.")
         return found[0]
 
@@ -232,7 +232,7 @@ class SkillWriter:
 
     def _head(self, skill: Skill, scope: Scope) -> Memory | None:
         found = self._archive.memories([scope.partition()], ids=[_id(skill, scope)])
-        if found and found[0].status in _TOMBSTONES:
+        if found and found[0].status in TOMBSTONES:
             raise SkillError(f"The skill {skill.name!r} was {found[0].status} for good.", "Give it another name.")
         return found[0] if found else None
 

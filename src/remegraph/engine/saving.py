@@ -36,6 +36,7 @@ from remegraph.rules.merging import Alike, Decision, decide, joined
 from remegraph.rules.naming import operation_id
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.telling import NARRATOR
+from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.settings import Perspective, Settings
 
 __all__ = ["Candidate", "MemoryWriter"]
@@ -169,7 +170,7 @@ class MemoryWriter:
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         for _ in range(_ATTEMPTS):
             found = self._archive.memories(mine, ids=[memory_id]) if mine else ()
-            if not found or found[0].status in {"purged", "erased"}:
+            if not found or found[0].status in TOMBSTONES:
                 raise NotFoundError(f"There is no memory {memory_id!r} here.")
             (old,) = found
             if old.status == "deleted":

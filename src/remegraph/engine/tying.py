@@ -9,6 +9,7 @@ from typing import get_args
 from remegraph.errors import InputError, NotFoundError
 from remegraph.models import ChangeSet, Link, LinkType, Partition
 from remegraph.ports import Archive
+from remegraph.rules.tombstones import TOMBSTONES
 
 __all__ = ["tie"]
 
@@ -42,7 +43,7 @@ def tie(
         raise InputError(f"Both ends are memory {link.source_id}.", "Name two memories.")
     ends = [link.source_id, link.target_id]
     found = archive.memories(partitions, ids=ends) if partitions else ()
-    there = {memory.memory_id for memory in found if memory.status not in {"deleted", "purged", "erased"}}
+    there = {memory.memory_id for memory in found if memory.status not in {"deleted", *TOMBSTONES}}
     for end in ends:
         if end not in there:
             raise NotFoundError(f"There is no memory {end!r} here.")

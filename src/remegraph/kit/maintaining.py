@@ -26,7 +26,7 @@ __all__ = ["Maintaining"]
 
 
 class Maintaining(ABC):
-    """What is done now and then, by itself or when asked: nothing of it deletes anything."""
+    """What is done now and then, by itself or when asked. A dry run tells it all before."""
 
     settings: Settings
     _clock: Clock
@@ -58,10 +58,11 @@ class Maintaining(ABC):
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> Maintenance:
-        """Tidy up: fade, merge, consolidate, write guidelines of tools, archive.
+        """Tidy up: fade, merge, consolidate, write guidelines of tools, archive, purge.
 
         What has faded loses its priority, what says the same is merged, what is alike becomes one conclusion, what is
-        all but gone is archived. Nothing is deleted. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
+        all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays, and the
+        messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
 
         What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
         journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
@@ -161,6 +162,7 @@ class Maintaining(ABC):
             "consolidate": _where_possible(consolidate),
             "guide": guide,
             "archive": fading.archive_faded,
+            "purge": fading.purge,
         }
 
     def _consolidated(self, partitions: Sequence[Partition], this: Round, meter: Meter) -> Consolidation:

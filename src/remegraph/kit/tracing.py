@@ -7,6 +7,7 @@ from remegraph.models import RecallFilter, Scope, Trace
 from remegraph.ports import Archive
 from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
+from remegraph.rules.tombstones import TOMBSTONES
 
 __all__ = ["trace"]
 
@@ -34,7 +35,8 @@ def trace(archive: Archive, memory_id: str, scope: Scope, as_of: RecallFilter | 
     cited = [item.message_id for item in memory.evidence]
     messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
     quotes, unseen = quoted(memory.evidence, messages)
-    missing = [f"message {each}: not visible here, or no longer kept" for each in unseen]
+    missing = [f"content: {memory.status} on {memory.recorded_at:%Y-%m-%d}"] if memory.status in TOMBSTONES else []
+    missing += [f"message {each}: not visible here, or no longer kept" for each in unseen]
     homes = [quote.message.partition for quote in quotes] or partitions
     blocks = archive.blocks(list(dict.fromkeys(homes)), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}

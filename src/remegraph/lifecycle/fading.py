@@ -1,10 +1,10 @@
-"""The steps that fade and archive: what has faded loses its priority, then its place among what recall finds."""
+"""The steps that fade, archive and purge: what has faded loses its priority, then its place, at last its words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remegraph.errors import ConflictError, NotFoundError
 from remegraph.lifecycle.maintenance import ACTOR, Round
@@ -65,6 +65,20 @@ class Fading:
         _, moves = self._due(partition, this.at)
         return self._move([move for move in moves if move.to == "archived"], this)
 
+    def purge(self, partition: Partition, this: Round) -> Maintenance:
+        """Bury what has been archived for so long that nobody will miss it: its content goes, its stub stays.
+
+        Args:
+            partition: The library.
+            this: The run.
+        """
+        after = self.settings_of(partition).purge_after
+        if after is None:
+            return Maintenance(dry_run=this.dry_run)
+        archived = self.archive.memories([partition], statuses=["archived"])
+        since = (memory for memory in archived if memory.recorded_at + after <= this.at)
+        return self._move([_purge(memory, after) for memory in since], this)
+
     def _due(self, partition: Partition, at: datetime) -> tuple[list[Retained], list[StatusMove]]:
         heads = self.archive.memories([partition], statuses=sorted(LIVE))
         found = list(retained(self.archive, heads, self.settings_of, self.unwritten))
@@ -111,6 +125,11 @@ def _faded(weighed: Sequence[tuple[Memory, Weight]], settings: LifecyclePolicy) 
             to, why = "active", f"no longer under low_threshold {settings.low_threshold:g}"
         if to != memory.status:
             yield StatusMove(memory=memory, to=to, action=_ACTIONS[to], reason=f"{why}: {weight.reason}")
+
+
+def _purge(memory: Memory, after: timedelta) -> StatusMove:
+    reason = f"archived since {memory.recorded_at:%Y-%m-%d}, purge_after {after / timedelta(days=1):g} days"
+    return StatusMove(memory=memory, to="purged", action="purge", reason=reason)
 
 
 def _surplus(weighed: Sequence[tuple[Memory, Weight]], most: int | None) -> Iterator[StatusMove]:

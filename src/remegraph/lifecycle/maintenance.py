@@ -1,4 +1,4 @@
-"""The maintenance run: step by step through the memories of each library. Nothing is deleted.
+"""The maintenance run: step by step through the memories of each library.
 
 What a step shall do follows from the ledger and the time alone, so a run that was stopped goes on where it stopped, and a
 second one finds nothing left to do. Each batch is one commit that expects the versions that were read: what somebody

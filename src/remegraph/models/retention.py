@@ -58,8 +58,8 @@ class StatusMove(Record):
     """One memory that maintenance moves from one status to another."""
 
     memory: Memory = Field(description="The memory, as it was before.")
-    to: Status = Field(description="Its new status: low_priority, archived, or active again.")
-    action: str = Field(description="As in the journal: fade, archive, archive_surplus, revive.")
+    to: Status = Field(description="Its new status: low_priority, archived, purged, or active again.")
+    action: str = Field(description="As in the journal: fade, archive, archive_surplus, revive, purge.")
     reason: str = Field(description="As in the journal: weight, formula and numbers.")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
@@ -28,6 +28,7 @@ from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tiers import always_active
+from remegraph.rules.tombstones import TOMBSTONES, buried
 from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
@@ -44,8 +45,6 @@ from remegraph.storage.tables import (
 )
 
 __all__ = ["commit"]
-
-_TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 
 
 def commit(database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet) -> Receipt:
@@ -187,7 +186,7 @@ class _Commit:
                 raise NotFoundError(f"There is no memory {memory.memory_id} here.")
             if change.expected_version != (head.version if head else 0):
                 stale.append(memory.memory_id)
-            elif (head is not None and head.status in _TOMBSTONES) or (head is None and memory.status in _TOMBSTONES):
+            elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):
                 raise InputError(f"Memory {memory.memory_id} is {head.status if head else memory.status} for good.", "")
             elif head is not None and not may_move(head.status, memory.status):
                 raise InputError(
@@ -264,6 +263,7 @@ class _Commit:
                 recorded_at=self.changes.recorded_at,
                 summary=resummarised(change.memory, before),
             )
+            memory = buried(memory) if memory.status in TOMBSTONES else memory
             found = evidence.check(
                 self.connection, head.number if head else 0, self.numbers[memory.partition], memory, before
             )
@@ -308,6 +308,8 @@ class _Commit:
         return int(self.connection.execute(insert(memories).values(new).returning(memories.c.id)).scalar_one())
 
     def _write_versions(self, written: Mapping[int, Memory]) -> None:
+        for dead in chunks([number for number, memory in written.items() if memory.status in TOMBSTONES]):
+            self.connection.execute(delete(versions).where(versions.c.memory.in_(dead)))
         rows = [
             {
                 "memory": number,

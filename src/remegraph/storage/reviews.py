@@ -65,9 +65,10 @@ def accesses(
     found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
     for chunk in chunks(memory_ids):
         learned = (
-            select(memories.c.partition_id, memories.c.memory_id, versions.c.recorded_at, literal(""))
+            select(memories.c.partition_id, memories.c.memory_id, func.min(versions.c.recorded_at), literal(""))
             .join(versions, versions.c.memory == memories.c.id)
-            .where(memories.c.partition_id.in_(list(shelves)), memories.c.memory_id.in_(chunk), versions.c.version == 1)
+            .where(memories.c.partition_id.in_(list(shelves)), memories.c.memory_id.in_(chunk))
+            .group_by(memories.c.partition_id, memories.c.memory_id)
         )
         reviewed = (
             select(reviews.c.partition_id, reviews.c.memory_id, reviews.c.at, reviews.c.kind)

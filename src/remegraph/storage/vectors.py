@@ -31,7 +31,8 @@ from sqlalchemy import (
     tuple_,
 )
 
-from remegraph.models import LIVE, BlockSummary, Memory, Status
+from remegraph.models import LIVE, BlockSummary, Memory
+from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import dirty, item_texts, memories, summaries, vectors
@@ -64,7 +65,6 @@ __all__ = [
 KINDS = ("memory", "block", "item")
 """The kinds of records that have vectors."""
 
-_GONE: frozenset[Status] = frozenset({"purged", "erased"})  # for good: other statuses may come back
 _SLOTS = 100  # records that one statement names
 _AT_ONCE = 512  # vectors in memory during a search: a few megabytes are twice as fast as one large piece
 
@@ -387,7 +387,7 @@ _MAY_COME_BACK = exists().where(
     vectors.c.kind == "memory",
     memories.c.memory_id == vectors.c.record_id,
     memories.c.partition_id == vectors.c.partition_id,
-    memories.c.status.not_in(_GONE),
+    memories.c.status.not_in(TOMBSTONES),
 )
 _MARKS = select(*_place(dirty), dirty.c.mark).where(_among(dirty))
 _UNMARK = delete(dirty).where(_among(dirty))
