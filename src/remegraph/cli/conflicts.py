@@ -8,8 +8,7 @@ from typing import Annotated, get_args
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User, scope_of
-from remegraph.cli.session import guarded, open_kit
+from remegraph.cli.asking import Asked, asked
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
 from remegraph.models import ConflictKind, ConflictState, Decision, Scope
@@ -19,27 +18,24 @@ __all__ = ["conflicts", "resolve"]
 _ALL: Sequence[ConflictKind] = get_args(ConflictKind)
 
 
+@asked
 def conflicts(
+    ask: Asked,
     *,
     state: Annotated[ConflictState, typer.Option("--state", help="open: to be decided; resolved: decided.")] = "open",
     every: Annotated[bool, typer.Option("--all", help="Also pairs of which one says all that the other says.")] = False,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """List memories that contradict each other, side by side."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
-            found = kit.conflicts.list(scope=scope, state=state, kinds=kinds)
-        out.show(found, *views.conflicts(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        kinds: Sequence[ConflictKind] = _ALL if every else ["contradiction"]
+        found = kit.conflicts.list(scope=scope, state=state, kinds=kinds)
+    ask.out.show(found, *views.conflicts(found))
 
 
+@asked
 def resolve(
+    ask: Asked,
     conflict_id: Annotated[str, typer.Argument(help="The conflict: its id, or the beginning of it.", metavar="ID")],
     decision: Annotated[Decision, typer.Argument(help="What becomes of the two.")],
     *,
@@ -51,20 +47,13 @@ def resolve(
             "--keep", help="Id of the memory that stays, of supersede and merge; else the newer.", show_default=False
         ),
     ] = "",
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Decide a conflict. No version is lost, and the journal tells who decided what, and why."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            name = _full_id(kit, conflict_id, scope)
-            found = kit.conflicts.resolve(name, decision, scope=scope, by=by or user, note=note, keep=keep)
-        out.show(found, *views.conflicts([found]))
+    scope = ask.scope
+    with ask.kit() as kit:
+        name = _full_id(kit, conflict_id, scope)
+        found = kit.conflicts.resolve(name, decision, scope=scope, by=by or scope.user, note=note, keep=keep)
+    ask.out.show(found, *views.conflicts([found]))
 
 
 def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:

@@ -8,30 +8,24 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
+from remegraph.cli.asking import Asked, asked
 from remegraph.cli.options import (
-    ME,
-    Agent,
-    AsJson,
     Heads,
-    Home,
     MemoryId,
-    Project,
-    Tenant,
     Timezone,
-    User,
     read_time,
     read_zone,
-    scope_of,
 )
 from remegraph.cli.reading import full_id
-from remegraph.cli.session import guarded, open_kit
 
 __all__ = ["archaeology", "audit", "diff"]
 
 _Number = Annotated[int, typer.Argument(min=1, help="Number of a version.", show_default=False)]
 
 
+@asked
 def archaeology(
+    ask: Asked,
     memory_id: MemoryId,
     *,
     known_at: Annotated[
@@ -41,43 +35,32 @@ def archaeology(
         str | None, typer.Option("--true-at", help="Say what of it was true at this time.", show_default=False)
     ] = None,
     timezone: Timezone = None,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Dig out the chain of a memory: what it replaced and what replaced it, with versions, times, actors, reasons, words."""
-    with guarded(as_json=as_json) as out:
-        scope, zone = scope_of(user, agent, project, tenant), read_zone(timezone)
-        times = {"known_at": read_time(known_at, zone), "true_at": read_time(true_at, zone)}
-        with open_kit(home) as kit:
-            found = kit.governance.archaeology(full_id(kit, memory_id, scope), scope=scope, **times)
-        out.show(found, *views.archaeology(found))
+    scope, zone = ask.scope, read_zone(timezone)
+    times = {"known_at": read_time(known_at, zone), "true_at": read_time(true_at, zone)}
+    with ask.kit() as kit:
+        found = kit.governance.archaeology(full_id(kit, memory_id, scope), scope=scope, **times)
+    ask.out.show(found, *views.archaeology(found))
 
 
+@asked
 def diff(
+    ask: Asked,
     memory_id: MemoryId,
     a: _Number,
     b: _Number,
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Say what differs between two versions of a memory, field by field and word by word."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.governance.diff(full_id(kit, memory_id, scope), a, b, scope=scope)
-        out.show(found, *views.difference(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.governance.diff(full_id(kit, memory_id, scope), a, b, scope=scope)
+    ask.out.show(found, *views.difference(found))
 
 
+@asked
 def audit(
+    ask: Asked,
     *,
     export: Annotated[
         Path | None,
@@ -94,27 +77,20 @@ def audit(
     ] = None,
     until: Annotated[str | None, typer.Option("--until", help="To this time.", show_default=False)] = None,
     timezone: Timezone = None,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Tell who changed what, when and why; no word of any memory is shown. Exit code 1 where a checked file is not whole."""
-    with guarded(as_json=as_json) as out:
-        scope, zone = scope_of(user, agent, project, tenant), read_zone(timezone)
-        times = {"since": read_time(since, zone), "until": read_time(until, zone)}
-        with open_kit(home) as kit:
-            if check is not None:
-                known = () if heads is None else kit.governance.read_heads(heads)
-                wrong = kit.governance.verify_export(check, known)
-                out.show({"whole": not wrong, "differences": wrong}, *views.checked(check.name, wrong))
-                if wrong:
-                    raise typer.Exit(1)
-            elif export is not None:
-                ended = kit.governance.export_audit(export, scope=scope, **times)
-                out.show(ended, *views.exported(export.name, ended))
-            else:
-                found = list(kit.governance.audit(scope=scope, **times))
-                out.show(found, *views.audit(found))
+    scope, zone = ask.scope, read_zone(timezone)
+    times = {"since": read_time(since, zone), "until": read_time(until, zone)}
+    with ask.kit() as kit:
+        if check is not None:
+            known = () if heads is None else kit.governance.read_heads(heads)
+            wrong = kit.governance.verify_export(check, known)
+            ask.out.show({"whole": not wrong, "differences": wrong}, *views.checked(check.name, wrong))
+            if wrong:
+                raise typer.Exit(1)
+        elif export is not None:
+            ended = kit.governance.export_audit(export, scope=scope, **times)
+            ask.out.show(ended, *views.exported(export.name, ended))
+        else:
+            found = list(kit.governance.audit(scope=scope, **times))
+            ask.out.show(found, *views.audit(found))

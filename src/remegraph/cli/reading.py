@@ -7,23 +7,15 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
+from remegraph.cli.asking import Asked, asked
 from remegraph.cli.options import (
-    ME,
-    Agent,
-    AsJson,
-    Home,
     MemoryId,
-    Project,
     Since,
-    Tenant,
     Timezone,
     Until,
-    User,
     read_time,
     read_zone,
-    scope_of,
 )
-from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
@@ -31,13 +23,11 @@ from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope
 __all__ = ["blocks", "full_id", "memories", "messages", "recall", "skills", "tools", "topics", "trace"]
 
 
+@asked
 def recall(
+    ask: Asked,
     query: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
     *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
     k: Annotated[int | None, typer.Option("-k", min=1, help="Hits of each kind.", show_default="10")] = None,
     depth: Annotated[
         Depth,
@@ -67,8 +57,6 @@ def recall(
     until: Until = None,
     timezone: Timezone = None,
     context: Annotated[bool, typer.Option("--context", help="Print the text for a prompt instead of a table.")] = False,
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Recall what is known about a question. No model is called."""
     zone = read_zone(timezone)
@@ -81,46 +69,42 @@ def recall(
         true_at=read_time(true_at, zone),
         known_at=read_time(known_at, zone),
     )
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.recall(
-                query,
-                scope=scope,
-                k=k,
-                depth=depth,
-                mode=mode,
-                time_start=start,
-                time_end=end,
-                topics=topic,
-                only=only,
-            )
-        out.show(found, *([views.text(found.context)] if context else views.recall(found, width=out.console.width)))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.recall(
+            query,
+            scope=scope,
+            k=k,
+            depth=depth,
+            mode=mode,
+            time_start=start,
+            time_end=end,
+            topics=topic,
+            only=only,
+        )
+    ask.out.show(found, *([views.text(found.context)] if context else views.recall(found, width=ask.out.console.width)))
 
 
+@asked
 def topics(
+    ask: Asked,
     *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
     graph: Annotated[bool, typer.Option("--graph", help="Draw them around the agent, with what ties them.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """List the topics: the shelves on which memories stand."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            if graph:
-                drawn = kit.topic_graph(scope=scope)
-                out.show(drawn, *views.topic_graph(drawn))
-            else:
-                found = kit.topics(scope=scope)
-                out.show(found, *views.topics(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        if graph:
+            drawn = kit.topic_graph(scope=scope)
+            ask.out.show(drawn, *views.topic_graph(drawn))
+        else:
+            found = kit.topics(scope=scope)
+            ask.out.show(found, *views.topics(found))
 
 
+@asked
 def memories(
+    ask: Asked,
     *,
     topic: Annotated[
         str | None, typer.Option("--topic", help="Only this topic, as type:name.", show_default=False)
@@ -129,40 +113,29 @@ def memories(
         Status | None, typer.Option("--status", help="Only this status; live ones unless given.", show_default=False)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Of every status, superseded ones too.")] = False,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """List the memories, topic by topic."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        statuses = ALL if everything else (status,) if status else LIVE_ONES
-        with open_kit(home) as kit:
-            found = kit.memories(scope=scope, topic=topic, statuses=statuses)
-        out.show(found, *views.memories(found))
+    scope = ask.scope
+    statuses = ALL if everything else (status,) if status else LIVE_ONES
+    with ask.kit() as kit:
+        found = kit.memories(scope=scope, topic=topic, statuses=statuses)
+    ask.out.show(found, *views.memories(found))
 
 
+@asked
 def blocks(
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
+    ask: Asked,
 ) -> None:
     """List the block index: what happened when, block by block."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.blocks(scope=scope)
-        out.show(found, *views.blocks(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.blocks(scope=scope)
+    ask.out.show(found, *views.blocks(found))
 
 
+@asked
 def messages(
+    ask: Asked,
     block: Annotated[
         str | None, typer.Argument(help="Only the messages of this block, e.g. 20260302_01.", show_default=False)
     ] = None,
@@ -174,77 +147,52 @@ def messages(
     until: Until = None,
     timezone: Timezone = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Read the raw messages, to the letter."""
     zone = read_zone(timezone)
     start, end = read_time(since, zone), read_time(until, zone)
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = (
-                kit.retrieve_message(key_word, start, end, limit, scope=scope)
-                if block is None
-                else kit.retrieve_block(block, scope=scope)
-            )
-        out.show(found, *views.messages(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = (
+            kit.retrieve_message(key_word, start, end, limit, scope=scope)
+            if block is None
+            else kit.retrieve_block(block, scope=scope)
+        )
+    ask.out.show(found, *views.messages(found))
 
 
+@asked
 def tools(
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
+    ask: Asked,
 ) -> None:
     """Show how often each tool was called and how often it failed."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.tool_stats(scope=scope)
-        out.show(found, *views.tools(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.tool_stats(scope=scope)
+    ask.out.show(found, *views.tools(found))
 
 
+@asked
 def skills(
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
+    ask: Asked,
 ) -> None:
     """Show how each skill has gone so far: runs, success rate, and the bounds that it is chosen by."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.skills.figures(scope=scope)
-        out.show(found, *views.skills(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.skills.figures(scope=scope)
+    ask.out.show(found, *views.skills(found))
 
 
+@asked
 def trace(
+    ask: Asked,
     memory_id: MemoryId,
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Trace a memory down to the exact words that it came from."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.trace(full_id(kit, memory_id, scope), scope=scope)
-        out.show(found, views.trace(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.trace(full_id(kit, memory_id, scope), scope=scope)
+    ask.out.show(found, views.trace(found))
 
 
 ALL: tuple[Status, ...] = tuple(MOVES)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
+from remegraph.cli.asking import Asked, asked
 from remegraph.cli.options import (
     ME,
     Agent,
@@ -20,7 +21,6 @@ from remegraph.cli.options import (
     Project,
     Tenant,
     Timezone,
-    User,
     read_time,
     read_zone,
     scope_of,
@@ -156,25 +156,20 @@ def ingest_file(
     return list(done.values())
 
 
+@asked
 def summarize(
+    ask: Asked,
     *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
     close: Annotated[
         bool, typer.Option("--close", help="Also what may still go on: the open end of each thread.")
     ] = False,
     model: Model = None,
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make memories of what was recorded since the last time."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with out.bars() as report, open_kit(home, model=model) as kit:
-            done = kit.summarize(scope=scope, close=close, progress=report)
-        out.show(done, *views.summary(done))
+    scope = ask.scope
+    with ask.out.bars() as report, ask.kit(model) as kit:
+        done = kit.summarize(scope=scope, close=close, progress=report)
+    ask.out.show(done, *views.summary(done))
 
 
 def drain(
@@ -193,36 +188,25 @@ def drain(
         out.show(done, *views.summary(done))
 
 
+@asked
 def work(
-    *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    as_json: AsJson = False,
+    ask: Asked,
 ) -> None:
     """List what still waits: blocks to do, what failed and why, and what a person should look at."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with open_kit(home) as kit:
-            found = kit.work(scope=scope)
-        out.show(found, *views.work(found))
+    scope = ask.scope
+    with ask.kit() as kit:
+        found = kit.work(scope=scope)
+    ask.out.show(found, *views.work(found))
 
 
+@asked
 def retry(
+    ask: Asked,
     *,
-    user: User = ME,
-    agent: Agent = None,
-    project: Project = None,
-    tenant: Tenant = "default",
     model: Model = None,
-    home: Home = None,
-    as_json: AsJson = False,
 ) -> None:
     """Try failed work again."""
-    with guarded(as_json=as_json) as out:
-        scope = scope_of(user, agent, project, tenant)
-        with out.bars() as report, open_kit(home, model=model) as kit:
-            done = kit.retry(scope=scope, progress=report)
-        out.show(done, *views.summary(done))
+    scope = ask.scope
+    with ask.out.bars() as report, ask.kit(model) as kit:
+        done = kit.retry(scope=scope, progress=report)
+    ask.out.show(done, *views.summary(done))
