@@ -125,7 +125,7 @@ def test_recalling_a_lot_starts_no_other_work(tmp_path: Path) -> None:
         blocks = len(kit.blocks(scope=ANN))
         for _ in range(30):
             kit.recall("sencha tea", scope=ANN, k=20)
-        for thread in [each for each in threading.enumerate() if each.name == "remegraph-reviews"]:
+        for thread in [each for each in threading.enumerate() if each.name == "remegraph-notes"]:
             thread.join()
         assert int(kit.admin.stats()["reviews"]) >= 512
         assert kit.admin.stats()["jobs_waiting"] == 1

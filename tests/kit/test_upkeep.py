@@ -90,7 +90,10 @@ def test_it_runs_when_a_session_begins_and_then_as_often_as_the_settings_say(ten
     assert tended.done(1) == [("summarize", "done")]
     tended.clock.move(WEEK)
     tended.turn(2)
-    assert sorted(tended.done(2)) == [("maintain", "done"), ("summarize", "done")]
+    ended: list[tuple[str, str]] = []
+    while len(ended) < 2:  # it was due before the turn, and may have given way to it
+        ended += [each for each in tended.done(1) if each[1] != "back"]
+    assert sorted(ended) == [("maintain", "done"), ("summarize", "done")]
     assert tended.outcomes.empty()
 
 

@@ -107,7 +107,7 @@ FAULTS = (
                 "mark_dirty(self.connection, shelf.partition_id, shelf.kind, marks)",
                 "LATER.append((shelf.partition_id, shelf.kind, marks))",
             ),
-            Patch("storage/commit.py", "\n_TOMBSTONES: ", "\nLATER: list[Any] = []\n_TOMBSTONES: "),
+            Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
                 "storage/archive.py",
                 "        return commit(self.database, self._interning, self.journal, self._new_id, changes)\n",
