@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remegraph import Budget, InputError, MemoryKit, Message, Scope, ScopeError, Settings, SummaryPolicy, ToolPolicy
-from remegraph.models import Memory
+from remegraph.engine.tool_guidelines import ACTOR
+from remegraph.models import ChangeSet, Memory, Receipt
 from remegraph.rules.tool_guidelines import MOST_WORDS, words
+from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.talk import NOON, called, digest, model_of, open_kit, proposal, returned, said
 
@@ -375,3 +377,24 @@ def test_what_was_counted_is_not_for_conversations_to_change(tmp_path: Path, ann
         *_, last = (call for call in model_of(kit).calls if call.schema == "ProposalAnswer")
         assert "slow on Mondays" in last.text
         assert "Mail well [m1]." not in last.text
+
+
+def test_a_guideline_is_written_though_the_background_took_its_words_first(
+    kit: MemoryKit, ann: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is counted is stated in a block of its own; who summarises meanwhile takes that block, and must not cost the guideline."""
+    for number in range(3):
+        kit.tools.record("paint", scope=ann, args={"colour": "blue"}, call_id=str(number), result="blue")
+    commit = SqlArchive.commit
+    raced: list[ChangeSet] = []
+
+    def late(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+        if changes.actor == ACTOR and not raced:
+            raced.append(changes)
+            kit.summarize(scope=ann, close=True)
+        return commit(archive, changes)
+
+    monkeypatch.setattr(SqlArchive, "commit", late)
+    (guideline,) = kit.tools.refresh(scope=ann).written
+    assert raced
+    assert kit.tools.guideline("paint", scope=ann) == guideline

@@ -62,6 +62,9 @@ _QUOTE = 200
 _FIELD = re.compile(r"[a-z][A-Za-z_]{1,30}")
 """A name, and no value that a mapping is keyed by: `payment_methods`, not `JFK` or `credit_card_4421486`."""
 
+_ATTEMPTS = 3
+"""How often others may come first, such as the background with a block that was just stated."""
+
 _CUT_WORD = re.compile(r"[^\W_]+$")
 
 
@@ -178,10 +181,11 @@ class Guide:
                 writer, text = self.plain, self.plain.guide(draft.task, meter)
                 if not isinstance(error, InvalidAnswerError):  # the next call would end likewise
                     thinker = self.plain
-            try:
-                written.append(self._write(draft, plain(text), writer.name))
-            except ConflictError:  # somebody else was first: theirs is as new
+            memory = self._settled(draft, plain(text), writer.name)
+            if memory is None:
                 unchanged.append(stats.tool)
+            else:
+                written.append(memory)
         report = ToolRefresh(
             written=tuple(written), unchanged=tuple(unchanged), degraded=tuple(degraded), usage=meter.usage()
         )
@@ -227,6 +231,18 @@ class Guide:
         read = (_tell(call, messages.get(call.block_id, ())) for call in calls)
         return [each for each in read if each is not None]
 
+    def _settled(self, draft: _Draft, text: str, extractor: str) -> Memory | None:
+        """Write a guideline; nothing where somebody else was first: theirs is as new."""
+        latest: _Draft | None = draft
+        for _ in range(_ATTEMPTS):
+            if latest is None:
+                break
+            try:
+                return self._write(latest, text, extractor)
+            except ConflictError:
+                latest = self._draft(draft.newest.partition, draft.stats)
+        return None
+
     def _write(self, draft: _Draft, text: str, extractor: str) -> Memory:
         memory = self._memory(draft, text, extractor)
         version = memory.version
@@ -234,6 +250,8 @@ class Guide:
         stated = None if evidence else self._state(memory)
         if stated is not None:
             evidence = (stated.evidence,)
+            if self.archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
+                stated = None  # the background was faster: its block is done
         memory = memory.evolve(evidence=evidence, block_ids=tuple(dict.fromkeys(each.block_id for each in evidence)))
         self.archive.commit(
             ChangeSet(
