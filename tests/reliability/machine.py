@@ -91,6 +91,13 @@ class Place:
         return {message.thread for message in self.messages.values()}
 
 
+def _buried(memory: Memory) -> Memory:
+    """What is left of a memory that is gone for good."""
+    gone = f"({memory.status})"
+    emptied: dict[str, Any] = dict.fromkeys(("claims", "evidence", "tags"), ())
+    return memory.evolve(content=gone, summary=gone, when_to_use="", canonical_topic="", payload={}, **emptied)
+
+
 class KitMachine(RuleBasedStateMachine):
     """A kit beside a model of dicts. Every rule changes both, every invariant compares them."""
 
@@ -238,6 +245,9 @@ class KitMachine(RuleBasedStateMachine):
             version = change.memory.evolve(
                 version=change.expected_version + 1, recorded_at=changes.recorded_at, summary=change.memory.content
             )
+            if version.status in TOMBSTONES:  # no word of it stays, in no version
+                place.memories[version.memory_id] = []
+                version = _buried(version)
             place.memories.setdefault(version.memory_id, []).append(version)
         for link in changes.links:
             place = next(place for place in self.places.values() if link.source_id in place.memories)
@@ -417,7 +427,7 @@ class KitMachine(RuleBasedStateMachine):
         for scope in SCOPES:
             if head.partition in self._seen_by(scope):
                 trace = self.home.kit.trace(head.memory_id, scope=scope)
-                assert (trace.memory, trace.missing) == (head, ())
+                assert (trace.memory, bool(trace.missing)) == (head, head.status in TOMBSTONES)
                 assert list(trace.versions) == self.places[head.partition].memories[head.memory_id]
             else:
                 with pytest.raises(NotFoundError):
