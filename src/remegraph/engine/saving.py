@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
+from remegraph.engine.candidates import Candidate, Change
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, check_statement, state
-from remegraph.engine.governed import UNGOVERNED, Governed
 from remegraph.engine.routing import home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -17,8 +17,6 @@ from remegraph.models import (
     Category,
     ChangeSet,
     Claim,
-    Link,
-    LinkType,
     Memory,
     MemoryChange,
     Partition,
@@ -32,59 +30,19 @@ from remegraph.models import (
 from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
-from remegraph.rules.merging import Alike, Decision, decide, joined
+from remegraph.rules.merging import Alike, decide
 from remegraph.rules.naming import operation_id
-from remegraph.rules.summarising import summary_of
 from remegraph.rules.telling import NARRATOR
 from remegraph.rules.tombstones import TOMBSTONES
-from remegraph.settings import Perspective, Settings
+from remegraph.settings import Settings
 
-__all__ = ["Candidate", "MemoryWriter"]
+__all__ = ["MemoryWriter"]
 
 _ATTEMPTS = 4
 """How often a change is decided anew because another one came first."""
 
 _LOOKED_AT = 32
 """Memories that a statement is compared with, by words and by vectors each."""
-
-_LIKING = frozenset({"likes", "dislikes"})
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What someone wants remembered."""
-
-    key: str
-    """What it is about, in a few words."""
-    content: str
-    tags: tuple[str, ...] = ()
-    importance: float = 0.5
-    topic: str | None = None
-    """Key of its topic, `type:name`; the scope's user unless given."""
-    category: Category | None = None
-    session: str = ""
-    call_id: str = ""
-    """Names the call: the same call again changes nothing."""
-    by_model: bool = False
-    """Whether a model states it: it is trusted less, and replaces no core rule."""
-    usage: Literal["memory", "knowledge"] | None = None
-    """As what it is kept; as the agent's settings say unless given."""
-    governed: Governed = UNGOVERNED
-    """What it says of itself as governance has it."""
-
-    @property
-    def perspective(self) -> Perspective:
-        """Whose words it is in: a model writes for itself."""
-        return "first-person" if self.by_model else "third-person"
-
-    @property
-    def indexed_text(self) -> str:
-        """What is embedded and searched: the content, under its key where it does not hold it."""
-        return self.content if self.key.casefold() in self.content.casefold() else f"{self.key}: {self.content}"
-
-    def actor(self, scope: Scope) -> str:
-        """Return who states it."""
-        return scope.agent or ("agent" if self.by_model else "operator")
 
 
 class MemoryWriter:
@@ -147,7 +105,7 @@ class MemoryWriter:
             if decision.refusal:
                 return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
             stated = stated or self._state(candidate, scope, statement_id)
-            change = _Change(candidate, scope, shelf, claims, stated, decision)
+            change = Change(candidate, scope, shelf, claims, stated, decision)
             try:
                 committed, receipt = self._commit(change)
             except ConflictError as conflict:
@@ -268,7 +226,7 @@ class MemoryWriter:
             extra={"key": candidate.key, "tags": list(candidate.tags), "session": candidate.session},
         )
 
-    def _commit(self, change: _Change) -> tuple[ChangeSet, Receipt]:
+    def _commit(self, change: Change) -> tuple[ChangeSet, Receipt]:
         stated, recipe = change.stated, self._settings.summary.recipe
         changes = change.changes()
         summarized = self._archive.summaries([stated.block.partition], ids=[stated.block.block_id])
@@ -291,121 +249,3 @@ def _claims(candidate: Candidate, scope: Scope, shelf: Shelf) -> tuple[Claim, ..
     speaker = NARRATOR if candidate.by_model else scope.user
     known = {scope.user, shelf.topic.target_name}
     return read_claims(candidate.content, speaker, language_of(candidate.content), known)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A decision, carried out on paper."""
-
-    candidate: Candidate
-    scope: Scope
-    shelf: Shelf
-    claims: tuple[Claim, ...]
-    stated: Stated
-    decision: Decision
-
-    def changes(self) -> tuple[MemoryChange, ...]:
-        """Return the next versions; the first is that of the memory that holds the statement."""
-        if self.decision.target is not None:
-            old = self.decision.target.memory
-            return (MemoryChange(memory=self._merged(old), expected_version=old.version, action="merge"),)
-        new = self._new()
-        retired = tuple(
-            MemoryChange(
-                memory=old.evolve(
-                    version=old.version + 1,
-                    status="superseded",
-                    valid_to=old.valid_to or new.said_at,
-                    recorded_at=new.recorded_at,
-                ),
-                expected_version=old.version,
-                action="supersede",
-            )
-            for old in self.decision.replaced
-        )
-        return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
-
-    def links(self, memory: Memory) -> tuple[Link, ...]:
-        """Return the links of a new memory to those that it may contradict."""
-        return tuple(
-            Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
-            for old in self.decision.may_contradict
-        )
-
-    def result(self, committed: ChangeSet) -> SaveResult:
-        """Return what was done.
-
-        Args:
-            committed: The change as it was committed, with what followed from it.
-        """
-        memory = committed.changes[0].memory
-        target = self.decision.target
-        if target is not None:
-            same = target.similarity is None or memory.content == target.memory.content
-            reason = "It says the same." if same else "It is similar: both are kept in one text."
-            return SaveResult(outcome="merged", memory=memory, reason=reason, similarity=target.similarity)
-        return SaveResult(
-            outcome="new",
-            memory=memory,
-            superseded=tuple(old.memory_id for old in self.decision.replaced),
-            contradicts=_targets(committed, "contradicts"),
-            may_contradict=_targets(committed, "may_contradict"),
-        )
-
-    def _new(self) -> Memory:
-        candidate, message = self.candidate, self.stated.message
-        liking = any(claim.relation in _LIKING for claim in self.claims)
-        return Memory(
-            memory_id=operation_id(self.shelf.to_json(), message.message_id),
-            partition=self.shelf.partition,
-            topic=self.shelf.topic,
-            content=candidate.content,
-            when_to_use="" if candidate.indexed_text == candidate.content else candidate.indexed_text,
-            kind="profile" if self.shelf.topic.type == "personal" else "workflow",
-            category=candidate.category or ("preference" if liking else "fact"),
-            payload={"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
-            claims=self.claims,
-            canonical_topic=candidate.governed.slot() or (slot(self.claims[0]) if self.claims else ""),
-            **candidate.governed.fields(candidate.content, self.shelf.partition),
-            evidence=(self.stated.evidence,),
-            block_ids=(self.stated.block.block_id,),
-            layer="long_term",
-            importance=candidate.importance,
-            tags=candidate.tags,
-            language=language_of(candidate.content),
-            trust=message.trust,
-            source="tool-call",
-            extractor=candidate.actor(self.scope),
-            perspective=candidate.perspective,
-            usage=candidate.usage or "memory",
-            supersedes=tuple(old.memory_id for old in self.decision.replaced),
-            said_at=message.time,
-            recorded_at=message.time,
-        )
-
-    def _merged(self, old: Memory) -> Memory:
-        message = self.stated.message
-        content = joined(old.content, self.candidate.content)
-        return old.evolve(
-            version=old.version + 1,
-            content=content,
-            summary=old.summary if content == old.content else summary_of(content),
-            **self.candidate.governed.confirmed(old),
-            when_to_use=old.when_to_use.replace(old.content, content),
-            claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
-            evidence=(*old.evidence, self.stated.evidence),
-            block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
-            tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
-            merges=old.merges + 1,
-            perspective=self.candidate.perspective
-            if old.content != content == self.candidate.content
-            else old.perspective,
-            usage="knowledge" if self.candidate.usage == "knowledge" else old.usage,
-            trust=old.trust if content == old.content else min(old.trust, message.trust),
-            said_at=max(old.said_at, message.time),
-            recorded_at=message.time,
-        )
-
-
-def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:
-    return tuple(link.target_id for link in committed.links if link.type == kind)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import BudgetExceededError, ModelUnavailableError
 from remegraph.kit.calling import required, twin
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import Budget, Consolidation, Maintenance, Partition, Progress, Scope, ToolRefresh
+from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope, ToolRefresh
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
@@ -173,12 +173,9 @@ class Maintaining(ABC):
             parts.archive,
             partitions,
             self._lifecycle_of,
-            at=this.at,
-            dry_run=this.dry_run,
+            this,
             concluder_of=lambda partition: parts.thinkers.concluder(partition.agent, meter),
             meanings_of=parts.projection.meanings,
-            progress=this.progress or _unheard,
-            cancel=this.cancel or _never,
         )
 
     def _guided(self, partition: Partition, meter: Meter) -> ToolRefresh:
@@ -209,11 +206,3 @@ def _where_possible(step: Step) -> Step:
             return Maintenance(dry_run=this.dry_run, degraded=(f"conclusions: {error}",))
 
     return tried
-
-
-def _unheard(_: Progress) -> None:
-    pass
-
-
-def _never() -> bool:
-    return False

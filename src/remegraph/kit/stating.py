@@ -147,8 +147,8 @@ class Stating(ABC):
             NotFoundError: There is no live memory of an id in `supersedes`, or it is not this user's.
             ConflictError: Other changes came first, again and again.
         """
+        from remegraph.engine.candidates import Candidate
         from remegraph.engine.governed import Governed
-        from remegraph.engine.saving import Candidate
 
         for name, several, wanted in (("tags", tags, "labels"), ("supersedes", supersedes, "memory ids")):
             if isinstance(several, str):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import WITHOUT_VECTORS, CancelledError, ConflictError, NotFoundError
+from remegraph.errors import WITHOUT_VECTORS, ConflictError, NotFoundError
 from remegraph.lifecycle.drafting import Drafter, doubted, united
 from remegraph.lifecycle.gathering import Gathered, gather, may_be_mixed
+from remegraph.lifecycle.maintenance import Round
 from remegraph.lifecycle.neighbours import Ties, lifted
 from remegraph.lifecycle.retaining import SettingsOf
 from remegraph.models import (
@@ -58,13 +59,10 @@ def consolidate(
     archive: Archive,
     partitions: Sequence[Partition],
     settings_of: SettingsOf,
+    this: Round,
     *,
-    at: datetime,
-    dry_run: bool,
     concluder_of: Callable[[Partition], Concluder | None],
     meanings_of: MeaningsOf,
-    progress: Callable[[Progress], None],
-    cancel: Callable[[], bool],
 ) -> Consolidation:
     """Consolidate the memories of some partitions, or say what would be done.
 
@@ -72,43 +70,24 @@ def consolidate(
         archive: The ledger.
         partitions: Whose memories.
         settings_of: How those of a partition live on.
-        at: Now.
-        dry_run: Whether to change nothing; no model is asked then.
+        this: The run. In a dry one no model is asked. Progress is told, and cancelling asked for, before each batch.
         concluder_of: Who writes the conclusions of a partition; none: they are counted.
         meanings_of: What memories mean.
-        progress: Told before each batch.
-        cancel: Asked before each batch.
 
     Raises:
-        CancelledError: `cancel` said so; what was committed stays.
+        CancelledError: It was cancelled; what was committed stays.
         ModelUnavailableError: The model is down; likewise.
         BudgetExceededError: The budget is used up; likewise.
     """
-    total = Consolidation(dry_run=dry_run, examined=0)
+    total = Consolidation(dry_run=this.dry_run, examined=0)
     for partition in partitions:
-        drafter = Drafter(archive, None if dry_run else concluder_of(partition), at)
-        library = _Library(archive, partition, drafter, at, dry_run=dry_run)
+        drafter = Drafter(archive, None if this.dry_run else concluder_of(partition), this.at)
+        library = _Library(archive, partition, drafter, this.at, dry_run=this.dry_run)
         for done, of in library.work(settings_of(partition), meanings_of):
-            progress(Progress(stage="consolidate", done=done, total=of))
-            if cancel():
-                raise CancelledError("Consolidation was cancelled.")
-        total = _added(total, library.report())
+            this.tell(Progress(stage="consolidate", done=done, total=of))
+            this.check()
+        total = total.plus(library.report())
     return total
-
-
-def _added(one: Consolidation, other: Consolidation) -> Consolidation:
-    return Consolidation(
-        dry_run=one.dry_run,
-        examined=one.examined + other.examined,
-        made=one.made + other.made,
-        grown=one.grown + other.grown,
-        merged=one.merged + other.merged,
-        linked=one.linked + other.linked,
-        waiting=one.waiting + other.waiting,
-        skipped=one.skipped + other.skipped,
-        offline=one.offline + other.offline,
-        degraded=one.degraded + other.degraded,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,12 @@ class Round:
             CancelledError: It was.
         """
         if self.cancel is not None and self.cancel():
-            raise CancelledError("Maintenance was cancelled.", "Run it again: it goes on where it stopped.")
+            raise CancelledError("It was cancelled.", "Run it again: it goes on where it stopped.")
+
+    def tell(self, progress: Progress) -> None:
+        """Tell how far it is, where somebody listens."""
+        if self.progress is not None:
+            self.progress(progress)
 
 
 Step = Callable[[Partition, Round], Maintenance]
@@ -62,6 +67,5 @@ def maintain(steps: Mapping[str, Step], partitions: Sequence[Partition], this: R
     for number, (partition, name) in enumerate(((each, name) for each in partitions for name in steps), start=1):
         this.check()
         done = done.plus(steps[name](partition, this))
-        if this.progress is not None:
-            this.progress(Progress(stage="maintain", done=number, total=total, detail=name))
+        this.tell(Progress(stage="maintain", done=number, total=total, detail=name))
     return done

@@ -66,3 +66,22 @@ class Consolidation(Record):
     )
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+    def plus(self, other: Consolidation) -> Consolidation:
+        """Return both together, but for the usage.
+
+        Args:
+            other: What was done next.
+        """
+        return Consolidation(
+            dry_run=self.dry_run,
+            examined=self.examined + other.examined,
+            made=self.made + other.made,
+            grown=self.grown + other.grown,
+            merged=self.merged + other.merged,
+            linked=self.linked + other.linked,
+            waiting=self.waiting + other.waiting,
+            skipped=self.skipped + other.skipped,
+            offline=self.offline + other.offline,
+            degraded=self.degraded + other.degraded,
+        )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 
 from remegraph.failpoints import failpoint
 from remegraph.models import (
@@ -41,8 +40,8 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
+from remegraph.storage import block_notes, fulltext, jobs
 from remegraph.storage import blocks as block_rows
-from remegraph.storage import fulltext, jobs
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
@@ -55,7 +54,6 @@ from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.rows import micros
 from remegraph.storage.tables import metadata, seals
-from remegraph.storage.tables import work as work_table
 
 __all__ = ["SqlArchive"]
 
@@ -184,22 +182,9 @@ class SqlArchive:
             failpoint("blocks.begin")
             for partition_id in shelves:
                 added = block_rows.add(connection, partition_id, partition, cuts)
-                pending = [
-                    {
-                        "partition_id": partition_id,
-                        "block_id": block.block_id,
-                        "topic": "",
-                        "recipe": recipe,
-                        "state": "pending",
-                        "reason": json.dumps(""),
-                        "attempts": 0,
-                    }
-                    for block in added
-                ]
-                if pending:
-                    connection.execute(insert(work_table), pending)
-                    if enqueue:
-                        jobs.enqueue(connection, "summarize", partition_id, now)
+                block_notes.await_work(connection, partition_id, added, recipe)
+                if added and enqueue:
+                    jobs.enqueue(connection, "summarize", partition_id, now)
                 self.journal.add(
                     connection,
                     [

@@ -6,17 +6,17 @@ All functions take a connection that holds the locks of the partitions that are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, insert, select
 
 from remegraph.errors import ConflictError, NotFoundError
-from remegraph.models import BlockSummary, Partition, Work
+from remegraph.models import Block, BlockSummary, Partition, Work
 from remegraph.storage.database import upsert
 from remegraph.storage.rows import micros
 from remegraph.storage.tables import blocks, summaries, work
 
-__all__ = ["check_open", "require_block", "set_work", "write_summary"]
+__all__ = ["await_work", "check_open", "require_block", "set_work", "write_summary"]
 
 Numbers = Mapping[Partition, int]
 """The numbers of partitions."""
@@ -62,6 +62,15 @@ def write_summary(connection: Connection, partition_id: int, summary: BlockSumma
     )
     key = ["partition_id", "block_id"]
     connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+
+def await_work(connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:
+    """Mark new blocks as waiting for a way of summarising."""
+    waiting = {"topic": "", "recipe": recipe, "state": "pending", "reason": json.dumps(""), "attempts": 0}
+    if new:
+        connection.execute(
+            insert(work), [{"partition_id": partition_id, "block_id": block.block_id, **waiting} for block in new]
+        )
 
 
 def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:

@@ -1,0 +1,186 @@
+"""A statement that someone wants remembered, and what the memory of it becomes once it is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from remegraph.engine.explicit import Stated
+from remegraph.engine.governed import UNGOVERNED, Governed
+from remegraph.language.scripts import language_of
+from remegraph.models import (
+    Category,
+    ChangeSet,
+    Claim,
+    Link,
+    LinkType,
+    Memory,
+    MemoryChange,
+    SaveResult,
+    Scope,
+    Shelf,
+)
+from remegraph.rules.claims import slot
+from remegraph.rules.merging import Decision, joined
+from remegraph.rules.naming import operation_id
+from remegraph.rules.summarising import summary_of
+from remegraph.settings import Perspective
+
+__all__ = ["Candidate", "Change"]
+
+_LIKING = frozenset({"likes", "dislikes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What someone wants remembered."""
+
+    key: str
+    """What it is about, in a few words."""
+    content: str
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    topic: str | None = None
+    """Key of its topic, `type:name`; the scope's user unless given."""
+    category: Category | None = None
+    session: str = ""
+    call_id: str = ""
+    """Names the call: the same call again changes nothing."""
+    by_model: bool = False
+    """Whether a model states it: it is trusted less, and replaces no core rule."""
+    usage: Literal["memory", "knowledge"] | None = None
+    """As what it is kept; as the agent's settings say unless given."""
+    governed: Governed = UNGOVERNED
+    """What it says of itself as governance has it."""
+
+    @property
+    def perspective(self) -> Perspective:
+        """Whose words it is in: a model writes for itself."""
+        return "first-person" if self.by_model else "third-person"
+
+    @property
+    def indexed_text(self) -> str:
+        """What is embedded and searched: the content, under its key where it does not hold it."""
+        return self.content if self.key.casefold() in self.content.casefold() else f"{self.key}: {self.content}"
+
+    def actor(self, scope: Scope) -> str:
+        """Return who states it."""
+        return scope.agent or ("agent" if self.by_model else "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A decision, carried out on paper."""
+
+    candidate: Candidate
+    scope: Scope
+    shelf: Shelf
+    claims: tuple[Claim, ...]
+    stated: Stated
+    decision: Decision
+
+    def changes(self) -> tuple[MemoryChange, ...]:
+        """Return the next versions; the first is that of the memory that holds the statement."""
+        if self.decision.target is not None:
+            old = self.decision.target.memory
+            return (MemoryChange(memory=self._merged(old), expected_version=old.version, action="merge"),)
+        new = self._new()
+        retired = tuple(
+            MemoryChange(
+                memory=old.evolve(
+                    version=old.version + 1,
+                    status="superseded",
+                    valid_to=old.valid_to or new.said_at,
+                    recorded_at=new.recorded_at,
+                ),
+                expected_version=old.version,
+                action="supersede",
+            )
+            for old in self.decision.replaced
+        )
+        return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
+
+    def links(self, memory: Memory) -> tuple[Link, ...]:
+        """Return the links of a new memory to those that it may contradict."""
+        return tuple(
+            Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
+            for old in self.decision.may_contradict
+        )
+
+    def result(self, committed: ChangeSet) -> SaveResult:
+        """Return what was done.
+
+        Args:
+            committed: The change as it was committed, with what followed from it.
+        """
+        memory = committed.changes[0].memory
+        target = self.decision.target
+        if target is not None:
+            same = target.similarity is None or memory.content == target.memory.content
+            reason = "It says the same." if same else "It is similar: both are kept in one text."
+            return SaveResult(outcome="merged", memory=memory, reason=reason, similarity=target.similarity)
+        return SaveResult(
+            outcome="new",
+            memory=memory,
+            superseded=tuple(old.memory_id for old in self.decision.replaced),
+            contradicts=_targets(committed, "contradicts"),
+            may_contradict=_targets(committed, "may_contradict"),
+        )
+
+    def _new(self) -> Memory:
+        candidate, message = self.candidate, self.stated.message
+        liking = any(claim.relation in _LIKING for claim in self.claims)
+        return Memory(
+            memory_id=operation_id(self.shelf.to_json(), message.message_id),
+            partition=self.shelf.partition,
+            topic=self.shelf.topic,
+            content=candidate.content,
+            when_to_use="" if candidate.indexed_text == candidate.content else candidate.indexed_text,
+            kind="profile" if self.shelf.topic.type == "personal" else "workflow",
+            category=candidate.category or ("preference" if liking else "fact"),
+            payload={"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
+            claims=self.claims,
+            canonical_topic=candidate.governed.slot() or (slot(self.claims[0]) if self.claims else ""),
+            **candidate.governed.fields(candidate.content, self.shelf.partition),
+            evidence=(self.stated.evidence,),
+            block_ids=(self.stated.block.block_id,),
+            layer="long_term",
+            importance=candidate.importance,
+            tags=candidate.tags,
+            language=language_of(candidate.content),
+            trust=message.trust,
+            source="tool-call",
+            extractor=candidate.actor(self.scope),
+            perspective=candidate.perspective,
+            usage=candidate.usage or "memory",
+            supersedes=tuple(old.memory_id for old in self.decision.replaced),
+            said_at=message.time,
+            recorded_at=message.time,
+        )
+
+    def _merged(self, old: Memory) -> Memory:
+        message = self.stated.message
+        content = joined(old.content, self.candidate.content)
+        return old.evolve(
+            version=old.version + 1,
+            content=content,
+            summary=old.summary if content == old.content else summary_of(content),
+            **self.candidate.governed.confirmed(old),
+            when_to_use=old.when_to_use.replace(old.content, content),
+            claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
+            evidence=(*old.evidence, self.stated.evidence),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
+            tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
+            merges=old.merges + 1,
+            perspective=self.candidate.perspective
+            if old.content != content == self.candidate.content
+            else old.perspective,
+            usage="knowledge" if self.candidate.usage == "knowledge" else old.usage,
+            trust=old.trust if content == old.content else min(old.trust, message.trust),
+            said_at=max(old.said_at, message.time),
+            recorded_at=message.time,
+        )
+
+
+def _targets(committed: ChangeSet, kind: LinkType) -> tuple[str, ...]:
+    return tuple(link.target_id for link in committed.links if link.type == kind)
