@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -159,6 +159,32 @@ def test_a_server_that_is_not_there_is_a_vector_index_error() -> None:
         with pytest.raises(VectorIndexError):
             chroma.query("col", ["x"], A, 1)
     chroma.close()
+
+
+@pytest.mark.parametrize(("moved", "looked_for"), [(2, False), (40, True)])
+def test_what_stood_still_is_looked_for_where_its_neighbours_moved(
+    moved: int, *, looked_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index entry written once must not go missing because the memories beside it are revised again and again.
+
+    Chroma loses one in some two hundred such writes, never the same one: so who is asked for is what can be seen.
+    """
+    asked: list[str] = []
+
+    def noted(name: str, hits: Sequence[tuple[str, float]], width: int) -> bool:
+        asked.append(name)
+        return name != "entry" and finds(name, hits, width)
+
+    monkeypatch.setattr("remegraph.storage.chroma.finds", noted)
+    chroma, names = embedded(tmp_path), [f"m{number}" for number in range(40)]
+    first = HashedEmbedder(64).embed([f"tea {number}" for number in range(41)])
+    chroma.upsert("col", [*names, "entry"], ["x"] * 41, first)
+    chroma.upsert("col", names[:moved], ["x"] * moved, HashedEmbedder(64).embed(names[:moved]))
+    ((best, cosine),) = chroma.query("col", None, first[-1], 1)
+    chroma.close()
+    assert ("entry" in asked) == looked_for
+    assert best == "entry"
+    assert cosine == pytest.approx(1.0)
 
 
 def test_what_was_just_written_over_is_found(tmp_path: Path) -> None:

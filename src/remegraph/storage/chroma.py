@@ -19,6 +19,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.reach import NEAR, finds
@@ -41,6 +43,7 @@ _FOLDER = "chroma"
 SHELF = "shelf"
 """The one metadata key of a record."""
 _PAGE = 5_000
+_MOVED = 4  # where one in so many records of a collection is written over at once, all are looked for
 SPACE: CreateHNSWConfiguration = {
     "space": "cosine",
     # With Chroma's own 16 neighbours out of 100, no search ever reaches some of many almost equal vectors (117 of
@@ -100,8 +103,9 @@ class ChromaIndex:
 
         A vector that is written over an old one takes ways to its neighbours away. Where most of a collection is
         written anew, some are left without any: no search finds them. Writing those once more gives them new ways.
-        New ones are not asked for: the few that no search finds lost their ways to what was added after them,
-        and asking for all costs half as much as adding them.
+        Where a good part is, its other records are asked for, too: what stood still lost ways to what moved. New ones
+        are not asked for else: the few that no search finds lost their ways to what was added after them, and asking
+        for all costs half as much as adding them.
 
         Args:
             collection: Name of the collection.
@@ -124,6 +128,8 @@ class ChromaIndex:
                 over = [at for at in part if ids[at] in held]
                 if lost := _out_of_reach(handle, over, ids, vectors):
                     _write(handle, lost, ids, shelves, vectors)
+                if over and len(over) * _MOVED >= handle.count():
+                    _lead_back(handle)
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove records, in batches; unknown ids and collections are no error.
@@ -255,6 +261,15 @@ def _out_of_reach(handle: Collection, places: Sequence[int], ids: Sequence[str],
         if not finds(ids[at], hits, NEAR):
             lost.append(at)
     return lost
+
+
+def _lead_back(handle: Collection) -> None:
+    """Write all records of a collection once more that a search for their own vector does not find."""
+    held = handle.get(include=["embeddings", "metadatas"])
+    ids, vectors = held["ids"], np.asarray(held["embeddings"], np.float32)
+    shelves = [str(each[SHELF]) for each in held["metadatas"] or []]
+    if lost := _out_of_reach(handle, range(len(ids)), ids, vectors):
+        _write(handle, lost, ids, shelves, vectors)
 
 
 def persistent(files: Path) -> ClientAPI:
