@@ -62,6 +62,24 @@ def test_a_step_follows_the_one_before_it_and_those_whose_results_it_uses() -> N
     assert pay.step_pattern.args == {"room": "{room}", "token": "{login.token}"}
 
 
+def test_a_value_comes_from_the_result_that_gives_it_not_from_a_later_one_that_mentions_it() -> None:
+    """An invoice number inside a later code would become a slot that nobody fills, and the refund would fail."""
+    find, check, pay = steps_of(
+        Run(
+            ("Refund order 7001.",),
+            (
+                call("find", '{"invoice": "INV-7001"}', number="7001"),
+                call("check", '{"code": "C-INV-7001"}', invoice="INV-7001"),
+                call("pay", '{"ok": true}', invoice="INV-7001"),
+            ),
+        )
+    )
+
+    assert pay.step_pattern is not None
+    assert pay.step_pattern.args == {"invoice": "{find.invoice}"}
+    assert (find.after, check.after, pay.after) == ((), ("find",), ("find", "check"))
+
+
 def test_failures_and_the_same_call_twice_in_a_row_are_no_steps() -> None:
     """Polling is not a procedure."""
     run = Run((), (call("poll", "no", ok=False), call("poll"), call("poll"), call("get"), call("poll")))

@@ -150,12 +150,10 @@ def template_of(args: Any, requests: Sequence[str], earlier: Mapping[str, Call],
             return [change(each, name) for each in value]
         if any(_stands_in(value, request) for request in requests):
             return f"{{{_unique(_word(name), _text(value), taken)}}}"
-        for source, call in reversed(list(earlier.items())):
-            if (path := _path(value, _json(call.result))) is not None:
-                return f"{{{'.'.join((source, *path))}}}"
-            if _stands_in(value, call.result):
-                return f"{{{_unique(_word(name), _text(value), taken)}}}"
-        return literal(value)
+        source, path = _source(value, earlier)
+        if path:
+            return f"{{{'.'.join((source, *path))}}}"
+        return f"{{{_unique(_word(name), _text(value), taken)}}}" if source else literal(value)
 
     return change(args, "value")
 
@@ -245,8 +243,18 @@ def _sources(call: Call, requests: Sequence[str], earlier: Mapping[str, Call]) -
     """Yield the steps whose results hold a value that no person named."""
     for value in _leaves(call.args):
         if not any(_stands_in(value, request) for request in requests):
-            holding = [name for name, each in earlier.items() if _stands_in(value, each.result)]
-            yield from holding[-1:]
+            source, _ = _source(value, earlier)
+            if source:
+                yield source
+
+
+def _source(value: Any, earlier: Mapping[str, Call]) -> tuple[str, tuple[str, ...]]:
+    """Return the newest step whose result gives a value, and by which names; else the newest that mentions it."""
+    newest_first = [*earlier.items()][::-1]
+    for name, call in newest_first:
+        if (path := _path(value, _json(call.result))) is not None:
+            return name, path
+    return next((name for name, call in newest_first if _stands_in(value, call.result)), ""), ()
 
 
 def _leaves(value: Any) -> Iterator[Any]:
