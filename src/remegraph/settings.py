@@ -21,6 +21,7 @@ __all__ = [
     "RetrievalPolicy",
     "SensoryPolicy",
     "Settings",
+    "SharingPolicy",
     "SlicingPolicy",
     "SummaryPolicy",
     "ToolPolicy",
@@ -249,6 +250,21 @@ class ToolPolicy(_Policy):
     cited: int = Field(default=12, ge=1, le=50, description="Calls that a guideline is made from, at most.")
 
 
+class SharingPolicy(_Policy):
+    """Whom an agent learns from, and when a library of several agents takes something up (B12, K8)."""
+
+    quorum: int = Field(default=2, ge=2, description="Agents that must bear out what is proposed, its author included.")
+    trust: dict[str, float] = Field(
+        default_factory=dict, description="How far other agents are believed, 0 to 1, by name; packs, by key."
+    )
+    default_trust: float = Field(
+        default=0.4, ge=0, le=1, description="How far those not named are; under .5, somebody must approve."
+    )
+    source_share: float = Field(
+        default=0.5, gt=0, le=1, description="Most of the hits of a recall that one other agent or pack may make."
+    )
+
+
 class AgentMemorySettings(_Policy):
     """The memory of one agent, in one object (F9)."""
 
@@ -302,6 +318,7 @@ class Settings(_Policy):
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
+    sharing: SharingPolicy = Field(default_factory=SharingPolicy, description="Whom it learns from.")
     tools: ToolPolicy = Field(default_factory=ToolPolicy, description="How tools are remembered.")
     agent: AgentMemorySettings = Field(
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."

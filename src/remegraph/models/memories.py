@@ -25,6 +25,7 @@ __all__ = [
     "LinkType",
     "Memory",
     "MemoryClass",
+    "Origin",
     "Source",
     "Status",
     "Tier",
@@ -114,6 +115,18 @@ class Claim(Record):
     positive: bool = Field(default=True, description="False for 'does not'.")
 
 
+class Origin(Record):
+    """From whom a memory came that another agent, or a pack, gave."""
+
+    via: Literal["absorbed", "pack", "consensus"] = Field(
+        description="absorbed: shared knowledge; pack: a file; consensus: agents who share a library agreed on it."
+    )
+    agents: tuple[Token, ...] = Field(default=(), description="The agents that bear it out, the first one first.")
+    knowledge_id: Token = Field(default="", description="The knowledge item it was made from.")
+    pack_id: Token = Field(default="", description="The pack it came in.")
+    at: AwareTime = Field(description="When it came.")
+
+
 class Memory(Record):
     """One thing remembered, in one version. Versions are immutable; the id is stable."""
 
@@ -146,6 +159,7 @@ class Memory(Record):
     tags: tuple[str, ...] = Field(default=(), description="Labels.")
     language: str = Field(default="en", description="Language of the content: en or zh.")
     trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of what it came from, 0 to 1.")
+    origin: Origin | None = Field(default=None, description="From whom it came, where it is not the agent's own.")
     source: Source = Field(default="factual", description="How it was written (F).")
     extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
     prompt: str = Field(default="", description="Digest of the prompt that the model was asked with, if one was.")
