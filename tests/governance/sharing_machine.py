@@ -268,9 +268,7 @@ class SharingMachine:
     def _commit(self, change: MemoryChange) -> None:
         self.counted += 1
         name = f"op{self.counted}"
-        self.archive.commit(
-            ChangeSet(operation_id=name, actor="machine", recorded_at=self.clock(), changes=(change,))
-        )
+        self.archive.commit(ChangeSet(operation_id=name, actor="machine", recorded_at=self.clock(), changes=(change,)))
 
 
 def _opens(grant: Grant, fact: Fact, reader: Scope) -> bool:
