@@ -99,6 +99,7 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.sharing import GRANTABLE, Grant
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -117,6 +118,7 @@ from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
     "CORE",
+    "GRANTABLE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -160,6 +162,7 @@ __all__ = [
     "Fading",
     "FieldDiff",
     "Find",
+    "Grant",
     "Hit",
     "HitKind",
     "ImportanceLevel",
