@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
+    from remegraph.kit.sharing import Sharing
     from remegraph.kit.skills import Skills
     from remegraph.ports import Attention, Clock, Embedder, NewId, TokenCounter, VectorIndex
 
@@ -72,6 +73,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.running import Runner
+        from remegraph.kit.sharing import Sharing
         from remegraph.kit.skills import Skills
         from remegraph.lifecycle.active import ActiveTier
         from remegraph.lifecycle.sensory import SensoryBuffer
@@ -83,6 +85,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
+        self.sharing: Sharing = Sharing(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None

@@ -99,6 +99,7 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.sharing import Endorsement, EndorsementAct, Proposal, ProposalState
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -149,6 +150,8 @@ __all__ = [
     "Decision",
     "Depth",
     "Diff",
+    "Endorsement",
+    "EndorsementAct",
     "EnforcementLevel",
     "EntityRelation",
     "EpisodeContent",
@@ -193,6 +196,8 @@ __all__ = [
     "ProfileContent",
     "ProfileKnowledge",
     "Progress",
+    "Proposal",
+    "ProposalState",
     "Quote",
     "Recall",
     "RecallFilter",
