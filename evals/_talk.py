@@ -65,6 +65,7 @@ class Talk:
                 content=self._sentence(),
                 said_at=_BEGAN,
                 recorded_at=_BEGAN,
+            at_home=True,
             )
             for number in range(count)
         ]
