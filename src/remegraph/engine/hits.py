@@ -43,6 +43,7 @@ def memory_hit(memory: Memory, contributions: Mapping[str, float]) -> Hit:
         said=memory.merges + 1,
         valid_to=memory.valid_to,
         perspective=memory.perspective,
+        origin=memory.origin,
     )
 
 

@@ -1,7 +1,8 @@
 """The Meta Agent's read path, as a graph (design document, "Retriever"):
 
     START -> route -> (Send) sub_agent, one per topic, in parallel -> fuse -> trace_back -> assemble -> END
-    route -> fuse                            where no topic is touched
+    route -> borrow -> fuse                  beside them, for an agent that others may let read
+    route -> fuse                            where no topic is touched, and nobody may
     trace_back -> rerank -> assemble         where there is a reranker
 
 No model is called and nothing is written. What was learned a moment ago is found: dirty rows are searched too.
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Annotated, Literal, TypedDict
 
@@ -20,9 +20,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from remegraph.engine import linking
+from remegraph.engine.granted import Borrower
 from remegraph.engine.hits import block_hit, memory_hit, message_hit, reasons
 from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
+from remegraph.engine.passing import holds, in_order, passes, picks, timed, unsearched, within
 from remegraph.engine.reranking import Rerankable, Reranker
 from remegraph.engine.retrieval import Found, RecallInput, RetrievalAgent, Search
 from remegraph.engine.search import Candidates, Searcher
@@ -32,21 +34,20 @@ from remegraph.models import (
     LIVE,
     Hit,
     HitKind,
+    LeftOut,
     Partition,
-    RecallFilter,
-    RecallMode,
     Reviews,
     Shelf,
-    StoredMessage,
 )
-from remegraph.ports import Archive, TokenCounter
+from remegraph.ports import Archive, GrantBook, TokenCounter
 from remegraph.rules.assembling import assemble
 from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.favouring import favoured
 from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
+from remegraph.rules.sharing import fair
 from remegraph.rules.standing import dated
-from remegraph.settings import RecallPolicy
+from remegraph.settings import RecallPolicy, SharingPolicy
 
 __all__ = ["Retriever", "build_retriever"]
 
@@ -75,6 +76,8 @@ def build_retriever(
     policy: RecallPolicy,
     agents: Mapping[str, RetrievalAgent],
     *,
+    grants: GrantBook,
+    sharing: SharingPolicy,
     count: TokenCounter,
     reranker: Reranker | None = None,
 ) -> Retriever:
@@ -85,19 +88,25 @@ def build_retriever(
         searcher: Searches memories and index entries.
         policy: How wide the search is.
         agents: Custom Sub Agents by topic key or topic type; the mapping may grow later.
+        grants: What other agents let each other read.
+        sharing: How far they are believed, and how much of an answer each may make.
         count: Counts the tokens of the context.
         reranker: Has the last word on what comes first.
     """
-    steps = _Steps(archive, searcher, policy, agents, count=count, reranker=reranker)
+    borrower = Borrower(grants, searcher, sharing)
+    share = sharing.source_share
+    steps = _Steps(archive, searcher, policy, agents, borrower=borrower, share=share, count=count, reranker=reranker)
     graph = StateGraph(_State, input_schema=RecallInput, output_schema=Found)
     graph.add_node("route", steps.route)
     graph.add_node("sub_agent", steps.sub_agent, input_schema=_AgentInput)
+    graph.add_node("borrow", steps.borrow)
     graph.add_node("fuse", steps.fuse)
     graph.add_node("trace_back", steps.trace_back)
     graph.add_node("assemble", steps.assemble)
     graph.add_edge(START, "route")
-    graph.add_conditional_edges("route", steps.after_route, ["sub_agent", "fuse"])
+    graph.add_conditional_edges("route", steps.after_route, ["sub_agent", "borrow", "fuse"])
     graph.add_edge("sub_agent", "fuse")
+    graph.add_edge("borrow", "fuse")
     graph.add_edge("fuse", "trace_back")
     if reranker is None:
         graph.add_edge("trace_back", "assemble")
@@ -119,6 +128,8 @@ class _Steps:
         policy: RecallPolicy,
         agents: Mapping[str, RetrievalAgent],
         *,
+        borrower: Borrower,
+        share: float,
         count: TokenCounter,
         reranker: Reranker | None,
     ) -> None:
@@ -126,6 +137,8 @@ class _Steps:
         self._searcher = searcher
         self._policy = policy
         self._agents = agents
+        self._borrower = borrower
+        self._share = share
         self._count = count
         self._reranker = reranker
         self._weights = default_weights(semantic=searcher.semantic)
@@ -141,7 +154,7 @@ class _Steps:
         found = self._search(state, partitions, "memory")
         if state["mode"] == "associative":
             found = with_tagged(self._archive, partitions, state["question"], found)
-        looked_at = None if _picks(state) else self._policy.k * 20  # what passes may come late
+        looked_at = None if picks(state) else self._policy.k * 20  # what passes may come late
         by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
@@ -164,13 +177,13 @@ class _Steps:
             "routed": tuple(shelf.topic.key for shelf in chosen),
             "searches": searches,
             "index": found.index,
-            "degraded": (*found.degraded, *_unsearched(state)),
+            "degraded": (*found.degraded, *unsearched(state)),
         }
 
-    def after_route(self, state: _State) -> list[Send] | Literal["fuse"]:
-        """Send the query to each chosen topic."""
-        sends = [Send("sub_agent", {"search": search}) for search in state["searches"]]
-        return sends or "fuse"
+    def after_route(self, state: _State) -> list[Send | Literal["borrow"]] | Literal["fuse"]:
+        """Send the query to each chosen topic, and to what others let the agent read."""
+        sends: list[Send | Literal["borrow"]] = [Send("sub_agent", {"search": search}) for search in state["searches"]]
+        return (sends if state["scope"].agent is None else [*sends, "borrow"]) or "fuse"
 
     def sub_agent(self, state: _AgentInput) -> Update:
         """Retrieve from one topic: by the agent registered for it, else by the candidates' own scores."""
@@ -178,6 +191,10 @@ class _Steps:
         topic = search.shelf.topic
         agent = self._agents.get(topic.key) or self._agents.get(topic.type)
         return {"hits": tuple(agent(search, self._archive) if agent else self._retrieve(search))}
+
+    def borrow(self, state: _State) -> Update:
+        """Retrieve from what other agents let this one read."""
+        return {"hits": self._borrower.find(state, self._wanted(state))}
 
     def fuse(self, state: _State) -> Update:
         """Merge what the topics found: best first, over the threshold."""
@@ -212,18 +229,21 @@ class _Steps:
 
     def assemble(self, state: _State) -> Update:
         """Settle which k come first and what comes along with them; write the context, within the token budget."""
-        k, now = state["k"], state["asked_at"]
-        best = linking.freshen(state["query"], state["memories"], k)[:k]
-        memories = self._with_linked(state, best)
+        k, now, reader = state["k"], state["asked_at"], state["scope"].agent
+        best, over = fair(linking.freshen(state["query"], state["memories"], k), k, self._share, reader)
+        linked = self._with_linked(state, best)
+        memories, beyond = fair(linked, len(linked), self._share, reader)
         shown = {
             "memories": dated(memories, now),
             "blocks": dated(state["blocks"], now),
-            "messages": dated(_in_order(state["messages"][:k], state), now),
+            "messages": dated(in_order(state["messages"][:k], state), now),
         }
         own = [memory_hit(memory, {}) for memory in (*state["self_memories"], *state["active"])]
         hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
-        context = assemble(hits, self._policy.context_tokens, self._count, state["working"])
-        return {**shown, "context": context.text, "left_out": context.left_out}
+        budget, working = self._policy.context_tokens, state["working"]
+        context = assemble(hits, budget, self._count, working, share=self._share, reader=reader)
+        capped: dict[str, LeftOut] = {hit.record_id: "cap" for hit in (*over, *beyond)}
+        return {**shown, "context": context.text, "left_out": {**capped, **context.left_out}}
 
     def _wanted(self, state: _State) -> int:
         """Return how many hits of a kind are to be found: a reranker looks at more than are asked for."""
@@ -236,7 +256,7 @@ class _Steps:
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
         partitions, k, only = state["partitions"], state["k"], state["only"]
-        plain = not _picks(state) and state["mode"] != "associative"
+        plain = not picks(state) and state["mode"] != "associative"
         if state["mode"] == "temporal":
             hits = linking.with_causes(self._archive, partitions, hits, only, k)
         elif state["mode"] == "associative":
@@ -254,10 +274,10 @@ class _Steps:
 
     def _retrieve(self, search: Search) -> list[Hit]:
         """Read the best candidates; where a time or a filter is asked for, read on."""
-        timed = _timed(search.mode, search.time_start, search.time_end)
-        if search.only.looks_back or timed:
-            back = look_back(self._archive, search.shelf, search.query, search.only, worded=not timed)
-            return [hit for hit in back if _within(hit.time, search.time_start, search.time_end)]
+        any_words = timed(search.mode, search.time_start, search.time_end)
+        if search.only.looks_back or any_words:
+            back = look_back(self._archive, search.shelf, search.query, search.only, worded=not any_words)
+            return [hit for hit in back if within(hit.time, search.time_start, search.time_end)]
         hits: list[Hit] = []
         statuses = sorted(search.only.wanted)
         for start in range(0, len(search.candidates), search.k):
@@ -267,8 +287,8 @@ class _Steps:
                 memory_hit(memory, scores[memory.memory_id].contributions)
                 for memory in memories
                 if search.only.admits(memory)
-                and _within(memory.said_at, search.time_start, search.time_end)
-                and _holds(memory.content, search)
+                and within(memory.said_at, search.time_start, search.time_end)
+                and holds(memory.content, search)
             )
             if len(hits) >= search.k:
                 break
@@ -283,11 +303,11 @@ class _Steps:
             block_hit(entry, scored.contributions)
             for scored in found.found
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
-            and _within(entry.end_time, state["time_start"], None)
-            and _within(entry.start_time, None, state["time_end"])
-            and _holds(entry.summary, state)
+            and within(entry.end_time, state["time_start"], None)
+            and within(entry.start_time, None, state["time_end"])
+            and holds(entry.summary, state)
         ]
-        blocks: Update = {"blocks": tuple(_in_order(hits[: state["k"]], state))}
+        blocks: Update = {"blocks": tuple(in_order(hits[: state["k"]], state))}
         if state["depth"] == "summaries":  # nothing else was searched
             blocks |= {"index": found.index, "degraded": found.degraded}
         return blocks
@@ -300,13 +320,13 @@ class _Steps:
             for matches in (self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ())
         ]
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
-        picks = (state["time_start"], state["time_end"]) != (None, None) or _picks(state)
+        some_pass = (state["time_start"], state["time_end"]) != (None, None) or picks(state)
         hits: list[Hit] = []
         while page := list(islice(ranked, max(self._weights.read, state["k"]))):
             hits.extend(self._read(page, state))
-            if len(hits) >= self._wanted(state) or not picks:
+            if len(hits) >= self._wanted(state) or not some_pass:
                 break
-        if _timed(state["mode"], state["time_start"], state["time_end"]):
+        if timed(state["mode"], state["time_start"], state["time_end"]):
             hits += self._rest(hits, state)
         return tuple(hits)
 
@@ -319,13 +339,13 @@ class _Steps:
             time_end=state["time_end"],
             limit=state["k"] + len(known),
         )
-        rest = [row for row in rows if row.message_id not in known and _passes(row, state)]
+        rest = [row for row in rows if row.message_id not in known and passes(row, state)]
         return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
     def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
         partitions = list(dict.fromkeys(item.partition for item in ranked))
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
-        read = {(row.partition, row.message_id): row for row in rows if _passes(row, state)}
+        read = {(row.partition, row.message_id): row for row in rows if passes(row, state)}
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
         judged = judge(state["question"], known, self._weights, meant)
@@ -344,7 +364,7 @@ def _choose(
         keys = {key.casefold() for key in state["topics"]}
         return [shelf for shelf in shelves if shelf.topic.key.casefold() in keys][:limit]
     words = set(query_tokens(state["query"]))
-    all_of_them = state["only"].looks_back or _timed(state["mode"], state["time_start"], state["time_end"])
+    all_of_them = state["only"].looks_back or timed(state["mode"], state["time_start"], state["time_end"])
 
     def rank(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
@@ -354,42 +374,3 @@ def _choose(
         ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
     return [shelf for (named, score), shelf in ranked if named or score > 0 or all_of_them][:limit]
-
-
-def _picks(state: RecallInput) -> bool:
-    """Return whether only some of what is found may pass."""
-    return state["only"] != RecallFilter() or state["mode"] in {"exact", "temporal"}
-
-
-def _passes(row: StoredMessage, state: RecallInput) -> bool:
-    """Return whether a message may be returned."""
-    only = state["only"]
-    return (
-        _within(row.time, state["time_start"], state["time_end"])
-        and row.trust >= only.min_trust
-        and _within(row.recorded_at, None, only.known_at)
-        and _holds(row.text, state)
-    )
-
-
-def _unsearched(state: RecallInput) -> tuple[str, ...]:
-    no_vectors = state["mode"] == "semantic" and state["depth"] == "messages"
-    return ("messages: they have no vectors, and words were not asked for",) if no_vectors else ()
-
-
-def _holds(text: str, asked: Search | RecallInput) -> bool:
-    mode, query = (asked.mode, asked.query) if isinstance(asked, Search) else (asked["mode"], asked["query"])
-    return mode != "exact" or query.strip().casefold() in text.casefold()
-
-
-def _timed(mode: RecallMode, start: datetime | None, end: datetime | None) -> bool:
-    """Return whether a time alone is asked for, whatever was said then."""
-    return mode == "temporal" and (start, end) != (None, None)
-
-
-def _in_order(hits: Sequence[Hit], state: RecallInput) -> Sequence[Hit]:
-    return sorted(hits, key=lambda hit: (hit.time, hit.record_id)) if state["mode"] == "temporal" else hits
-
-
-def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:
-    return (start is None or time >= start) and (end is None or time <= end)

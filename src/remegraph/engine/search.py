@@ -89,7 +89,14 @@ class Searcher:
         return found
 
     def search(
-        self, partitions: Sequence[Partition], kind: HitKind, question: Question, k: int, *, words: bool = True
+        self,
+        partitions: Sequence[Partition],
+        kind: HitKind,
+        question: Question,
+        k: int,
+        *,
+        words: bool = True,
+        allowed: Sequence[str] | None = None,
     ) -> Candidates:
         """Return the best memories or index entries for a question, by words and vectors.
 
@@ -102,18 +109,19 @@ class Searcher:
             question: The question.
             k: How many vectors to look at; all text matches count.
             words: Whether words count, too; else it is vectors alone.
+            allowed: Only these records, as if there were no others.
         """
         weight = _TEXT_WEIGHT[self._embedder.semantic] if words else 0.0
         found: dict[tuple[Partition, str], dict[str, float]] = {}
         tokens = question.tokens if words else {}
-        for matches in self._archive.match(partitions, kind, list(tokens)) if tokens else ():
+        for matches in self._archive.match(partitions, kind, list(tokens), allowed) if tokens else ():
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score
         index: IndexState = "none"
         degraded: tuple[str, ...] = ()
         try:
             vector = self._vector(question.text)
-            nearest, index = self._projection.nearest(partitions, kind, vector, k)
+            nearest, index = self._projection.nearest(partitions, kind, vector, k, allowed)
         except WITHOUT_VECTORS as error:
             degraded = (f"vectors: {error.what}",)
         else:

@@ -10,7 +10,7 @@ from remegraph.ports import Archive
 from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
 
-__all__ = ["dig", "ends"]
+__all__ = ["dig", "dug", "ends"]
 
 
 def dig(archive: Archive, partitions: Sequence[Partition], memory_id: str, as_of: RecallFilter) -> Archaeology:
@@ -27,12 +27,31 @@ def dig(archive: Archive, partitions: Sequence[Partition], memory_id: str, as_of
     """
     site = _Site(archive, partitions, as_of)
     if not site.versions(memory_id):
-        raise NotFoundError(f"There {'is' if as_of.known_at is None else 'was'} no memory {memory_id!r} here.")
+        raise _not_found(memory_id, as_of)
     older, newer = site.walk(memory_id, down=True), site.walk(memory_id, down=False)
     pairs = [*older, *((new, old) for old, new in newer)]
     ids = dict.fromkeys([memory_id, *(old for _, old in older), *(new for _, new in newer)])
     found = tuple(site.find(each, pairs) for each in ids)
     return Archaeology(finds=found, held=tuple(find.head for find in found if as_of.admits(find.head)))
+
+
+def dug(versions: Sequence[Memory], memory_id: str, as_of: RecallFilter) -> Archaeology:
+    """Return a memory whose versions are all that may be seen of its chain, as another agent lets it be read.
+
+    Args:
+        versions: Its versions, oldest first.
+        memory_id: The memory.
+        as_of: See `dig`.
+
+    Raises:
+        NotFoundError: There is no such memory, or it was not known then.
+    """
+    known = known_by(versions, as_of.known_at)
+    if not known:
+        raise _not_found(memory_id, as_of)
+    notes = tuple(VersionNote(memory=version) for version in known)
+    find = Find(memory_id=memory_id, status=known[-1].status, versions=notes)
+    return Archaeology(finds=(find,), held=tuple(each for each in known[-1:] if as_of.admits(each)))
 
 
 def ends(archive: Archive, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
@@ -91,6 +110,10 @@ class _Site:
             replaced=tuple(old for new, old in pairs if new == memory_id),
             replaced_by=tuple(new for new, old in pairs if old == memory_id),
         )
+
+
+def _not_found(memory_id: str, as_of: RecallFilter) -> NotFoundError:
+    return NotFoundError(f"There {'is' if as_of.known_at is None else 'was'} no memory {memory_id!r} here.")
 
 
 def _note(version: Memory, event: Event | None, said: Mapping[str, StoredMessage]) -> VersionNote:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from remegraph.errors import NotFoundError
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import Memory, MemoryMetadata, Reviews, Scope
-from remegraph.ports import Archive
+from remegraph.ports import Archive, GrantBook
 from remegraph.rules.feelings import sentiment
 
 __all__ = ["metadata"]
 
 
-def metadata(archive: Archive, buffer: ReviewBuffer, memory_id: str, scope: Scope) -> MemoryMetadata:
+def metadata(archive: Archive, grants: GrantBook, buffer: ReviewBuffer, memory_id: str, scope: Scope) -> MemoryMetadata:
     """Return a memory's metadata; reviews that are not written down yet count.
 
     Args:
         archive: The ledger.
+        grants: What other agents let the scope read.
         buffer: Reviews that are not in it yet.
         memory_id: The memory.
         scope: Who asks.
@@ -24,7 +25,7 @@ def metadata(archive: Archive, buffer: ReviewBuffer, memory_id: str, scope: Scop
         NotFoundError: The scope sees no such memory.
     """
     partitions = archive.visible(scope)
-    found = archive.memories(partitions, ids=[memory_id])
+    found = archive.memories(partitions, ids=[memory_id]) or grants.memories(scope, [memory_id])
     if not found:
         raise NotFoundError(f"There is no memory {memory_id!r} here.")
     memory = found[0]

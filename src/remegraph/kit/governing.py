@@ -82,13 +82,15 @@ class Governance:
             NotFoundError: The scope sees no such memory, or it was not known then.
             InputError: The id is no text, or a time has no zone.
         """
-        from remegraph.governance.digging import dig
+        from remegraph.governance.digging import dig, dug
 
         check_text(memory_id=memory_id)
         check_times(known_at=known_at, true_at=true_at)
-        archive = self._parts().archive
+        parts = self._parts()
         as_of = RecallFilter(known_at=known_at, true_at=true_at)
-        return dig(archive, archive.visible(required(scope)), memory_id, as_of)
+        if granted := parts.grants.versions(required(scope), memory_id):
+            return dug(granted, memory_id, as_of)
+        return dig(parts.archive, parts.archive.visible(scope), memory_id, as_of)
 
     aarchaeology = twin(archaeology)
 
@@ -108,8 +110,9 @@ class Governance:
         from remegraph.rules.differing import difference
 
         check_text(memory_id=memory_id)
-        archive = self._parts().archive
-        versions = {each.version: each for each in archive.versions(archive.visible(required(scope)), memory_id)}
+        archive, grants = self._parts().archive, self._parts().grants
+        seen = archive.versions(archive.visible(required(scope)), memory_id) or grants.versions(scope, memory_id)
+        versions = {each.version: each for each in seen}
         if not versions:
             raise NotFoundError(f"There is no memory {memory_id!r} here.")
         if unknown := [str(number) for number in (a, b) if number not in versions]:

@@ -86,6 +86,8 @@ class Injecting(Reading):
             budget,
             parts.count_tokens,
             self._in_mind(scope, task, text),
+            share=self.settings.sharing.source_share,
+            reader=scope.agent,
         )
         return Injection(
             context=result.text,

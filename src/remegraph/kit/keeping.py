@@ -68,8 +68,9 @@ class Keeping(ABC):
 
         check_text(memory_id=memory_id)
         check_times(at=at, known_at=known_at, true_at=true_at)
-        archive = self._open_parts().archive
-        found = trace(archive, memory_id, required(scope), RecallFilter(known_at=known_at, true_at=true_at))
+        parts = self._open_parts()
+        as_of = RecallFilter(known_at=known_at, true_at=true_at)
+        found = trace(parts.archive, parts.grants, memory_id, required(scope), as_of)
         when = at or known_at or self._clock()
         (retained,) = self._retained([found.memory])
         then = retained.until(when)
@@ -86,7 +87,7 @@ class Keeping(ABC):
             forget_at=then.forget_at(),
             reviews=tuple(review.at for review in then.life.reviews),
             uses=tuple(review.at for review in then.life.reviews if review.used),
-            skill=figures(archive, [found.memory])[0] if is_skill(found.memory) else None,
+            skill=figures(parts.archive, [found.memory])[0] if is_skill(found.memory) else None,
             trace=found,
         )
 

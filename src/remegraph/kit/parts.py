@@ -17,13 +17,24 @@ from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, SetupError
 from remegraph.kit.thinkers import Thinkers
-from remegraph.ports import Attention, AuditTrail, Clock, Embedder, JobQueue, NewId, TokenCounter, VectorIndex
+from remegraph.ports import (
+    Attention,
+    AuditTrail,
+    Clock,
+    Embedder,
+    GrantBook,
+    JobQueue,
+    NewId,
+    TokenCounter,
+    VectorIndex,
+)
 from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
+from remegraph.storage.grants import SqlGrants
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
@@ -47,6 +58,7 @@ class Parts:
     archive: SqlArchive
     projection: VectorProjection
     trail: AuditTrail
+    grants: GrantBook
     jobs: JobQueue
     items: SqlItems
     searcher: Searcher
@@ -132,6 +144,7 @@ def open_parts(
         projection = VectorProjection.open(
             archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex
         )
+        grants = SqlGrants(archive.database, archive.journal, clock, new_id)
         searcher = Searcher(archive, projection, embedder)
         agents: dict[str, RetrievalAgent] = {}
         return Parts(
@@ -140,6 +153,7 @@ def open_parts(
             archive=archive,
             projection=projection,
             trail=SqlAuditTrail(archive.database, archive.journal),
+            grants=grants,
             jobs=SqlJobQueue(archive.database, clock),
             items=SqlItems(archive.database, clock),
             searcher=searcher,
@@ -148,6 +162,8 @@ def open_parts(
                 searcher,
                 policy,
                 agents,
+                grants=grants,
+                sharing=settings.sharing,
                 count=count_tokens,
                 reranker=_reranker(reranker, policy),
             ),

@@ -149,7 +149,8 @@ class Reading(ABC):
         from remegraph.kit.tracing import trace
 
         check_text(memory_id=memory_id)
-        return trace(self._open_parts().archive, memory_id, required(scope))
+        parts = self._open_parts()
+        return trace(parts.archive, parts.grants, memory_id, required(scope))
 
     atrace = twin(trace)
 
@@ -289,7 +290,8 @@ class Reading(ABC):
         from remegraph.kit.describing import metadata
 
         check_text(memory_id=memory_id)
-        return metadata(self._open_parts().archive, self._reviews, memory_id, required(scope))
+        parts = self._open_parts()
+        return metadata(parts.archive, parts.grants, self._reviews, memory_id, required(scope))
 
     ametadata = twin(metadata)
 
@@ -381,6 +383,7 @@ class Reading(ABC):
         self.health.count("recalls")
         if recall.degraded:
             self.health.count("recalls_degraded")
-        if self._reviews.note(recall.memories, self._clock()):
+        own = [hit for hit in recall.memories if not hit.granted]  # to read is not to strengthen what another one knows
+        if self._reviews.note(own, self._clock()):
             self._write_noted_soon()
         return recall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remegraph.errors import NotFoundError
 from remegraph.models import RecallFilter, Scope, Trace
-from remegraph.ports import Archive
+from remegraph.ports import Archive, GrantBook
 from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
 from remegraph.rules.tombstones import TOMBSTONES
@@ -12,11 +12,17 @@ from remegraph.rules.tombstones import TOMBSTONES
 __all__ = ["trace"]
 
 
-def trace(archive: Archive, memory_id: str, scope: Scope, as_of: RecallFilter | None = None) -> Trace:
+def trace(
+    archive: Archive, grants: GrantBook, memory_id: str, scope: Scope, as_of: RecallFilter | None = None
+) -> Trace:
     """Return all that a memory came from, as far as the scope may see it.
+
+    Of a memory that another agent lets it read, that is what it says, the words quoted as its evidence, and the index
+    entries of its blocks: no message, link or event.
 
     Args:
         archive: The ledger.
+        grants: What other agents let it read.
         memory_id: The memory.
         scope: Who asks.
         as_of: What was known at a time, or true; its other conditions do not count.
@@ -26,12 +32,22 @@ def trace(archive: Archive, memory_id: str, scope: Scope, as_of: RecallFilter | 
     """
     partitions = archive.visible(scope)
     known_at, true_at = (as_of.known_at, as_of.true_at) if as_of else (None, None)
-    versions = known_by(archive.versions(partitions, memory_id), known_at) if partitions else ()
+    own = archive.versions(partitions, memory_id) if partitions else ()
+    versions = known_by(own or grants.versions(scope, memory_id), known_at)
     if not versions:
         raise NotFoundError(f"There {'is' if known_at is None else 'was'} no memory {memory_id!r} here.")
     memory = versions[-1]
     if true_at is not None and not memory.held_at(true_at):
         raise NotFoundError(f"Memory {memory_id!r} was not true then.", "Ask archaeology() what was.")
+    if not own:
+        return Trace(
+            memory=memory,
+            versions=versions,
+            summaries=grants.summaries(scope, memory_id),
+            missing=(
+                f"what is around the words: of agent {memory.partition.agent}, who lets the memory alone be read",
+            ),
+        )
     cited = [item.message_id for item in memory.evidence]
     messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
     quotes, unseen = quoted(memory.evidence, messages)

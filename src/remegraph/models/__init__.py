@@ -99,7 +99,14 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
-from remegraph.models.sharing import Endorsement, EndorsementAct, Proposal, ProposalState
+from remegraph.models.sharing import (
+    GRANTABLE,
+    Endorsement,
+    EndorsementAct,
+    Grant,
+    Proposal,
+    ProposalState,
+)
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -118,6 +125,7 @@ from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
     "CORE",
+    "GRANTABLE",
     "LIVE",
     "MOVES",
     "REVIEWING",
@@ -163,6 +171,7 @@ __all__ = [
     "Fading",
     "FieldDiff",
     "Find",
+    "Grant",
     "Hit",
     "HitKind",
     "ImportanceLevel",

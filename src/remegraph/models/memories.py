@@ -118,8 +118,9 @@ class Claim(Record):
 class Origin(Record):
     """From whom a memory came that another agent, or a pack, gave."""
 
-    via: Literal["absorbed", "pack", "consensus"] = Field(
-        description="absorbed: shared knowledge; pack: a file; consensus: agents who share a library agreed on it."
+    via: Literal["absorbed", "pack", "consensus", "granted"] = Field(
+        description="absorbed: shared knowledge; pack: a file; consensus: agents who share a library agreed on it;"
+        " granted: it is the other agent's own, and only read."
     )
     agents: tuple[Token, ...] = Field(default=(), description="The agents that bear it out, the first one first.")
     knowledge_id: Token = Field(default="", description="The knowledge item it was made from.")

@@ -10,7 +10,7 @@ from pydantic import Field
 from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import Block, BlockSummary
 from remegraph.models.changes import Event
-from remegraph.models.memories import LIVE, EnforcementLevel, Evidence, Link, Memory, Status, TopicType
+from remegraph.models.memories import LIVE, EnforcementLevel, Evidence, Link, Memory, Origin, Status, TopicType
 from remegraph.models.messages import StoredMessage
 from remegraph.models.scope import Partition
 from remegraph.models.working import Chunk
@@ -41,7 +41,8 @@ carries tags that stand beside those that the query names; hybrid: words and vec
 Standing = Literal["current", "expired", "superseded"]
 """expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
 LeftOut = Literal["duplicate", "budget", "cap"]
-"""Why the context does not show what was found: it says so already, there was no room, or its layer was full."""
+"""Why the context does not show what was found: it says so already, there was no room, or its layer or its source had
+its share."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
@@ -123,6 +124,12 @@ class Hit(Record):
     thread: Text = Field(default="", description="The conversation (messages).")
     seq: int = Field(default=0, ge=0, description="Place in the partition (messages).")
     perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")
+    origin: Origin | None = Field(default=None, description="From whom it came, where another agent or a pack gave it.")
+
+    @property
+    def granted(self) -> bool:
+        """Whether it is another agent's own memory, read by its leave."""
+        return self.origin is not None and self.origin.via == "granted"
 
 
 class Recall(Record):

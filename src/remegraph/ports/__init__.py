@@ -9,6 +9,7 @@ from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
+from remegraph.ports.sharing import GrantBook
 from remegraph.ports.text import Layout, TextMatch, TextMatches
 from remegraph.ports.world import Attention, Clock, NewId, TokenCounter
 
@@ -24,6 +25,7 @@ __all__ = [
     "Concluded",
     "Concluder",
     "Embedder",
+    "GrantBook",
     "Job",
     "JobQueue",
     "JobState",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -342,13 +342,20 @@ class Archive(Protocol):
         """Return work in these states, by partition, block and topic."""
         ...
 
-    def match(self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]) -> tuple[TextMatches, ...]:
+    def match(
+        self,
+        partitions: Sequence[Partition],
+        kind: HitKind,
+        tokens: Sequence[str],
+        allowed: Collection[str] | None = None,
+    ) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only.
 
         Args:
             partitions: Where to look.
             kind: memory, block or message.
             tokens: Tokens of our own tokenizer.
+            allowed: Only these records, with their own statistics.
         """
         ...
 

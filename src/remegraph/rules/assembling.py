@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from remegraph.language.plain import folded
 from remegraph.models import Chunk, Hit, LeftOut
 from remegraph.ports import TokenCounter
 from remegraph.rules.context import framed_lines, json_line
+from remegraph.rules.sharing import source_of
 
 __all__ = ["Context", "Sheet", "assemble"]
 
@@ -21,7 +23,15 @@ class Context:
     left_out: Mapping[str, LeftOut]
 
 
-def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter, working: Sequence[Chunk] = ()) -> Context:
+def assemble(
+    hits: Iterable[Hit],
+    budget: int,
+    count: TokenCounter,
+    working: Sequence[Chunk] = (),
+    *,
+    share: float = 1.0,
+    reader: str | None = None,
+) -> Context:
     """Return what was found as one JSON object per line, in the order given.
 
     Left out is what says the words of a record before it, of the same day, and a message whose words a memory made of
@@ -33,8 +43,10 @@ def assemble(hits: Iterable[Hit], budget: int, count: TokenCounter, working: Seq
         budget: Tokens that the text may have; each line counts by itself.
         count: Counts the tokens of a text.
         working: What is in mind for the task at hand: it comes first.
+        share: Most of the budget that what one other agent or pack gave may take.
+        reader: The agent that reads.
     """
-    sheet = Sheet(budget, count)
+    sheet = Sheet(budget, count, share=share, reader=reader)
     left_out: dict[str, LeftOut] = {}
     for chunk in working:
         if not sheet.add_chunk(chunk):
@@ -51,10 +63,15 @@ class Sheet:
     Args:
         budget: Tokens that the text may have; each line counts by itself.
         count: Counts the tokens of a text.
+        share: Most of the budget that what one other agent or pack gave may take; the first line may take more.
+        reader: The agent that reads.
     """
 
-    def __init__(self, budget: int, count: TokenCounter) -> None:
+    def __init__(self, budget: int, count: TokenCounter, *, share: float = 1.0, reader: str | None = None) -> None:
         self._left = budget - count(framed_lines([""]))
+        self._each = share * budget
+        self._reader = reader
+        self._given: Counter[str] = Counter()
         self._count = count
         self._shown = _Shown()
         self._lines: list[_Line] = []
@@ -78,8 +95,12 @@ class Sheet:
         if self._shown.says_the_same_as(hit):
             return "duplicate"
         line = _Line.of([hit], self._count, short=short)
+        source = source_of(hit.origin, self._reader)
+        if source and self._lines and self._given[source] + line.cost > self._each:
+            return "cap"
         if not self._take(line):
             return "budget"
+        self._given[source] += line.cost
         self._shown.add(hit)
         return None
 
@@ -166,13 +187,19 @@ def _follows(hit: Hit, before: Hit) -> bool:
 
 
 def _record(hit: Hit, *, short: bool) -> dict[str, object]:
-    """What the agent told itself in the first person is marked as its own: `"by": "you"`; a policy, with its level."""
+    """Return what a line says of a hit.
+
+    What the agent told itself in the first person is marked as its own: `"by": "you"`; what another agent or a pack
+    gave, as theirs: `"from": "agent scout"`; a policy, with its level.
+    """
+    source = source_of(hit.origin, None)
+    given = {"from": source} if source else {}
     own = {"by": "you"} if hit.perspective == "first-person" else {}
     known = {"id": hit.record_id, "about": hit.topic or hit.kind, "date": _day(hit), "trust": round(hit.trust, 2)}
     over = {} if hit.standing == "current" else {"status": hit.standing}
     contrary = {"may_contradict": hit.counterpart_of} if hit.counterpart_of else {}
     rule = {"rule": hit.enforcement} if hit.enforcement else {}
-    return known | own | rule | over | contrary | ({"summary": hit.summary} if short else {"text": hit.text})
+    return known | given | own | rule | over | contrary | ({"summary": hit.summary} if short else {"text": hit.text})
 
 
 def _passage(hits: Sequence[Hit]) -> dict[str, object]:

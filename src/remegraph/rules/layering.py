@@ -26,7 +26,13 @@ class Layered:
 
 
 def layered(
-    layers: Mapping[InjectionLayer, Sequence[Hit]], budget: int, count: TokenCounter, working: Sequence[Chunk] = ()
+    layers: Mapping[InjectionLayer, Sequence[Hit]],
+    budget: int,
+    count: TokenCounter,
+    working: Sequence[Chunk] = (),
+    *,
+    share: float = 1.0,
+    reader: str | None = None,
 ) -> Layered:
     """Return the layers as one text, in their order; what stands in one already is not shown again.
 
@@ -38,11 +44,13 @@ def layered(
         budget: Tokens that the text may have.
         count: Counts the tokens of a text.
         working: What is in mind: it comes before what bears on the words.
+        share: Most of the budget that what one other agent or pack gave may take.
+        reader: The agent that reads.
 
     Raises:
         BudgetExceededError: The core rules do not fit.
     """
-    sheet, result = Sheet(budget, count), Layered()
+    sheet, result = Sheet(budget, count, share=share, reader=reader), Layered()
     _lay("core", layers.get("core", ()), sheet, result)
     if "budget" in result.left_out.values():
         raise BudgetExceededError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, Self
@@ -336,12 +336,18 @@ class SqlArchive:
             shelves = self._interning.known(connection, partitions)
             return memory_rows.read_work(connection, shelves, states, recipe)
 
-    def match(self, partitions: Sequence[Partition], kind: HitKind, tokens: Sequence[str]) -> tuple[TextMatches, ...]:
+    def match(
+        self,
+        partitions: Sequence[Partition],
+        kind: HitKind,
+        tokens: Sequence[str],
+        allowed: Collection[str] | None = None,
+    ) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only."""
         with self.database.read() as connection:
             shelves = self._interning.known(connection, partitions)
             return tuple(
-                fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens)
+                fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens, allowed)
                 for number, partition in shelves.items()
             )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -38,6 +38,11 @@ _PG_INSERT = text(
 )
 _TOTAL = select(totals.c.records, totals.c.tokens).where(
     totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
+)
+_TOTAL_OF = select(func.count().label("records"), func.coalesce(func.sum(texts.c.length), 0).label("tokens")).where(
+    texts.c.partition_id == bindparam("partition_id"),
+    texts.c.kind == bindparam("kind"),
+    texts.c.record_id.in_(bindparam("record_ids", expanding=True)),
 )
 _NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
 _FTS_INSERT = "INSERT INTO texts_fts (rowid, terms) VALUES (?, ?)"
@@ -123,7 +128,13 @@ def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) 
         _count(connection, shelf, -len(rows), -sum(row.length for row in rows))
 
 
-def match(connection: Connection, partition: Partition, shelf: TextShelf, tokens: Sequence[str]) -> TextMatches:
+def match(
+    connection: Connection,
+    partition: Partition,
+    shelf: TextShelf,
+    tokens: Sequence[str],
+    allowed: Collection[str] | None = None,
+) -> TextMatches:
     """Return the records that hold at least one token, and how many records and tokens the shelf holds in all.
 
     Args:
@@ -131,21 +142,22 @@ def match(connection: Connection, partition: Partition, shelf: TextShelf, tokens
         partition: That of the shelf.
         shelf: Where to look.
         tokens: The tokens; repeats count once.
+        allowed: Only these records, as if the shelf held no others.
     """
-    wanted = tuple(dict.fromkeys(tokens))
+    wanted, among = tuple(dict.fromkeys(tokens)), None if allowed is None else frozenset(allowed)
     keys = [f"{json.dumps(token)}: " for token in wanted]
     record_ids: list[str] = []
     seqs, lengths, counts = array("q"), array("q"), array("q")  # an object per match would keep the collector busy
     if wanted:
         query, statement = _query(connection, shelf, wanted)
         for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}):
-            held = _counts(stored, keys)
+            held = _counts(stored, keys) if among is None or record_id in among else ()
             if any(held):
                 record_ids.append(record_id)
                 seqs.append(seq)
                 lengths.append(length)
                 counts.extend(held)
-    total = connection.execute(_TOTAL, shelf.values).one_or_none()
+    records, in_all = _totals(connection, shelf, among)
     return TextMatches(
         partition,
         wanted,
@@ -153,9 +165,21 @@ def match(connection: Connection, partition: Partition, shelf: TextShelf, tokens
         np.array(seqs, dtype=np.int64),
         np.array(lengths, dtype=np.int64),
         np.array(counts, dtype=np.int64).reshape(len(record_ids), len(wanted)),
-        total.records if total else 0,
-        total.tokens if total else 0,
+        records,
+        in_all,
     )
+
+
+def _totals(connection: Connection, shelf: TextShelf, allowed: Collection[str] | None) -> tuple[int, int]:
+    """Return how many records and tokens there are, of all or of those allowed: what others hold shifts no ranking."""
+    if allowed is None:
+        found = connection.execute(_TOTAL, shelf.values).one_or_none()
+        return (found.records, found.tokens) if found else (0, 0)
+    records = tokens = 0
+    for some in chunks(list(allowed)):
+        counted = connection.execute(_TOTAL_OF, {**shelf.values, "record_ids": some}).one()
+        records, tokens = records + counted.records, tokens + int(counted.tokens)
+    return records, tokens
 
 
 def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[str, TextClause]:

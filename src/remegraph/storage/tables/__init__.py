@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from remegraph.storage.tables.base import metadata, partitions
 from remegraph.storage.tables.found import collections, dirty, embedders, projections, texts, totals, vectors
-from remegraph.storage.tables.noted import endorsements, injections, outcomes, reviews, tool_calls
+from remegraph.storage.tables.noted import injections, outcomes, reviews, tool_calls
 from remegraph.storage.tables.remembered import links, memories, memory_sources, topics, versions
 from remegraph.storage.tables.said import blocks, messages, summaries, threads
 from remegraph.storage.tables.sealed import events, operations, seals
+from remegraph.storage.tables.shared import endorsements, granted, grants, revocations
 from remegraph.storage.tables.stored import item_namespaces, item_texts, items
 from remegraph.storage.tables.working import jobs, work
 
@@ -23,6 +24,8 @@ __all__ = [
     "embedders",
     "endorsements",
     "events",
+    "granted",
+    "grants",
     "injections",
     "item_namespaces",
     "item_texts",
@@ -38,6 +41,7 @@ __all__ = [
     "partitions",
     "projections",
     "reviews",
+    "revocations",
     "seals",
     "summaries",
     "texts",

@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, Column, Float, Index, Integer, Table, Text, Uniq
 
 from remegraph.storage.tables.base import Big, metadata, partition
 
-__all__ = ["endorsements", "injections", "outcomes", "reviews", "tool_calls"]
+__all__ = ["injections", "outcomes", "reviews", "tool_calls"]
 
 tool_calls = Table(
     "tool_calls",
@@ -67,15 +67,4 @@ outcomes = Table(
     Column("seconds", Float),
     Column("tokens", Big),
     UniqueConstraint("partition_id", "memory_id", "run"),
-)
-
-# Who bears out, approves or refuses what is proposed for all agents of a user; appended, never changed.
-endorsements = Table(
-    "endorsements",
-    metadata,
-    Column("id", Big, primary_key=True),
-    partition(),
-    Column("proposal_id", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Index(None, "partition_id", "proposal_id"),
 )
