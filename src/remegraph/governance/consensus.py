@@ -114,6 +114,7 @@ class Consensus:
             partition=home,
             status="proposed",
             resident=None,
+            block_ids=(),  # a label means another block elsewhere; the evidence says which one with its message
             merges=0,
             supersedes=(),
             origin=Origin(via="consensus", agents=(word.by,), at=self.now),
@@ -138,7 +139,7 @@ class Consensus:
             raise ConsensusError(
                 f"Agent {self.scope.agent} bears the proposal out already.", "Another agent must corroborate it."
             )
-        why = doubt(mine, proposal.memory) or echoes(self._heard(mine), self._heard(proposal.memory))
+        why = doubt(mine, proposal.memory) or echoes(self._own_words(mine), self._heard(proposal.memory))
         if mine.partition.project != proposal.memory.partition.project:
             why = "is of another project"
         if why:
@@ -149,7 +150,6 @@ class Consensus:
         old = proposal.memory
         memory = old.evolve(
             evidence=(*old.evidence, *mine.evidence),
-            block_ids=tuple(dict.fromkeys((*old.block_ids, *mine.block_ids))),
             trust=min(old.trust, mine.trust),
             said_at=max(old.said_at, mine.said_at),
             origin=Origin(via="consensus", agents=(*proposal.agents, word.by), at=self.now),
@@ -197,6 +197,11 @@ class Consensus:
         if misfit := unfit(source, sum(tally.runs for tally in tallies.values())):
             why, cure = misfit
             raise InputError(f"Memory {source.memory_id} {why}, and cannot be proposed.", cure)
+        if not self._own_words(source):
+            raise InputError(
+                f"Memory {source.memory_id} stands on what others gave, and cannot be proposed.",
+                "Whoever knows it from evidence of its own proposes it.",
+            )
 
     def _check_new(self, source: Memory, home: Partition, before: Memory | None) -> None:
         """Refuse what is shared, proposed or refused already in these very words."""
@@ -238,6 +243,12 @@ class Consensus:
             )
         if proposal.state != "open":
             raise ConsensusError(f"The proposal is {proposal.state}.", "Nothing is left to decide.")
+
+    def _own_words(self, mine: Memory) -> Sequence[Message]:
+        """Return the messages that a memory cites, without those that came with what other agents or packs gave."""
+        beside = self.archive.memories([mine.partition], block_ids=mine.block_ids) if mine.block_ids else ()
+        given = {item.message_id for each in beside if each.origin is not None for item in each.evidence}
+        return [message for message in self._heard(mine) if message.message_id not in given]
 
     def _heard(self, memory: Memory) -> Sequence[Message]:
         """Return the messages that a memory cites, wherever this user's agents heard them."""
