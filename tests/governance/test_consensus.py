@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,6 +35,7 @@ from remegraph.models import (
     Message,
     Origin,
     Proposal,
+    ProposalState,
     Topic,
 )
 from remegraph.rules.context import RECALLED
@@ -118,7 +119,9 @@ class Crew:
 
     def state(self, proposal: Proposal) -> str:
         """What became of a proposal."""
-        (found,) = [each for each in self.kit.sharing.proposals(scope=self.third) if each.proposal_id == proposal.proposal_id]
+        (found,) = [
+            each for each in self.kit.sharing.proposals(scope=self.third) if each.proposal_id == proposal.proposal_id
+        ]
         return found.state
 
 
@@ -130,9 +133,7 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MemoryKi
     """One kit for all tests here; each has a user of its own."""
     clock, home = FrozenClock(NOON), tmp_path_factory.mktemp("crew")
     settings = Settings(home=home, agents={"team": AgentMemorySettings(library="shared")})
-    with MemoryKit.open(
-        settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
-    ) as kit:
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock) as kit:
         yield kit, clock
 
 
@@ -157,8 +158,7 @@ def test_what_one_agent_proposes_nobody_recalls(crew: Crew) -> None:
     assert not crew.kit.inject("Where does Ann live?", scope=crew.third, always=True).shown
     assert crew.kit.active(scope=crew.third) == ()
     archive = crew.kit._open_parts().archive
-    assert [found.record_ids for found in archive.match([proposal.memory.partition], "memory", ["lisbon"])] in ([], [()])
-    assert crew.kit.admin.verify().ok
+    assert [*archive.match([proposal.memory.partition], "memory", ["lisbon"])[0].record_ids] == []
 
 
 @pytest.mark.requirement("B12")
@@ -171,6 +171,7 @@ def test_what_two_agents_bear_out_on_their_own_evidence_all_recall(crew: Crew) -
     assert (memory.origin.via, memory.origin.agents) == ("consensus", ("scout", "writer"))
     assert [item.quote for item in memory.evidence] == [LISBON, LISBON]
     assert crew.found(crew.third) == [LISBON]
+    assert crew.kit.admin.verify().healthy
     other = crew.third.evolve(project="borealis")
     assert crew.found(other) == crew.found(crew.third.evolve(user="zoe")) == []
 
@@ -194,7 +195,9 @@ def test_a_person_may_approve_what_one_agent_alone_knows(crew: Crew) -> None:
     found = crew.kit.sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana", reason="I was there")
     assert (found.state, found.agents) == ("agreed", ("scout",))
     assert crew.found(crew.third) == [LISBON]
-    (agreed,) = [each for each in crew.kit.trace(proposal.proposal_id, scope=crew.third).events if each.action == "agree"]
+    (agreed,) = [
+        each for each in crew.kit.trace(proposal.proposal_id, scope=crew.third).events if each.action == "agree"
+    ]
     assert (agreed.actor, agreed.reason) == ("Dana", "I was there")
 
 
@@ -319,7 +322,11 @@ def test_only_ones_own_memories_are_proposed_and_only_by_a_named_agent(crew: Cre
     """Neither another agent's, nor what is shared, nor another user's."""
     agreed, sharing = crew.agreed(), crew.kit.sharing
     source = agreed.endorsements[0].memory_id
-    for scope, memory_id in ((crew.writer, source), (crew.scout, agreed.proposal_id), (crew.scout.evolve(user="z"), source)):
+    for scope, memory_id in (
+        (crew.writer, source),
+        (crew.scout, agreed.proposal_id),
+        (crew.scout.evolve(user="z"), source),
+    ):
         with pytest.raises(NotFoundError):
             sharing.propose(memory_id, scope=scope, reason="x")
     with pytest.raises(ScopeError, match="names no agent"):
@@ -328,10 +335,10 @@ def test_only_ones_own_memories_are_proposed_and_only_by_a_named_agent(crew: Cre
         sharing.propose(source, scope=crew.scout, reason="x")
     with pytest.raises(InputError, match="reason is empty"):
         sharing.propose(source, scope=crew.scout, reason=" ")
+    sharing.propose(crew.saved(crew.scout, "Ann plays chess.").memory_id, scope=crew.scout, reason="x")
+    same = crew.saved(crew.writer, "Ann plays chess.")
     with pytest.raises(InputError, match="Corroborate proposal"):
-        again = crew.saved(crew.scout, "Ann plays chess.")
-        sharing.propose(again.memory_id, scope=crew.scout, reason="x")
-        sharing.propose(crew.saved(crew.writer, "Ann plays chess.").memory_id, scope=crew.writer, reason="x")
+        sharing.propose(same.memory_id, scope=crew.writer, reason="x")
 
 
 def _given(crew: Crew) -> Memory:
@@ -345,7 +352,9 @@ def _given(crew: Crew) -> Memory:
 def _heard_with(crew: Crew, **fields: Any) -> Memory:
     """The writer read it in a message like this."""
     name = f"heard {next(_NUMBERS)}"
-    message = Message(**{"message_id": name, "role": "user", "content": LISBON, "time": crew.clock(), "thread": name, **fields})
+    message = Message(
+        **{"message_id": name, "role": "user", "content": LISBON, "time": crew.clock(), "thread": name, **fields}
+    )
     return crew.learned(crew.writer, message)
 
 
@@ -368,7 +377,9 @@ _WORTHLESS: dict[str, tuple[Callable[[Crew], Memory], str]] = {
 
 @pytest.mark.requirement("B12", "X6")
 @pytest.mark.parametrize(("heard", "why"), _WORTHLESS.values(), ids=_WORTHLESS)
-def test_what_is_no_evidence_of_ones_own_bears_nothing_out(crew: Crew, heard: Callable[[Crew], Memory], why: str) -> None:
+def test_what_is_no_evidence_of_ones_own_bears_nothing_out(
+    crew: Crew, heard: Callable[[Crew], Memory], why: str
+) -> None:
     """An echo of the author is the author's word again."""
     proposal = crew.proposed()
     mine = heard(crew)
@@ -384,8 +395,16 @@ def test_two_agents_who_heard_the_same_message_heard_it_once(crew: Crew) -> None
     first = Message(message_id=f"chat {next(_NUMBERS)}", role="user", content=LISBON, time=time)
     source = crew.learned(crew.scout, first)
     proposal = crew.kit.sharing.propose(source.memory_id, scope=crew.scout, reason="x")
-    for message, why in ((first, "same messages"), (first.evolve(message_id="copy", thread="copy"), "at the same time")):
-        mine = crew.learned(crew.writer.evolve(), message, memory_id=f"{message.message_id} {crew.writer.user}", when_to_use=message.message_id)
+    for message, why in (
+        (first, "same messages"),
+        (first.evolve(message_id="copy", thread="copy"), "at the same time"),
+    ):
+        mine = crew.learned(
+            crew.writer.evolve(),
+            message,
+            memory_id=f"{message.message_id} {crew.writer.user}",
+            when_to_use=message.message_id,
+        )
         with pytest.raises(ConsensusError, match=why):
             crew.kit.sharing.corroborate(proposal.proposal_id, scope=crew.writer, memory_id=mine.memory_id)
         crew.kit.forget(mine.memory_id, scope=crew.writer)
@@ -430,19 +449,17 @@ def test_what_was_withdrawn_or_rejected_is_over(crew: Crew) -> None:
     assert sharing.withdraw(first.proposal_id, scope=crew.scout, reason="not sure").state == "withdrawn"
     assert sharing.reject(second.proposal_id, scope=crew.third, actor="Dana", reason="wrong").state == "rejected"
     for proposal in (first, second):
-        for act in (
-            lambda name: sharing.approve(name, scope=crew.third, actor="Dana"),
-            lambda name: sharing.withdraw(name, scope=crew.scout),
-        ):
-            with pytest.raises(ConsensusError, match="The proposal is"):
-                act(proposal.proposal_id)
+        with pytest.raises(ConsensusError, match="The proposal is"):
+            sharing.approve(proposal.proposal_id, scope=crew.third, actor="Dana")
+        with pytest.raises(ConsensusError, match="The proposal is"):
+            sharing.withdraw(proposal.proposal_id, scope=crew.scout)
     with pytest.raises(InputError, match="rejected"):
         sharing.propose(second.endorsements[0].memory_id, scope=crew.scout, reason="please")
     assert sharing.propose(first.endorsements[0].memory_id, scope=crew.scout, reason="sure now").state == "open"
     reasons = {each.reason for each in sharing.proposals(scope=crew.third)[1].endorsements}
     assert reasons == {"all need it", "wrong"}
     with pytest.raises(InputError, match="no state"):
-        sharing.proposals(scope=crew.third, state="lost")  # type: ignore[arg-type] - what a caller may mistype
+        sharing.proposals(scope=crew.third, state=cast("ProposalState", "lost"))
 
 
 # ------------------------------------------------------------------------------------------- what is shared
@@ -461,7 +478,9 @@ def _verbs(crew: Crew, name: str, other: str) -> dict[str, Callable[[], object]]
         "resolve": lambda: kit.conflicts.resolve(
             conflict.conflict_id, "supersede", scope=scout, by="scout", by_model=True
         ),
-        "settle": lambda: kit.conflicts.resolve(conflict.conflict_id, "dismiss", scope=scout, by="scout", by_model=True),
+        "settle": lambda: kit.conflicts.resolve(
+            conflict.conflict_id, "dismiss", scope=scout, by="scout", by_model=True
+        ),
     }
 
 
@@ -542,7 +561,11 @@ def test_who_read_an_older_version_is_told_and_loses_nothing(crew: Crew) -> None
     source = crew.saved(crew.third, "Ann lives in Faro.")
     with pytest.raises(NotFoundError, match="no live shared memory"):
         crew.kit.sharing.propose(
-            source.memory_id, scope=crew.third, reason="x", replaces=old.proposal_id, expected_version=old.memory.version
+            source.memory_id,
+            scope=crew.third,
+            reason="x",
+            replaces=old.proposal_id,
+            expected_version=old.memory.version,
         )
     assert crew.head(old.proposal_id).status == "superseded"
 
@@ -555,16 +578,19 @@ def test_who_read_an_older_version_is_told_and_loses_nothing(crew: Crew) -> None
         )
     with pytest.raises(InputError, match="Give expected_version"):
         crew.kit.sharing.propose(source.memory_id, scope=crew.third, reason="x", replaces=shared.memory_id)
-    assert crew.kit.sharing.propose(
-        source.memory_id, scope=crew.third, reason="x", replaces=shared.memory_id, expected_version=2
-    ).state == "open"
+    assert (
+        crew.kit.sharing.propose(
+            source.memory_id, scope=crew.third, reason="x", replaces=shared.memory_id, expected_version=2
+        ).state
+        == "open"
+    )
 
 
 @pytest.mark.requirement("B13")
 def test_of_two_agreed_updates_of_one_memory_the_later_overwrites_nothing(crew: Crew) -> None:
     """Both were agreed on by those who knew the old one only: both stay, in dispute, each with its sources."""
     old = crew.agreed()
-    rest = {"replaces": old.proposal_id, "expected_version": old.memory.version}
+    rest: dict[str, Any] = {"replaces": old.proposal_id, "expected_version": old.memory.version}
     porto = crew.proposed(PORTO, **rest)
     source = crew.saved(crew.third, "Ann lives in Faro.")
     faro = crew.kit.sharing.propose(source.memory_id, scope=crew.third, reason="x", **rest)
@@ -595,5 +621,7 @@ async def test_agents_agree_in_async_code(crew: Crew) -> None:
     sharing = crew.kit.sharing
     source, same = crew.saved(crew.scout, LISBON), crew.saved(crew.writer, LISBON)
     proposal = await sharing.apropose(source.memory_id, scope=crew.scout, reason="x")
-    assert (await sharing.acorroborate(proposal.proposal_id, scope=crew.writer, memory_id=same.memory_id)).state == "agreed"
+    assert (
+        await sharing.acorroborate(proposal.proposal_id, scope=crew.writer, memory_id=same.memory_id)
+    ).state == "agreed"
     assert len(await sharing.aproposals(scope=crew.third, state="agreed")) == 1

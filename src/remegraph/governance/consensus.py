@@ -27,7 +27,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive
 from remegraph.rules.conflicts import compare, said
-from remegraph.rules.consensus import WITNESSES, borne_out, doubt, echoes, is_shared, says, state_of, unfit
+from remegraph.rules.consensus import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
 from remegraph.rules.disputes import disputed
 from remegraph.rules.naming import operation_id
 
@@ -188,8 +188,7 @@ class Consensus:
 
     def _proposal(self, memory: Memory, words: Sequence[Endorsement]) -> Proposal:
         first = words[0]
-        found = self.archive.memories([memory.partition.evolve(agent=first.by)], ids=[first.memory_id])
-        state = state_of(memory, words, found[0] if found else None)
+        state = state_of(memory, words, self._witnesses(memory.partition, words[:1]).get(first.memory_id))
         return Proposal(proposal_id=memory.memory_id, memory=memory, state=state, endorsements=tuple(words))
 
     def _check_fit(self, source: Memory) -> None:
@@ -270,13 +269,10 @@ class Consensus:
             }
         )
 
-    def _decided(
-        self, proposal: Proposal, word: Endorsement, memory: Memory, links: tuple[Link, ...]
-    ) -> ChangeSet:
+    def _decided(self, proposal: Proposal, word: Endorsement, memory: Memory, links: tuple[Link, ...]) -> ChangeSet:
         """Return the change that a word makes: the proposal becomes memory if that was the last one it took."""
         words = (*proposal.endorsements, word)
-        standing = {each.memory_id for each in words if each.memory_id}
-        if not borne_out(words, standing, self.quorum):
+        if not borne_out(words, standing(memory, words, self._witnesses(memory.partition, words)), self.quorum):
             return self._change(word, memory, memory.version, links=links, action=word.act)
         old, against = self._before(proposal)
         memory = memory.evolve(status="active", supersedes=(old.memory_id,) if old else ())
@@ -303,6 +299,12 @@ class Consensus:
             return head, ()
         heirs = [each for each in ends(self.archive, home, first.replaces) if each.live]
         return None, [each for each in heirs if _against(proposal.memory, each)]
+
+    def _witnesses(self, home: Partition, words: Sequence[Endorsement]) -> dict[str, Memory]:
+        """Return the memories that agents named for a proposal, as they are now."""
+        homes = list(dict.fromkeys(home.evolve(agent=each.by) for each in words if each.memory_id))
+        ids = [each.memory_id for each in words if each.memory_id]
+        return {memory.memory_id: memory for memory in self.archive.memories(homes, ids=ids)}
 
     def _change(
         self,

@@ -69,9 +69,7 @@ def restore(
         return head
     else:
         changes = (_revised(head, chosen, at),)
-    archive.commit(
-        ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, at_home=at_home, changes=changes)
-    )
+    archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, at_home=at_home, changes=changes))
     return changes[0].memory
 
 

@@ -65,7 +65,7 @@ class Proposing(ABC):
                 return each
         new_id = self._new_id()
         return self._done(
-            scope, lambda consensus: (consensus.propose(source, reason, replaces, expected_version, new_id), new_id)
+            new_id, scope, lambda those: those.propose(source, reason, replaces, expected_version, new_id)
         )
 
     apropose = twin(propose)
@@ -93,8 +93,7 @@ class Proposing(ABC):
         if (scope.agent, memory_id) in {(each.by, each.memory_id) for each in found.endorsements[1:]}:
             return found
         return self._done(
-            scope,
-            lambda consensus: (consensus.corroborate(consensus.get(proposal_id), consensus.own(memory_id)), proposal_id),
+            proposal_id, scope, lambda those: those.corroborate(those.get(proposal_id), those.own(memory_id))
         )
 
     acorroborate = twin(corroborate)
@@ -115,9 +114,7 @@ class Proposing(ABC):
         """
         check_text(proposal_id=proposal_id, actor=actor, reason=reason)
         self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
-        return self._done(
-            scope, lambda consensus: (consensus.approve(consensus.get(proposal_id), actor, reason), proposal_id)
-        )
+        return self._done(proposal_id, scope, lambda those: those.approve(those.get(proposal_id), actor, reason))
 
     aapprove = twin(approve)
 
@@ -188,18 +185,17 @@ class Proposing(ABC):
         word = Endorsement.model_validate(
             {"proposal_id": proposal_id, "act": act, "by": by, "reason": reason, "at": self._clock()}
         )
-        return self._done(scope, lambda consensus: (consensus.refuse(consensus.get(proposal_id), word), proposal_id))
+        return self._done(proposal_id, scope, lambda those: those.refuse(those.get(proposal_id), word))
 
-    def _done(self, scope: Scope, act: Callable[[Consensus], tuple[ChangeSet, str]]) -> Proposal:
+    def _done(self, proposal_id: str, scope: Scope, act: Callable[[Consensus], ChangeSet]) -> Proposal:
         """Commit what an act changes; where another came first, weigh it anew."""
         from remegraph.engine.disputes import Disputes
 
         parts = self._parts()
         disputes = Disputes(parts.archive, parts.searcher)
         for attempt in range(1, _ATTEMPTS + 1):
-            changes, proposal_id = act(self._consensus(scope))
             try:
-                disputes.commit(changes)
+                disputes.commit(act(self._consensus(scope)))
             except ConflictError:
                 if attempt == _ATTEMPTS:
                     raise

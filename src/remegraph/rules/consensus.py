@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from remegraph.models import Endorsement, Memory, Message, Partition, ProposalState
 from remegraph.rules.claims import conflicting, of_different_values, same
@@ -18,6 +18,7 @@ __all__ = [
     "echoes",
     "is_shared",
     "says",
+    "standing",
     "state_of",
     "unfit",
     "untouched",
@@ -131,20 +132,33 @@ def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
     return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
 
 
-def borne_out(endorsements: Collection[Endorsement], standing: Collection[str], quorum: int) -> bool:
+def standing(proposed: Memory, words: Sequence[Endorsement], heads: Mapping[str, Memory]) -> frozenset[str]:
+    """Return the memories, by id, that bear a proposal out still: what its author says, and what others hold true.
+
+    Args:
+        proposed: What is proposed.
+        words: All that was said on it, the author's first.
+        heads: The memories that agents named for it, as they are now.
+    """
+    live = {name for name, memory in heads.items() if memory.live}
+    author = heads.get(words[0].memory_id)
+    return frozenset(live if author and says(author) == says(proposed) else live - {words[0].memory_id})
+
+
+def borne_out(endorsements: Collection[Endorsement], upheld: Collection[str], quorum: int) -> bool:
     """Return whether a proposal is agreed on.
 
     Args:
         endorsements: All that was said on it.
-        standing: The memories, by id, that bear it out as they did then.
+        upheld: The memories that bear it out still; see `standing`.
         quorum: How many agents must.
     """
     if any(each.act in {"reject", "withdraw"} for each in endorsements):
         return False
     witnesses = [each for each in endorsements if each.act in WITNESSES]
-    if not any(each.act == "propose" and each.memory_id in standing for each in witnesses):
+    if not any(each.act == "propose" and each.memory_id in upheld for each in witnesses):
         return False
-    agents = {each.by for each in witnesses if each.memory_id in standing}
+    agents = {each.by for each in witnesses if each.memory_id in upheld}
     return len(agents) >= quorum or any(each.act == "approve" for each in endorsements)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select
 
 from remegraph.errors import ConflictError, ConsensusError, NotFoundError
 from remegraph.models import ChangeSet, Endorsement, Memory, MemoryChange, Partition
-from remegraph.rules.consensus import WITNESSES, borne_out, doubt, is_shared, says, untouched
+from remegraph.rules.consensus import WITNESSES, borne_out, doubt, is_shared, says, standing, untouched
 from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import endorsements, memories
@@ -118,11 +118,7 @@ class Consent:
 
     def _check_agreed(self, new: Memory, words: Sequence[Endorsement]) -> None:
         heads = self._stored([each.memory_id for each in words if each.memory_id])
-        source = heads.get(words[0].memory_id)
-        if source is not None and says(source) != says(new):
-            del heads[words[0].memory_id]
-        standing = [memory_id for memory_id, memory in heads.items() if memory.live]
-        if not borne_out(words, standing, self.quorum) or set(new.supersedes) - {words[0].replaces}:
+        if not borne_out(words, standing(new, words, heads), self.quorum) or set(new.supersedes) - {words[0].replaces}:
             raise _alone(new)
         self.agreed.append(new)
 
@@ -142,8 +138,10 @@ class Consent:
         """Check that no agent ties, or settles, what is shared: links come with what was agreed on."""
         for link in self.changes.links:
             source = self._head(link.source_id)
-            if source is not None and is_shared(source.partition) and self.given.keys().isdisjoint(
-                {link.source_id, link.target_id}
+            if (
+                source is not None
+                and is_shared(source.partition)
+                and self.given.keys().isdisjoint({link.source_id, link.target_id})
             ):
                 raise _alone(source)
 
