@@ -117,9 +117,9 @@ class SqlGrants:
         """Return the ids of what the scope may read; see `ports.GrantBook`."""
         found: dict[Partition, dict[str, None]] = {}
         with self._database.read() as connection:
-            for row in self._open(connection, scope):
-                ids = connection.execute(_let_through(row).with_only_columns(memories.c.memory_id)).scalars()
-                found.setdefault(_grant(row).giver, {}).update(dict.fromkeys(ids))
+            for grant, every in self._open(connection, scope):
+                ids = connection.execute(every.with_only_columns(memories.c.memory_id)).scalars()
+                found.setdefault(grant.giver, {}).update(dict.fromkeys(ids))
         return {giver: tuple(ids) for giver, ids in found.items() if ids}
 
     def memories(self, scope: Scope, ids: Sequence[str] | None = None) -> tuple[Memory, ...]:
@@ -157,29 +157,34 @@ class SqlGrants:
         self, connection: Connection, scope: Scope, ids: Sequence[str] | None
     ) -> Iterator[tuple[Grant, Row[Any]]]:
         """Yield the rows of memories that the scope may read, each with every grant that lets it through."""
-        for row in self._open(connection, scope):
-            every = _let_through(row)
+        for grant, every in self._open(connection, scope):
             parts = [every] if ids is None else [every.where(memories.c.memory_id.in_(some)) for some in chunks(ids)]
             for query in parts:
                 for memory in connection.execute(query):
-                    yield _grant(row), memory
+                    yield grant, memory
 
-    def _open(self, connection: Connection, scope: Scope) -> Sequence[Row[Any]]:
-        """Return the grants that let the scope read something now."""
+    def _open(self, connection: Connection, scope: Scope) -> Iterator[tuple[Grant, Select[Any]]]:
+        """Yield the grants that are open to the scope now, each with the query for the memories that it lets through."""
         number = self._number(connection, scope)
         if number is None or scope.agent is None:
-            return ()
+            return
         lasting = or_(grants.c.expires_at.is_(None), grants.c.expires_at > micros(self._clock()))
         query = _EVERY.where(grants.c.reader_id == number, revocations.c.at.is_(None), lasting)
-        return connection.execute(query).all()
+        for row in connection.execute(query).all():
+            grant = _grant(row)
+            yield grant, _let_through(row, grant)
 
     def _number(self, connection: Connection, scope: Scope) -> int | None:
         return next(iter(self._interning.known(connection, [scope.partition()])), None)
 
 
-def _let_through(row: Row[Any]) -> Select[Any]:
-    """Return the query for the memories that a grant lets through, as long as it is open."""
-    grant = _grant(row)
+def _let_through(row: Row[Any], grant: Grant) -> Select[Any]:
+    """Return the query for the memories that a grant lets through, as long as it is open.
+
+    Args:
+        row: Of the grant.
+        grant: What it holds.
+    """
     query = select(
         memories.c.id, memories.c.partition_id, memories.c.memory_id, memories.c.said_at, memories.c.body
     ).where(
