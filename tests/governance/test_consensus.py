@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from threading import Barrier, Thread
@@ -13,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from remegraph import (
-    AgentMemorySettings,
     ConflictError,
     ConsensusError,
     InputError,
@@ -27,122 +24,20 @@ from remegraph import (
 )
 from remegraph.adapters import memory_tools
 from remegraph.models import (
-    ChangeSet,
-    Cut,
-    Evidence,
     Memory,
     MemoryChange,
     Message,
     Origin,
-    Proposal,
     ProposalState,
     Topic,
 )
 from remegraph.rules.context import RECALLED
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from tests.governance.consensus_machine import ConsensusMachine
+from tests.governance.crew import HOUR, LISBON, NUMBERS, PORTO, Crew
+from tests.governance.sharing_machine import SCOPES
 from tests.lifecycle.skilled import deploying
 from tests.talk import NOON
-
-HOUR = timedelta(hours=1)
-LISBON, PORTO = "Ann lives in Lisbon.", "Ann lives in Porto."
-
-
-@dataclass(frozen=True)
-class Crew:
-    """A kit, and three agents who work for one person in one project."""
-
-    kit: MemoryKit
-    clock: FrozenClock
-    scout: Scope
-    writer: Scope
-    third: Scope
-
-    def saved(self, scope: Scope, content: str, **fields: Any) -> Memory:
-        """Let a person tell an agent something, an hour after what came before."""
-        self.clock.move(HOUR)
-        memory = self.kit.save("note", content, scope=scope, **fields).memory
-        assert memory is not None
-        return memory
-
-    def learned(self, scope: Scope, said: Message | None = None, **fields: Any) -> Memory:
-        """Write a memory as it is given, with a message that bears it out."""
-        self.clock.move(HOUR)
-        archive, now = self.kit._open_parts().archive, self.clock()
-        partition, name = scope.partition(), f"{scope.user} {scope.agent} {next(_NUMBERS)}"
-        text = str(fields.get("content", LISBON))
-        message = said or Message(message_id=name, role="user", content=text, time=now, thread=name)
-        archive.add_messages(partition, [message], now)
-        (stored,) = archive.messages([partition], ids=[message.message_id])
-        cut = Cut(thread=stored.thread, after_seq=0, first_seq=stored.seq, last_seq=stored.seq)
-        archive.add_blocks(partition, [cut], "1")
-        (block,) = archive.blocks([partition], thread=stored.thread)
-        evidence = Evidence(message_id=message.message_id, quote=stored.text, block_id=block.block_id)
-        given = {
-            "memory_id": name,
-            "partition": partition,
-            "topic": Topic(type="personal", target_name="Ann"),
-            "content": LISBON,
-            "layer": "long_term",
-            "evidence": (evidence,),
-            "block_ids": (block.block_id,),
-            "said_at": now,
-            "recorded_at": now,
-        }
-        memory = Memory.model_validate(given | fields)
-        self.commit(MemoryChange(memory=memory, expected_version=0, action="create"))
-        return memory
-
-    def commit(self, *changes: MemoryChange) -> None:
-        """Commit changes that no verb makes."""
-        self.kit._open_parts().archive.commit(
-            ChangeSet(operation_id=f"o{next(_NUMBERS)}", actor="test", recorded_at=self.clock(), changes=changes)
-        )
-
-    def proposed(self, content: str = LISBON, **options: Any) -> Proposal:
-        """Let the scout propose what it was told."""
-        source = self.saved(self.scout, content)
-        return self.kit.sharing.propose(source.memory_id, scope=self.scout, reason="all need it", **options)
-
-    def agreed(self, content: str = LISBON, **options: Any) -> Proposal:
-        """Let scout and writer agree on something."""
-        proposal = self.proposed(content, **options)
-        same = self.saved(self.writer, content)
-        return self.kit.sharing.corroborate(proposal.proposal_id, scope=self.writer, memory_id=same.memory_id)
-
-    def head(self, memory_id: str) -> Memory:
-        """Read a memory as any of them does."""
-        return self.kit.trace(memory_id, scope=self.third).memory
-
-    def found(self, scope: Scope, query: str = "Where does Ann live?", **options: Any) -> list[str]:
-        """What an agent recalls."""
-        return [hit.text for hit in self.kit.recall(query, scope=scope, **options).memories]
-
-    def state(self, proposal: Proposal) -> str:
-        """What became of a proposal."""
-        (found,) = [
-            each for each in self.kit.sharing.proposals(scope=self.third) if each.proposal_id == proposal.proposal_id
-        ]
-        return found.state
-
-
-_NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MemoryKit, FrozenClock]]:
-    """One kit for all tests here; each has a user of its own."""
-    clock, home = FrozenClock(NOON), tmp_path_factory.mktemp("crew")
-    settings = Settings(home=home, agents={"team": AgentMemorySettings(library="shared")})
-    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock) as kit:
-        yield kit, clock
-
-
-@pytest.fixture
-def crew(working: tuple[MemoryKit, FrozenClock]) -> Crew:
-    """The agents of somebody whom they have just met."""
-    user = f"ann{next(_NUMBERS)}"
-    return Crew(*working, *(Scope(user=user, agent=agent, project="atlas") for agent in ("scout", "writer", "third")))
-
 
 # ------------------------------------------------------------------------------------------- how agents agree
 
@@ -351,7 +246,7 @@ def _given(crew: Crew) -> Memory:
 
 def _heard_with(crew: Crew, **fields: Any) -> Memory:
     """The writer read it in a message like this."""
-    name = f"heard {next(_NUMBERS)}"
+    name = f"heard {next(NUMBERS)}"
     message = Message(
         **{"message_id": name, "role": "user", "content": LISBON, "time": crew.clock(), "thread": name, **fields}
     )
@@ -392,7 +287,7 @@ def test_what_is_no_evidence_of_ones_own_bears_nothing_out(
 def test_two_agents_who_heard_the_same_message_heard_it_once(crew: Crew) -> None:
     """A group chat is captured by each of them, under one id or under two."""
     time = crew.clock()
-    first = Message(message_id=f"chat {next(_NUMBERS)}", role="user", content=LISBON, time=time)
+    first = Message(message_id=f"chat {next(NUMBERS)}", role="user", content=LISBON, time=time)
     source = crew.learned(crew.scout, first)
     proposal = crew.kit.sharing.propose(source.memory_id, scope=crew.scout, reason="x")
     for message, why in (
@@ -625,3 +520,38 @@ async def test_agents_agree_in_async_code(crew: Crew) -> None:
         await sharing.acorroborate(proposal.proposal_id, scope=crew.writer, memory_id=same.memory_id)
     ).state == "agreed"
     assert len(await sharing.aproposals(scope=crew.third, state="agreed")) == 1
+
+
+# ------------------------------------------------------------------------------------------- whatever happens
+
+
+def run(home: Path, *, seed: int, steps: int, thorough: int) -> None:
+    """Let random agents share and agree; compare with the model after each step, now and then in full."""
+    clock, settings = FrozenClock(NOON), Settings(home=home)
+    with MemoryKit.open(
+        settings=settings, ledger_url="sqlite://", model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as kit:
+        machine = ConsensusMachine(kit, clock, seed)
+        for number in range(steps):
+            machine.step()
+            machine.check_common()
+            if number % thorough == 0:
+                machine.check_books()
+                machine.check_reach(machine.chance.choice(SCOPES))
+        machine.check_books()
+        assert machine.agreed
+        assert machine.refused
+
+
+@pytest.mark.requirement("B12", "X5")
+def test_whatever_agents_do_nothing_shared_is_the_word_of_one(tmp_path: Path) -> None:
+    """No order of proposals, words, refusals, direct writes and upkeep lets a single author in."""
+    run(tmp_path, seed=1, steps=120, thorough=60)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("B12", "X5")
+@pytest.mark.parametrize("seed", range(5))
+def test_in_ten_thousand_steps_nothing_shared_is_the_word_of_one(tmp_path: Path, seed: int) -> None:
+    """What a hundred steps do not meet, ten thousand may."""
+    run(tmp_path, seed=seed, steps=2_000, thorough=100)
