@@ -72,6 +72,7 @@ class Talk:
             operation_id=operation,
             actor="eval",
             recorded_at=_BEGAN,
+            at_home=True,
             shelves=(Shelf(partition=partition, topic=topic),),
             changes=tuple(MemoryChange(memory=memory, expected_version=0, action="create") for memory in made),
         )

@@ -8,6 +8,7 @@
     │   │   └── MessageChangedError  an id that is already recorded with other content
     │   ├── FileFormatError          a file that cannot be read, with the line
     │   ├── SkillError               a skill that nobody could execute or check
+    │   ├── ConsensusError           shared memory that one agent alone would change
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
@@ -38,6 +39,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "ConflictError",
+    "ConsensusError",
     "DimensionError",
     "EmbedderMismatchError",
     "FileFormatError",
@@ -113,6 +115,12 @@ class FileFormatError(InputError):
 
 class SkillError(InputError):
     """A skill that nobody could execute or check."""
+
+
+class ConsensusError(InputError):
+    """Shared memory that one agent alone would change."""
+
+    cure = "Propose it with kit.sharing.propose, for another agent to corroborate or a person to approve."
 
 
 class NotFoundError(InputError):

@@ -9,9 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from remegraph import MemoryKit, Scope
+from remegraph import AgentMemorySettings, MemoryKit, Scope, Settings
 from remegraph.models import Memory
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from tests.governance.crew import NUMBERS, Crew
 from tests.talk import NOON
 
 DAY = timedelta(days=1)
@@ -57,3 +58,19 @@ _NUMBERS = itertools.count(1)
 def office(opened: tuple[MemoryKit, FrozenClock]) -> Office:
     """The kit as a person sees it whom nobody has met before."""
     return Office(*opened, Scope(user=f"ann{next(_NUMBERS)}", agent="remy", project="atlas"))
+
+
+@pytest.fixture(scope="package")
+def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MemoryKit, FrozenClock]]:
+    """One kit for all tests of sharing; each has a user of its own."""
+    clock, home = FrozenClock(NOON), tmp_path_factory.mktemp("crew")
+    settings = Settings(home=home, agents={"team": AgentMemorySettings(library="shared")})
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock) as kit:
+        yield kit, clock
+
+
+@pytest.fixture
+def crew(working: tuple[MemoryKit, FrozenClock]) -> Crew:
+    """The agents of somebody whom they have just met."""
+    user = f"ann{next(NUMBERS)}"
+    return Crew(*working, *(Scope(user=user, agent=agent, project="atlas") for agent in ("scout", "writer", "third")))

@@ -123,7 +123,9 @@ class Commands:
             )
             version = head.version if head else 0
             changes.append(MemoryChange(memory=memory.evolve(content=text), expected_version=version, action="test"))
-        changed = ChangeSet(operation_id=uuid4().hex, actor="test", recorded_at=NOON, changes=tuple(changes))
+        changed = ChangeSet(
+            operation_id=uuid4().hex, actor="test", recorded_at=NOON, at_home=True, changes=tuple(changes)
+        )
         return archive.commit(changed).created
 
     def sync(self) -> int:

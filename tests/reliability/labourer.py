@@ -152,6 +152,7 @@ class Labourer:
             operation_id=f"operation of {block_id}",
             actor="labourer",
             recorded_at=NOON,
+            at_home=True,
             changes=tuple(
                 MemoryChange(memory=each, expected_version=version - 1, action="refine") for each in memories
             ),

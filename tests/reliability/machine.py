@@ -232,6 +232,7 @@ class KitMachine(RuleBasedStateMachine):
             operation_id=f"operation{self.operations}",
             actor="machine",
             recorded_at=NOON + timedelta(seconds=self.operations),
+            at_home=True,
             changes=changes,
             links=tuple(links),
         )

@@ -287,7 +287,7 @@ def test_what_a_change_set_says_is_checked_not_believed(tmp_path: Path) -> None:
     (evidence,) = memory.evidence
     invented = memory.evolve(evidence=(evidence.evolve(quote="Ann is a spy."),))
     change = MemoryChange(memory=invented, expected_version=0, action="create")
-    changes = ChangeSet(operation_id="o", actor="test", recorded_at=NOON, changes=(change,))
+    changes = ChangeSet(operation_id="o", actor="test", recorded_at=NOON, at_home=True, changes=(change,))
     with pytest.raises(remegraph.InputError, match="quote"):
         ledger.archive.commit(changes)
     assert ledger.archive.memories([ANN]) == ()

@@ -63,7 +63,9 @@ def live(kit: MemoryKit, scope: Scope) -> dict[str, Memory]:
 def change_of(memory: Memory, expected_version: int) -> ChangeSet:
     """A set with one change."""
     step = MemoryChange(memory=memory, expected_version=expected_version, action="change")
-    return ChangeSet(operation_id=f"change {memory.to_json()}", actor="test", recorded_at=NOON, changes=(step,))
+    return ChangeSet(
+        operation_id=f"change {memory.to_json()}", actor="test", recorded_at=NOON, at_home=True, changes=(step,)
+    )
 
 
 @pytest.mark.requirement("X5")

@@ -109,6 +109,7 @@ class Ledger:
             operation_id=operation_id or f"operation{next(self.ids)}",
             actor="test",
             recorded_at=self.now,
+            at_home=True,
             changes=changes,
         )
 

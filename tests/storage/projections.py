@@ -102,6 +102,7 @@ class Ledger:
                 operation_id=uuid4().hex,
                 actor="test",
                 recorded_at=NOW,
+                at_home=True,
                 shelves=(Shelf(partition=partition, topic=TOPIC),),
                 changes=tuple(
                     MemoryChange(memory=memory, expected_version=memory.version - 1, action="test")

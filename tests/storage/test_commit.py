@@ -144,12 +144,16 @@ def test_a_set_that_changes_one_memory_twice_is_refused(ledger: Ledger) -> None:
     refused(ledger, ledger.set_of(create(memory), create(memory.evolve(importance=0.1))), InputError, "twice")
 
 
+_OF_AN_AGENT = ANN.evolve(agent="scout")
+"""What is proposed where no agent owns it takes more than one change set: see the tests of consensus."""
+
+
 @pytest.mark.parametrize("old", ["proposed", "active", "archived", "quarantined", "superseded", "deleted"])
 def test_a_status_moves_as_the_machine_says(ledger: Ledger, old: Status) -> None:
     """One machine, one table: storage lets nothing else through."""
     news: tuple[Status, ...] = ("active", "low_priority", "archived", "deleted", "purged")
     for new in news:
-        head = ledger.learn(f"Ann may become {new}.", status=old)
+        head = ledger.learn(f"Ann may become {new}.", partition=_OF_AN_AGENT, status=old)
         change = ledger.set_of(following(head, status=new))
         if new == old or new in MOVES[old]:
             ledger.archive.commit(change)

@@ -87,6 +87,7 @@ def change_set(
         actor=f"{scope.agent or 'summarizer'}/{actor}",
         recorded_at=now,
         extracted=True,
+        at_home=scope.agent is None,
         shelves=tuple(proposal.shelf for key, proposal in proposals.items() if settled[key].changes),
         changes=tuple(change for item in settled.values() for change in item.changes),
         links=tuple(link for item in settled.values() for link in item.links),

@@ -63,7 +63,7 @@ class Disputes:
             changes: What shall change.
         """
         weighing = _Weighing(self._archive, changes)
-        created = [each.memory for each in changes.changes if each.expected_version == 0 and each.memory.live]
+        created = [each.memory for each in changes.changes if _begins(each) and each.memory.live]
         for home in dict.fromkeys(memory.partition for memory in created):
             new = [memory for memory in created if memory.partition == home]
             for memory, near in self._near(home, new):
@@ -181,6 +181,11 @@ class _Weighing:
 
     def _link(self, link: Link) -> None:
         self.links.setdefault((link.source_id, link.type, link.target_id), link)
+
+
+def _begins(change: MemoryChange) -> bool:
+    """Return whether a memory is known from this change on: it is new, or was only proposed before."""
+    return change.expected_version == 0 or change.action == "agree"
 
 
 def _link_of(source: Memory, kind: LinkType, target: Memory, reason: str) -> Link:

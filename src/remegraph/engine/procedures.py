@@ -311,6 +311,7 @@ class SkillWriter:
                 actor=scope.agent or "operator",
                 recorded_at=memory.recorded_at,
                 extracted=stated is None,
+                at_home=scope.agent is None,
                 shelves=(Shelf(partition=memory.partition, topic=memory.topic),),
                 changes=(
                     MemoryChange(

@@ -7,9 +7,9 @@ from typing import Literal
 
 from remegraph.language.plain import plain
 from remegraph.models import Message, Partition, Scope, Shelf, Topic
-from remegraph.settings import SummaryPolicy
+from remegraph.settings import Settings, SummaryPolicy
 
-__all__ = ["called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for", "tool_topic"]
+__all__ = ["at_home", "called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for", "tool_topic"]
 
 _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 """Names of an assistant that are no person's."""
@@ -25,6 +25,11 @@ def own(visible: Iterable[Partition], scope: Scope, boundary: Literal["user", "a
     """Return those of the visible partitions whose memories are this user's to change, or their team's."""
     shared = home(scope, boundary)
     return [each for each in visible if each == shared or each.user == scope.user]
+
+
+def at_home(scope: Scope, settings: Settings) -> bool:
+    """Return whether what all agents of the user own is the caller's to change: none is named, or they are one team."""
+    return scope.agent is None or settings.for_agent(scope.agent).library == "shared"
 
 
 def self_topic() -> Topic:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from remegraph.engine.candidates import Candidate, Change
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, check_statement, state
-from remegraph.engine.routing import home, own
+from remegraph.engine.routing import at_home, home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.scripts import language_of
@@ -140,6 +140,7 @@ class MemoryWriter:
                         operation_id=operation_id("forget", memory_id, old.version),
                         actor=scope.agent or "operator",
                         recorded_at=new.recorded_at,
+                        at_home=at_home(scope, self._settings),
                         changes=(MemoryChange(memory=new, expected_version=old.version, action="delete"),),
                     )
                 )
@@ -235,6 +236,7 @@ class MemoryWriter:
                 operation_id=operation_id("save", stated.message.message_id),
                 actor=change.candidate.actor(change.scope),
                 recorded_at=stated.message.time,
+                at_home=at_home(change.scope, self._settings),
                 shelves=(change.shelf,),
                 changes=changes,
                 links=change.links(changes[0].memory),

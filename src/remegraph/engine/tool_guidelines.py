@@ -258,6 +258,7 @@ class Guide:
                 operation_id=operation_id("guide", memory.memory_id, version),
                 actor=ACTOR,
                 recorded_at=memory.recorded_at,
+                at_home=True,
                 shelves=(Shelf(partition=memory.partition, topic=memory.topic),),
                 changes=(
                     MemoryChange(

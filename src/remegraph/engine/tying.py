@@ -18,7 +18,14 @@ _STATED: frozenset[LinkType] = frozenset(get_args(LinkType)) - {"supersedes", "d
 
 
 def tie(
-    archive: Archive, partitions: Sequence[Partition], link: Link, *, actor: str, operation_id: str, now: datetime
+    archive: Archive,
+    partitions: Sequence[Partition],
+    link: Link,
+    *,
+    actor: str,
+    at_home: bool,
+    operation_id: str,
+    now: datetime,
 ) -> Link:
     """Record a link, through the one door for change; one that is there already stays as it is.
 
@@ -27,6 +34,7 @@ def tie(
         partitions: Where both memories live.
         link: The link.
         actor: Who states it.
+        at_home: Whether what all agents of the user own is theirs to change.
         operation_id: Names the operation.
         now: When.
 
@@ -47,6 +55,7 @@ def tie(
     for end in ends:
         if end not in there:
             raise NotFoundError(f"There is no memory {end!r} here.")
-    archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=now, links=(link,)))
+    change = ChangeSet(operation_id=operation_id, actor=actor, recorded_at=now, at_home=at_home, links=(link,))
+    archive.commit(change)
     stands = archive.links(partitions, [link.source_id], types=[link.type])
     return next(each for each in stands if each.target_id == link.target_id)

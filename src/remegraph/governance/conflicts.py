@@ -89,7 +89,9 @@ def find(archive: Archive, partitions: Sequence[Partition], conflict_id: str) ->
     raise NotFoundError(f"There is no conflict {conflict_id!r} here.")
 
 
-def resolve(conflict: Conflict, resolution: Resolution, *, operation_id: str, now: datetime) -> ChangeSet:
+def resolve(
+    conflict: Conflict, resolution: Resolution, *, at_home: bool, operation_id: str, now: datetime
+) -> ChangeSet:
     """Return the change that a decision makes.
 
     add, dismiss and keep_both leave both memories as they are: the newer is an addition, there is no contradiction, or
@@ -99,6 +101,7 @@ def resolve(conflict: Conflict, resolution: Resolution, *, operation_id: str, no
     Args:
         conflict: An open conflict.
         resolution: What somebody decides.
+        at_home: Whether what all agents of the user own is theirs to change; a person's it is anyway.
         operation_id: Names the operation.
         now: When.
 
@@ -131,7 +134,12 @@ def resolve(conflict: Conflict, resolution: Resolution, *, operation_id: str, no
         for old, new in ((kept, kept_next), (gone, gone_next))
     ]
     return ChangeSet(
-        operation_id=operation_id, actor=resolution.by, recorded_at=now, changes=tuple(changes), links=tuple(links)
+        operation_id=operation_id,
+        actor=resolution.by,
+        recorded_at=now,
+        at_home=at_home or not resolution.by_model,
+        changes=tuple(changes),
+        links=tuple(links),
     )
 
 

@@ -18,6 +18,7 @@ def promote(
     memory_id: str,
     *,
     actor: str,
+    at_home: bool,
     reason: str,
     at: datetime,
     new_id: NewId,
@@ -29,6 +30,7 @@ def promote(
         partitions: Whose memories.
         memory_id: The memory.
         actor: Who asks.
+        at_home: Whether what all agents of the user own is theirs to change.
         reason: Why, for the journal.
         at: Now.
         new_id: Names the new memory, and the operation.
@@ -61,6 +63,7 @@ def promote(
             operation_id=new_id(),
             actor=actor,
             recorded_at=at,
+            at_home=at_home,
             changes=(
                 MemoryChange(memory=new, expected_version=0, action="promote", reason=reason),
                 MemoryChange(memory=retired, expected_version=old.version, action="supersede", reason=reason),

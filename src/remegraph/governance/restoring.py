@@ -23,6 +23,7 @@ def restore(
     version: int,
     *,
     actor: str,
+    at_home: bool,
     at: datetime,
     new_id: str,
     operation_id: str,
@@ -39,6 +40,7 @@ def restore(
         memory_id: The memory.
         version: Number of the version.
         actor: Who asks.
+        at_home: Whether what all agents of the user own is theirs to change.
         at: Now.
         new_id: Names the new memory, if there is one.
         operation_id: Names the operation.
@@ -67,7 +69,7 @@ def restore(
         return head
     else:
         changes = (_revised(head, chosen, at),)
-    archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, changes=changes))
+    archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, at_home=at_home, changes=changes))
     return changes[0].memory
 
 

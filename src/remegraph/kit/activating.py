@@ -94,7 +94,7 @@ class Activating(ABC):
     adeactivate = twin(deactivate)
 
     def _pin(self, memory_id: str, scope: Scope, *, resident: bool) -> Memory:
-        from remegraph.engine.routing import own
+        from remegraph.engine.routing import at_home, own
         from remegraph.lifecycle.active import pin
 
         check_text(memory_id=memory_id)
@@ -105,6 +105,7 @@ class Activating(ABC):
             memory_id,
             resident=resident,
             actor=scope.agent or "operator",
+            at_home=at_home(scope, self.settings),
             at=self._clock(),
             operation_id=self._new_id(),
         )

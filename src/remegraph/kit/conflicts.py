@@ -109,6 +109,7 @@ class Conflicts:
             InputError: There is no such decision, or it cannot be carried out.
         """
         from remegraph.engine.disputes import Disputes
+        from remegraph.engine.routing import at_home
         from remegraph.governance.conflicts import Resolution, check, find, resolve
 
         check_text(conflict_id=conflict_id, decision=decision, by=by, note=note, keep=keep)
@@ -118,7 +119,8 @@ class Conflicts:
         conflict = find(parts.archive, mine, conflict_id)
         if conflict.state == "resolved":
             return _as_decided(conflict, decision)
-        change = resolve(conflict, resolution, operation_id=self._new_id(), now=self._clock())
+        home = at_home(scope, self._settings)
+        change = resolve(conflict, resolution, at_home=home, operation_id=self._new_id(), now=self._clock())
         Disputes(parts.archive, parts.searcher).commit(change)
         self._follow()
         return find(parts.archive, mine, conflict_id)

@@ -141,7 +141,7 @@ class Governance:
             InputError: The version was not live, or the id is no text.
             ConflictError: Something changed meanwhile, or its words stand in another live memory.
         """
-        from remegraph.engine.routing import own
+        from remegraph.engine.routing import at_home, own
         from remegraph.governance.restoring import restore
 
         check_text(memory_id=memory_id)
@@ -154,6 +154,7 @@ class Governance:
             memory_id,
             version,
             actor=scope.agent or "operator",
+            at_home=at_home(scope, self._settings),
             at=self._clock(),
             new_id=self._new_id(),
             operation_id=self._new_id(),

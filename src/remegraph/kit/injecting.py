@@ -140,7 +140,7 @@ class Injecting(Reading):
             ConflictError: It changed just now, or its words are known in all projects already.
             InputError: The id is no text, or there is no reason.
         """
-        from remegraph.engine.routing import own
+        from remegraph.engine.routing import at_home, own
         from remegraph.governance.promoting import promote
 
         check_text(memory_id=memory_id, reason=reason)
@@ -150,6 +150,7 @@ class Injecting(Reading):
             own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
             memory_id,
             actor=scope.agent or "operator",
+            at_home=at_home(scope, self.settings),
             reason=reason,
             at=self._clock(),
             new_id=self._new_id,

@@ -136,7 +136,7 @@ def open_parts(
         home, policy = settings.home.expanduser(), settings.recall
         url = settings.ledger_url or _sqlite_url(home)
         key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
-        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id)
+        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum)
         opened.callback(archive.close)
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:

@@ -1,4 +1,4 @@
-"""`kit.sharing`: what the agents of a person let each other read."""
+"""`kit.sharing`: what the agents of a person let each other read, and what they agree on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, ScopeError
 from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.proposing import Proposing
 from remegraph.models import GRANTABLE, Grant, Layer, Memory, Scope
+from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
@@ -17,19 +19,30 @@ if TYPE_CHECKING:
 __all__ = ["Sharing"]
 
 
-class Sharing:
+class Sharing(Proposing):
     """What agents share: always those of one tenant, one user and one project.
 
     Args:
         parts: Gives the parts of an open kit.
+        settings: Its settings.
         clock: Tells the time.
         new_id: Makes ids.
+        follow: Lets the vectors follow what changed.
     """
 
-    def __init__(self, parts: Callable[[], Parts], clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        settings: Settings,
+        clock: Clock,
+        new_id: NewId,
+        follow: Callable[[], object],
+    ) -> None:
         self._parts = parts
+        self._settings = settings
         self._clock = clock
         self._new_id = new_id
+        self._follow = follow
 
     def grant(
         self,

@@ -227,7 +227,7 @@ class Stating(ABC):
             InputError: The type is none of these, the memories are one, or something is no text.
             NotFoundError: There is no such memory, or it is not this user's.
         """
-        from remegraph.engine.routing import own
+        from remegraph.engine.routing import at_home, own
         from remegraph.engine.tying import tie
 
         check_text(source_id=source_id, target_id=target_id, reason=reason)
@@ -239,6 +239,7 @@ class Stating(ABC):
             own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
             Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
             actor=scope.agent or "operator",
+            at_home=at_home(scope, self.settings),
             operation_id=self._new_id(),
             now=self._clock(),
         )

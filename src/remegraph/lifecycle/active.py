@@ -88,6 +88,7 @@ def pin(
     *,
     resident: bool,
     actor: str,
+    at_home: bool,
     at: datetime,
     operation_id: str,
 ) -> Memory:
@@ -99,6 +100,7 @@ def pin(
         memory_id: The memory.
         resident: Which of the two.
         actor: Who asks.
+        at_home: Whether what all agents of the user own is theirs to change.
         at: Now.
         operation_id: Names the operation.
 
@@ -117,6 +119,8 @@ def pin(
         expected_version=memory.version,
         action="activate" if resident else "deactivate",
     )
-    archive.commit(ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, changes=(change,)))
+    archive.commit(
+        ChangeSet(operation_id=operation_id, actor=actor, recorded_at=at, at_home=at_home, changes=(change,))
+    )
     (memory,) = archive.memories([memory.partition], ids=[memory_id])
     return memory

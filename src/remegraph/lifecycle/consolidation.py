@@ -340,6 +340,7 @@ class _Library:
                 actor=ACTOR,
                 recorded_at=self._at,
                 extracted=True,
+                at_home=True,
                 changes=tuple(changes),
                 links=tuple(links),
             )

@@ -61,6 +61,7 @@ class Folding:
                 operation_id=self.new_id(),
                 actor=ACTOR,
                 recorded_at=this.at,
+                at_home=True,
                 changes=tuple(changes),
                 links=tuple(
                     Link(source_id=kept.memory_id, type="supersedes", target_id=other.memory_id) for other in others

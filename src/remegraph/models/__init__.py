@@ -99,7 +99,14 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
-from remegraph.models.sharing import GRANTABLE, Grant
+from remegraph.models.sharing import (
+    GRANTABLE,
+    Endorsement,
+    EndorsementAct,
+    Grant,
+    Proposal,
+    ProposalState,
+)
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -151,6 +158,8 @@ __all__ = [
     "Decision",
     "Depth",
     "Diff",
+    "Endorsement",
+    "EndorsementAct",
     "EnforcementLevel",
     "EntityRelation",
     "EpisodeContent",
@@ -196,6 +205,8 @@ __all__ = [
     "ProfileContent",
     "ProfileKnowledge",
     "Progress",
+    "Proposal",
+    "ProposalState",
     "Quote",
     "Recall",
     "RecallFilter",

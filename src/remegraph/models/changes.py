@@ -10,6 +10,7 @@ from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import BlockSummary
 from remegraph.models.memories import Link, Memory, Topic
 from remegraph.models.scope import Partition
+from remegraph.models.sharing import Endorsement
 from remegraph.models.tools import ToolRecord
 
 __all__ = [
@@ -60,12 +61,18 @@ class ChangeSet(Record):
     actor: str = Field(min_length=1, description="Who wants it: an agent, a surface, a person.")
     recorded_at: AwareTime = Field(description="When it is committed.")
     extracted: bool = Field(default=False, description="Whether it was learned from a conversation: see `usage`.")
+    at_home: bool = Field(
+        default=False,
+        description="Whether what no single agent owns is its own to change: it comes from a scope without an agent, from "
+        "a declared team, from a person, or from the upkeep. All else there takes consensus.",
+    )
     shelves: tuple[Shelf, ...] = Field(default=(), description="Topics that must exist.")
     changes: tuple[MemoryChange, ...] = Field(default=(), description="Next versions of memories.")
     links: tuple[Link, ...] = Field(default=(), description="New links.")
     summaries: tuple[BlockSummary, ...] = Field(default=(), description="New index entries.")
     tools: tuple[ToolRecord, ...] = Field(default=(), description="New tool records.")
     work: tuple[Work, ...] = Field(default=(), description="New states of work.")
+    endorsements: tuple[Endorsement, ...] = Field(default=(), description="New words on proposals that it changes.")
 
 
 class Receipt(Record):

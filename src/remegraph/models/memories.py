@@ -58,7 +58,7 @@ CORE = 0.9
 """Importance from which a memory is a core rule: only a person, or an explicit call, sets or replaces one."""
 
 MOVES: dict[Status, frozenset[Status]] = {
-    "proposed": frozenset({"active", "quarantined", "deleted", "erased"}),
+    "proposed": frozenset({"active", "disputed", "quarantined", "deleted", "erased"}),
     "active": frozenset({"disputed", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "disputed": frozenset({"active", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "low_priority": frozenset({"active", "disputed", "archived", "quarantined", "superseded", "deleted", "erased"}),

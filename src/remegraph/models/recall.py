@@ -57,7 +57,7 @@ class RecallFilter(Record):
     types: tuple[TopicType, ...] = Field(default=(), description="Topics of one of these types.")
     tags: tuple[Token, ...] = Field(default=(), description="Memories with one of these tags.")
     statuses: tuple[Status, ...] = Field(
-        default=(), description="Memories in one of these statuses; unless given, live."
+        default=(), description="Memories in one of these statuses; unless given, live. Proposed ones: never."
     )
     min_trust: float = Field(default=0.0, ge=0, le=1, description="Memories and messages trusted at least so far.")
     true_at: AwareTime | None = Field(default=None, description="Memories that were true at this time.")
@@ -65,9 +65,9 @@ class RecallFilter(Record):
 
     @property
     def wanted(self) -> frozenset[Status]:
-        """The statuses that pass: what was replaced since may have been true before."""
+        """The statuses that pass: what was replaced since may have been true before; what is proposed never does."""
         once: frozenset[Status] = frozenset() if self.true_at is None else frozenset({"superseded"})
-        return frozenset(self.statuses) or LIVE | once
+        return (frozenset(self.statuses) or LIVE | once) - {"proposed"}
 
     @property
     def looks_back(self) -> bool:

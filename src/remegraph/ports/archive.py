@@ -14,6 +14,7 @@ from remegraph.models import (
     BlockSummary,
     ChangeSet,
     Cut,
+    Endorsement,
     Event,
     HitKind,
     Layer,
@@ -362,12 +363,20 @@ class Archive(Protocol):
         """Apply a change set: all of it in one transaction, once.
 
         Checks again inside the transaction: expected versions, status moves, quotes found in their
-        messages, no live twin with the same words on the same shelf, work not done already.
+        messages, no live twin with the same words on the same shelf, work not done already, and that nothing which
+        belongs to all agents of a user is the word of one agent alone.
 
         Raises:
             ConflictError: Records changed since they were read, or a twin appeared.
+            ConsensusError: One agent alone would change what is shared.
             InputError: Evidence or ids that do not hold.
         """
+        ...
+
+    def endorsements(
+        self, partitions: Sequence[Partition], proposal_ids: Sequence[str] | None = None
+    ) -> tuple[Endorsement, ...]:
+        """Return what was said on proposals, oldest first; on all of these partitions unless some are named."""
         ...
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:

@@ -17,6 +17,7 @@ from remegraph.models import (
     BlockSummary,
     ChangeSet,
     Cut,
+    Endorsement,
     Event,
     HitKind,
     Layer,
@@ -42,6 +43,7 @@ from remegraph.models import (
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
 from remegraph.storage import block_notes, fulltext, jobs
 from remegraph.storage import blocks as block_rows
+from remegraph.storage import endorsements as endorsement_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
@@ -68,19 +70,21 @@ class SqlArchive:
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations and marks.
+        quorum: How many agents must bear out what is proposed for all of a user's.
     """
 
-    def __init__(self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId, quorum: int = 2) -> None:
         self.database = database
         self.journal = journal
         self.queue = jobs.SqlJobQueue(database, clock)
         self._clock = clock
         self._new_id = new_id
+        self._quorum = quorum
         self._interning = Interning()
         self._layouts = LayoutCache()
 
     @classmethod
-    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId) -> Self:
+    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, quorum: int = 2) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
@@ -88,6 +92,7 @@ class SqlArchive:
             key: Seals the journal.
             clock: Tells the time.
             new_id: Gives new ids.
+            quorum: How many agents must bear out what is proposed for all of a user's.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
@@ -96,7 +101,7 @@ class SqlArchive:
         database = Database.open(url)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id)
+            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, quorum=quorum)
             unless_ready.pop_all()
         return archive
 
@@ -348,7 +353,14 @@ class SqlArchive:
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
-        return commit(self.database, self._interning, self.journal, self._new_id, changes)
+        return commit(self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)
+
+    def endorsements(
+        self, partitions: Sequence[Partition], proposal_ids: Sequence[str] | None = None
+    ) -> tuple[Endorsement, ...]:
+        """Return what was said on proposals, oldest first."""
+        with self.database.read() as connection:
+            return endorsement_rows.read(connection, self._interning.known(connection, partitions), proposal_ids)
 
     def add_reviews(self, reviews: Sequence[Review]) -> None:
         """Append reviews; see `ports.Archive`."""

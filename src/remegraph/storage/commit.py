@@ -32,6 +32,7 @@ from remegraph.rules.tombstones import TOMBSTONES, buried
 from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
+from remegraph.storage.endorsements import Consent
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, digest, micros
@@ -47,24 +48,29 @@ from remegraph.storage.tables import (
 __all__ = ["commit"]
 
 
-def commit(database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet) -> Receipt:
+def commit(
+    database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet, *, quorum: int
+) -> Receipt:
     """Apply a change set in one transaction; see `Archive.commit`."""
     named = _named(changes)
     if not named and not changes.links:
         return Receipt(operation_id=changes.operation_id, replayed=False)
     with database.write() as connection:
         numbers = interning.ensure(connection, named)
-        linking = _heads(connection, [link.source_id for link in changes.links])
+        witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
+        linking = _heads(connection, [*(link.source_id for link in changes.links), *witnesses])
         touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
         database.lock(connection, touched)
         if touched and (receipt := _replayed(connection, touched[0], changes.operation_id)):
             return receipt
-        referred = [change.memory.memory_id for change in changes.changes]
+        referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
         failpoint("commit.begin")
         heads = _heads(connection, referred)
-        receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched).apply()
+        bodies = {name: head.body for name, head in heads.items()}
+        consent = Consent(connection, changes, numbers, bodies, quorum)
+        receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched, consent).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
@@ -130,6 +136,7 @@ class _Commit:
     numbers: dict[Partition, int]
     heads: dict[str, _Head]
     touched: Sequence[int]
+    consent: Consent
     now: int = field(init=False)
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -145,6 +152,7 @@ class _Commit:
         self._check_heads()
         self._check_knowledge()
         self._check_references()
+        self.consent.check()
         chains.check_no_circle(self.connection, self.changes)
         shelves = self._ensure_topics()
         written = self._write(shelves)

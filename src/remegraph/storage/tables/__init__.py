@@ -13,7 +13,7 @@ from remegraph.storage.tables.noted import injections, outcomes, reviews, tool_c
 from remegraph.storage.tables.remembered import links, memories, memory_sources, topics, versions
 from remegraph.storage.tables.said import blocks, messages, summaries, threads
 from remegraph.storage.tables.sealed import events, operations, seals
-from remegraph.storage.tables.shared import granted, grants, revocations
+from remegraph.storage.tables.shared import endorsements, granted, grants, revocations
 from remegraph.storage.tables.stored import item_namespaces, item_texts, items
 from remegraph.storage.tables.working import jobs, work
 
@@ -22,6 +22,7 @@ __all__ = [
     "collections",
     "dirty",
     "embedders",
+    "endorsements",
     "events",
     "granted",
     "grants",

@@ -1,4 +1,4 @@
-"""What agents let each other read. Rows are only ever added: a revocation is a row of its own."""
+"""What agents let each other read, and agree on. Rows are only ever added: a revocation is a row of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlalchemy import Column, ForeignKey, Index, Table, Text
 
 from remegraph.storage.tables.base import Big, metadata, partition
 
-__all__ = ["granted", "grants", "revocations"]
+__all__ = ["endorsements", "granted", "grants", "revocations"]
 
 grants = Table(
     "grants",
@@ -34,4 +34,15 @@ revocations = Table(
     metadata,
     Column("grant", Big, ForeignKey("grants.id"), primary_key=True),
     Column("at", Big, nullable=False),
+)
+
+# Who bears out, approves or refuses what is proposed for all agents of a user; appended, never changed.
+endorsements = Table(
+    "endorsements",
+    metadata,
+    Column("id", Big, primary_key=True),
+    partition(),
+    Column("proposal_id", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index(None, "partition_id", "proposal_id"),
 )

@@ -1,0 +1,342 @@
+"""How agents agree on what all of a user's agents know: one proposes, others bear it out, or a person approves (B12, B13).
+
+A proposal is a memory of the common library with status `proposed`, under the id that it keeps. It cites the evidence of
+whoever bears it out, which stays where it was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
+from remegraph.governance.digging import ends
+from remegraph.models import (
+    ChangeSet,
+    Endorsement,
+    Link,
+    Memory,
+    MemoryChange,
+    Message,
+    Origin,
+    Partition,
+    Proposal,
+    Scope,
+    Shelf,
+)
+from remegraph.ports import Archive
+from remegraph.rules.conflicts import compare, said
+from remegraph.rules.consensus import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
+from remegraph.rules.disputes import disputed
+from remegraph.rules.naming import operation_id
+
+__all__ = ["Consensus"]
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """The proposals that a scope sees. What an act changes is returned, to be committed.
+
+    Args:
+        archive: The ledger.
+        scope: Who acts.
+        quorum: How many agents must bear a proposal out.
+        now: When.
+    """
+
+    archive: Archive
+    scope: Scope
+    quorum: int
+    now: datetime
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """Return all proposals, the oldest first."""
+        words: dict[str, list[Endorsement]] = {}
+        for word in self.archive.endorsements(self._shared()):
+            words.setdefault(word.proposal_id, []).append(word)
+        found = self.archive.memories(self._shared(), ids=list(words)) if words else ()
+        memories = {memory.memory_id: memory for memory in found}
+        return tuple(self._proposal(memories[name], said) for name, said in words.items() if name in memories)
+
+    def get(self, proposal_id: str) -> Proposal:
+        """Return a proposal.
+
+        Raises:
+            NotFoundError: There is none here.
+        """
+        words = self.archive.endorsements(self._shared(), [proposal_id])
+        found = self.archive.memories(self._shared(), ids=[proposal_id]) if words else ()
+        if not found:
+            raise NotFoundError(f"There is no proposal {proposal_id!r} here.")
+        return self._proposal(found[0], words)
+
+    def own(self, memory_id: str) -> Memory:
+        """Return a memory that is the agent's own.
+
+        Raises:
+            NotFoundError: It is not.
+        """
+        mine = [each for each in self.archive.visible(self.scope) if self._is_own(each)]
+        found = self.archive.memories(mine, ids=[memory_id]) if mine else ()
+        if not found:
+            raise NotFoundError(
+                f"Agent {self.scope.agent} has no memory {memory_id!r} of its own here.",
+                "Name a memory that this agent learned with this user.",
+            )
+        return found[0]
+
+    def propose(self, source: Memory, reason: str, replaces: str, expected: int | None, new_id: str) -> ChangeSet:
+        """Return the change that proposes a memory.
+
+        Args:
+            source: A memory of the agent's own.
+            reason: Why.
+            replaces: The shared memory that it shall replace, if any.
+            expected: The version of that memory that was read.
+            new_id: Names the proposal.
+
+        Raises:
+            InputError: It cannot be proposed.
+            NotFoundError: There is no such shared memory.
+            ConflictError: That changed since it was read.
+        """
+        self._check_fit(source)
+        home = source.partition.evolve(agent=None)
+        before = self._replaced(home, replaces, expected) if replaces else None
+        self._check_new(source, home, before)
+        word = self._word(new_id, "propose", reason, source).evolve(
+            replaces=replaces, expected_version=before.version if before else 0
+        )
+        memory = source.evolve(
+            memory_id=new_id,
+            version=1,
+            partition=home,
+            status="proposed",
+            resident=None,
+            block_ids=(),  # a label means another block elsewhere; the evidence says which one with its message
+            merges=0,
+            supersedes=(),
+            origin=Origin(via="consensus", agents=(word.by,), at=self.now),
+            recorded_at=self.now,
+        )
+        link = Link(source_id=new_id, type="derived_from", target_id=source.memory_id, reason=reason)
+        return self._change(word, memory, 0, links=(link,), action="propose")
+
+    def corroborate(self, proposal: Proposal, mine: Memory) -> ChangeSet:
+        """Return the change by which an agent bears a proposal out; the last one that it takes makes it memory.
+
+        Args:
+            proposal: An open proposal of another agent.
+            mine: The agent's own memory that says so.
+
+        Raises:
+            ConsensusError: It does not, or not on evidence of its own.
+            ConflictError: The proposal was decided meanwhile.
+        """
+        self._check_open(proposal)
+        if self.scope.agent in proposal.agents:
+            raise ConsensusError(
+                f"Agent {self.scope.agent} bears the proposal out already.", "Another agent must corroborate it."
+            )
+        why = doubt(mine, proposal.memory) or echoes(self._own_words(mine), self._heard(proposal.memory))
+        if mine.partition.project != proposal.memory.partition.project:
+            why = "is of another project"
+        if why:
+            raise ConsensusError(
+                f"Memory {mine.memory_id} {why}.", "Corroborate with a memory that says so on evidence of its own."
+            )
+        word = self._word(proposal.proposal_id, "corroborate", "", mine)
+        old = proposal.memory
+        memory = old.evolve(
+            evidence=(*old.evidence, *mine.evidence),
+            trust=min(old.trust, mine.trust),
+            said_at=max(old.said_at, mine.said_at),
+            origin=Origin(via="consensus", agents=(*proposal.agents, word.by), at=self.now),
+        )
+        link = Link(source_id=old.memory_id, type="derived_from", target_id=mine.memory_id)
+        return self._decided(proposal, word, memory, (link,))
+
+    def approve(self, proposal: Proposal, actor: str, reason: str) -> ChangeSet:
+        """Return the change by which a person makes a proposal memory; see `corroborate`."""
+        self._check_open(proposal)
+        word = Endorsement(proposal_id=proposal.proposal_id, act="approve", by=actor, reason=reason, at=self.now)
+        return self._decided(proposal, word, proposal.memory, ())
+
+    def refuse(self, proposal: Proposal, word: Endorsement) -> ChangeSet:
+        """Return the change by which a person rejects a proposal, or its author withdraws it; nothing else comes of it.
+
+        Args:
+            proposal: An open proposal, or a stale one.
+            word: Who refuses it, and why.
+
+        Raises:
+            ConflictError: It was decided meanwhile.
+        """
+        if proposal.state != "stale":
+            self._check_open(proposal)
+        gone = proposal.memory.evolve(status="deleted")
+        return self._change(word, gone, proposal.memory.version, action=word.act)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _shared(self) -> Sequence[Partition]:
+        return [each for each in self.archive.visible(self.scope) if is_shared(each)]
+
+    def _is_own(self, partition: Partition) -> bool:
+        return (partition.user, partition.agent) == (self.scope.user, self.scope.agent)
+
+    def _proposal(self, memory: Memory, words: Sequence[Endorsement]) -> Proposal:
+        first = words[0]
+        state = state_of(memory, words, self._witnesses(memory.partition, words[:1]).get(first.memory_id))
+        return Proposal(proposal_id=memory.memory_id, memory=memory, state=state, endorsements=tuple(words))
+
+    def _check_fit(self, source: Memory) -> None:
+        tallies = self.archive.outcomes([source.partition], [source.memory_id])
+        if misfit := unfit(source, sum(tally.runs for tally in tallies.values())):
+            why, cure = misfit
+            raise InputError(f"Memory {source.memory_id} {why}, and cannot be proposed.", cure)
+        if not self._own_words(source):
+            raise InputError(
+                f"Memory {source.memory_id} stands on what others gave, and cannot be proposed.",
+                "Whoever knows it from evidence of its own proposes it.",
+            )
+
+    def _check_new(self, source: Memory, home: Partition, before: Memory | None) -> None:
+        """Refuse what is shared, proposed or refused already in these very words."""
+        for each in self.proposals():
+            if each.memory.partition != home or says(each.memory) != says(source):
+                continue
+            if each.state == "open":
+                raise InputError(
+                    f"Agent {each.author} proposed this already.", f"Corroborate proposal {each.proposal_id}."
+                )
+            if each.state == "rejected" and each.author == self.scope.agent:
+                raise InputError("This was proposed before, and rejected.", "Propose it once it says something else.")
+        topic = self.archive.memories([home], topics=[source.topic])
+        twins = [each for each in topic if each.live and each.content == source.content and each != before]
+        if twins:
+            raise InputError(f"This is shared already, as memory {twins[0].memory_id}.", "There is nothing to propose.")
+
+    def _replaced(self, home: Partition, replaces: str, expected: int | None) -> Memory:
+        found = self.archive.memories([home], ids=[replaces])
+        if not found or not found[0].live:
+            raise NotFoundError(f"There is no live shared memory {replaces!r} here.")
+        if expected is None:
+            raise InputError(f"Which version of {replaces} was read?", "Give expected_version.")
+        if self._moved(found[0], expected):
+            raise ConflictError([replaces])
+        return found[0]
+
+    def _moved(self, head: Memory, expected: int) -> bool:
+        """Return whether a memory says something else than in the version that was read; time may have moved it."""
+        if head.version == expected:
+            return False
+        read = [each for each in self.archive.versions([head.partition], head.memory_id) if each.version == expected]
+        return not read or says(read[0]) != says(head)
+
+    def _check_open(self, proposal: Proposal) -> None:
+        if proposal.state == "stale":
+            raise ConsensusError(
+                f"Agent {proposal.author} says otherwise by now, or took it back.", "The agent may propose it anew."
+            )
+        if proposal.state != "open":
+            raise ConsensusError(f"The proposal is {proposal.state}.", "Nothing is left to decide.")
+
+    def _own_words(self, mine: Memory) -> Sequence[Message]:
+        """Return the messages that a memory cites, without those that came with what other agents or packs gave."""
+        beside = self.archive.memories([mine.partition], block_ids=mine.block_ids) if mine.block_ids else ()
+        given = {item.message_id for each in beside if each.origin is not None for item in each.evidence}
+        return [message for message in self._heard(mine) if message.message_id not in given]
+
+    def _heard(self, memory: Memory) -> Sequence[Message]:
+        """Return the messages that a memory cites, wherever this user's agents heard them."""
+        cited = {each.message_id for each in memory.evidence}
+        words = self.archive.endorsements([memory.partition], [memory.memory_id]) if memory.status == "proposed" else ()
+        homes = [memory.partition.evolve(agent=word.by) for word in words if word.act in WITNESSES]
+        return self.archive.messages(homes or [memory.partition], ids=sorted(cited))
+
+    def _word(self, proposal_id: str, act: str, reason: str, mine: Memory) -> Endorsement:
+        return Endorsement.model_validate(
+            {
+                "proposal_id": proposal_id,
+                "act": act,
+                "by": self.scope.agent,
+                "memory_id": mine.memory_id,
+                "version": mine.version,
+                "reason": reason,
+                "at": self.now,
+            }
+        )
+
+    def _decided(self, proposal: Proposal, word: Endorsement, memory: Memory, links: tuple[Link, ...]) -> ChangeSet:
+        """Return the change that a word makes: the proposal becomes memory if that was the last one it took."""
+        words = (*proposal.endorsements, word)
+        if not borne_out(words, standing(memory, words, self._witnesses(memory.partition, words)), self.quorum):
+            return self._change(word, memory, memory.version, links=links, action=word.act)
+        old, against = self._before(proposal)
+        memory = memory.evolve(status="active", supersedes=(old.memory_id,) if old else ())
+        if against:
+            memory = disputed(memory)
+        links += tuple(
+            Link(source_id=memory.memory_id, type="contradicts", target_id=each.memory_id, reason=_LATER)
+            for each in against
+        )
+        others = [self._revised(disputed(each), each, "dispute") for each in against if disputed(each) is not each]
+        if old is not None:
+            gone = old.evolve(status="superseded", valid_to=old.valid_to or memory.valid_from or memory.said_at)
+            others.append(self._revised(gone, old, "supersede", f"proposal {memory.memory_id}"))
+        return self._change(word, memory, memory.version, links=links, action="agree", others=others)
+
+    def _before(self, proposal: Proposal) -> tuple[Memory | None, Sequence[Memory]]:
+        """Return the memory that a proposal replaces; or, where others replaced it first, what stands against it now."""
+        first = proposal.endorsements[0]
+        if not first.replaces:
+            return None, ()
+        home = [proposal.memory.partition]
+        (head,) = self.archive.memories(home, ids=[first.replaces])
+        if head.live and not self._moved(head, first.expected_version):
+            return head, ()
+        heirs = [each for each in ends(self.archive, home, first.replaces) if each.live]
+        return None, [each for each in heirs if _against(proposal.memory, each)]
+
+    def _witnesses(self, home: Partition, words: Sequence[Endorsement]) -> dict[str, Memory]:
+        """Return the memories that agents named for a proposal, as they are now."""
+        homes = list(dict.fromkeys(home.evolve(agent=each.by) for each in words if each.memory_id))
+        ids = [each.memory_id for each in words if each.memory_id]
+        return {memory.memory_id: memory for memory in self.archive.memories(homes, ids=ids)}
+
+    def _change(
+        self,
+        word: Endorsement,
+        memory: Memory,
+        expected_version: int,
+        *,
+        action: str,
+        links: tuple[Link, ...] = (),
+        others: Sequence[MemoryChange] = (),
+    ) -> ChangeSet:
+        new = memory.evolve(version=expected_version + 1, recorded_at=self.now)
+        change = MemoryChange(memory=new, expected_version=expected_version, action=action, reason=word.reason)
+        return ChangeSet(
+            operation_id=operation_id("consensus", word.to_json()),
+            actor=word.by,
+            recorded_at=self.now,
+            shelves=(Shelf(partition=memory.partition, topic=memory.topic),),
+            changes=(change, *others),
+            links=links,
+            endorsements=(word,),
+        )
+
+    def _revised(self, new: Memory, old: Memory, action: str, reason: str = "") -> MemoryChange:
+        memory = new.evolve(version=old.version + 1, recorded_at=self.now)
+        return MemoryChange(memory=memory, expected_version=old.version, action=action, reason=reason)
+
+
+_LATER = "Both were agreed on in place of one memory."
+
+
+def _against(new: Memory, heir: Memory) -> bool:
+    """Return whether what was to replace a memory contradicts what replaced it first."""
+    finding = compare(said(new), said(heir))
+    return finding is None or finding.kind == "contradiction"

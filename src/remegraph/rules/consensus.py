@@ -1,0 +1,180 @@
+"""What several agents may know in common: whose word counts, on what evidence, and what needs no word (B12, B13)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from remegraph.models import Endorsement, Memory, Message, Partition, ProposalState
+from remegraph.rules.claims import conflicting, of_different_values, same
+from remegraph.rules.context import shows_recalled
+from remegraph.rules.duplicates import near_duplicate
+from remegraph.rules.procedures import is_skill, read_workflow, same_procedure
+from remegraph.rules.standing import QUARANTINE_BELOW
+
+__all__ = [
+    "WITNESSES",
+    "borne_out",
+    "doubt",
+    "echoes",
+    "is_shared",
+    "says",
+    "standing",
+    "state_of",
+    "unfit",
+    "untouched",
+]
+
+WITNESSES = frozenset({"propose", "corroborate"})
+"""The acts by which an agent stands for what it knows itself."""
+
+_OWN = frozenset({
+    "memory_id", "version", "partition", "status", "importance", "resident", "summary", "evidence", "block_ids", "trust",
+    "origin", "merges", "supersedes", "said_at", "recorded_at", "language", "source", "extractor", "prompt",
+})  # fmt: skip
+"""What may differ between memories that say one thing."""
+
+_SHELVED = frozenset({"active", "disputed", "low_priority", "archived"})
+"""Among these, time and open contradictions move what is agreed on; neither is the word of an agent."""
+
+
+def is_shared(partition: Partition) -> bool:
+    """Return whether what lives here belongs to all agents of a user, and to none of them."""
+    return partition.agent is None and partition.user is not None
+
+
+def says(memory: Memory) -> dict[str, object]:
+    """Return what a memory says, wherever it lives and whoever bears it out."""
+    return memory.model_dump(exclude=set(_OWN))
+
+
+def untouched(before: Memory, after: Memory) -> bool:
+    """Return whether a version only moves with time, or into a dispute and out of it: it says and cites the same.
+
+    Args:
+        before: The head.
+        after: The version that follows it.
+    """
+    if after.status in {"purged", "erased"}:
+        return True
+    moved = {"status", "version", "summary", "recorded_at"} | ({"importance"} if after.status == "disputed" else set())
+    kept = before.model_dump(exclude=moved) == after.model_dump(exclude=moved)
+    return kept and {before.status, after.status} <= _SHELVED
+
+
+def unfit(memory: Memory, runs: int) -> tuple[str, str] | None:
+    """Return why a memory cannot be proposed, with the cure; nothing where it can.
+
+    Args:
+        memory: The memory.
+        runs: How often it was carried out, of skills.
+    """
+    return next((why for applies, why in _misfits(memory, runs) if applies), None)
+
+
+def _misfits(memory: Memory, runs: int) -> tuple[tuple[bool, tuple[str, str]], ...]:
+    waits = memory.status in {"quarantined", "proposed"}
+    told = memory.memory_class == "policy" or memory.is_core
+    better = "Propose long-term memories and skills; episodes are shared by grant, or once they are consolidated."
+    return (
+        (waits, (f"is {memory.status}", "It must be approved first.")),
+        (not memory.live, (f"is {memory.status}", "Propose a live memory.")),
+        (memory.topic.type == "self", ("is about the agent itself", "State it with remember_self for each agent.")),
+        (memory.layer not in {"long_term", "procedural"}, (f"is {memory.layer}", better)),
+        (memory.layer == "procedural" and not runs, ("was never carried out", "Report how a run of it went first.")),
+        (told, ("is a policy or a core rule", "A person states it, under a scope without an agent.")),
+        (memory.origin is not None, ("came from elsewhere", "Whoever knows it from evidence of its own proposes it.")),
+        (memory.trust < QUARANTINE_BELOW, (f"is trusted {memory.trust:g} only", "It needs better evidence.")),
+    )
+
+
+def doubt(mine: Memory, proposed: Memory) -> str:
+    """Return why a memory does not bear a proposal out; nothing where it does.
+
+    Args:
+        mine: A memory of another agent than those that bear it out already.
+        proposed: What is proposed, with the evidence of those.
+    """
+    if not mine.live:
+        return f"is {mine.status}"
+    if mine.trust < QUARANTINE_BELOW:
+        return f"is trusted {mine.trust:g} only"
+    if mine.origin is not None:
+        return "came from another agent or a pack"
+    if not mine.evidence:
+        return "has no evidence"
+    if {each.message_id for each in mine.evidence} & {each.message_id for each in proposed.evidence}:
+        return "stands on the same messages"
+    return "" if _agree(mine, proposed) else "does not say the same"
+
+
+def _agree(mine: Memory, proposed: Memory) -> bool:
+    if is_skill(mine) or is_skill(proposed):
+        return is_skill(mine) and is_skill(proposed) and same_procedure(read_workflow(mine), read_workflow(proposed))
+    if conflicting(mine.claims, proposed.claims) or of_different_values(mine.claims, proposed.claims):
+        return False
+    names = {mine.topic.target_name, proposed.topic.target_name}
+    return same(mine.claims, proposed.claims) or near_duplicate(mine.content, proposed.content, names)
+
+
+def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
+    """Return why what an agent heard is no evidence of its own; nothing where it is.
+
+    Its own words may repeat what it recalled, so they count for nothing; nor does what both heard at once.
+
+    Args:
+        mine: The messages that bear its memory out.
+        theirs: Those that bear the proposal out so far.
+    """
+    heard = [each for each in mine if each.role != "assistant" and not shows_recalled(each)]
+    if not heard:
+        return "stands on the agent's own words, or on recalled memory"
+    known = {(each.text, each.time) for each in theirs}
+    return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
+
+
+def standing(proposed: Memory, words: Sequence[Endorsement], heads: Mapping[str, Memory]) -> frozenset[str]:
+    """Return the memories, by id, that bear a proposal out still: what its author says, and what others hold true.
+
+    Args:
+        proposed: What is proposed.
+        words: All that was said on it, the author's first.
+        heads: The memories that agents named for it, as they are now.
+    """
+    live = {name for name, memory in heads.items() if memory.live}
+    author = heads.get(words[0].memory_id)
+    return frozenset(live if author and says(author) == says(proposed) else live - {words[0].memory_id})
+
+
+def borne_out(endorsements: Collection[Endorsement], upheld: Collection[str], quorum: int) -> bool:
+    """Return whether a proposal is agreed on.
+
+    Args:
+        endorsements: All that was said on it.
+        upheld: The memories that bear it out still; see `standing`.
+        quorum: How many agents must.
+    """
+    if any(each.act in {"reject", "withdraw"} for each in endorsements):
+        return False
+    witnesses = [each for each in endorsements if each.act in WITNESSES]
+    if not any(each.act == "propose" and each.memory_id in upheld for each in witnesses):
+        return False
+    agents = {each.by for each in witnesses if each.memory_id in upheld}
+    return len(agents) >= quorum or any(each.act == "approve" for each in endorsements)
+
+
+def state_of(memory: Memory, endorsements: Iterable[Endorsement], source: Memory | None) -> ProposalState:
+    """Return what became of a proposal.
+
+    Args:
+        memory: What is proposed.
+        endorsements: All that was said on it.
+        source: The author's own memory, as it is now.
+    """
+    acts = {each.act for each in endorsements}
+    if "withdraw" in acts:
+        return "withdrawn"
+    if "reject" in acts:
+        return "rejected"
+    if memory.status != "proposed":
+        return "agreed"
+    return "open" if source is not None and source.live and says(source) == says(memory) else "stale"
