@@ -225,8 +225,8 @@ class Values:
         return str(self._fakers[0].ssn())
 
     def _cn_id(self) -> str:
-        body = f"{self._random.choice(('11', '31', '44', '51', '33'))}{self._number(4)}{self._faker.date_of_birth():%Y%m%d}{self._number(3)}"
-        return body + _gb_11643(body)
+        body = str(self._faker.ssn())[:17]
+        return body + _gb_11643(body)  # not every version of Faker counts it right
 
     def _bad_id(self) -> str:
         body = f"11{self._number(4)}19900307{self._number(3)}"
