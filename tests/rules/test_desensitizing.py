@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -14,10 +15,13 @@ from remegraph.rules.desensitizing import KINDS, LONGEST, Finding, Placeholders,
 from remegraph.rules.desensitizing.finding import united
 
 _PIECES = st.sampled_from(
-    """password密码 is 是 : = " ' ( ) <email-1> <phone-12> < > a@b.com 13800138000 4111111111111111 10.0.0.1 hunter22 名 王小明
+    [
+        *"""password密码 is 是 : = " ' ( ) <email-1> <phone-12> < > a@b.com 13800138000 4111111111111111 10.0.0.1 hunter22 名 王小明
     Ann Lee Ann's GB82WEST12345698765432 078-05-1120 https://a.b/c?d=e /home/a/b C:\\a\\b \\\\a\\b :: 1 0 - . , ， 。 \x1f \u200b １ é
-    sk-aaaaaaaaaaaaaaaaaaaa token server db-1 order no 京A12345 born 2001-01-01 (at) dot com 点 北京路1号 12 Main Street""".split()
-    + [" ", "\n", ""]
+    sk-aaaaaaaaaaaaaaaaaaaa token server db-1 order no 京A12345 born 2001-01-01 (at) dot com 点 北京路1号 12 Main Street""".split(),
+        " ",
+        "\n",
+    ]
 )
 _HOSTILE = st.lists(_PIECES | st.text(max_size=3), max_size=30).map("".join)
 _NAMES = ("Ann Lee", "王小明", "a b", "<email-2>")
@@ -146,7 +150,7 @@ def test_of_what_overlaps_no_part_is_left(found: list[Finding]) -> None:
     assert {at for each in found for at in range(each.start, each.end)} == {
         at for each in kept for at in range(each.start, each.end)
     }
-    assert all(left.end <= right.start for left, right in zip(kept, kept[1:], strict=False))
+    assert all(left.end <= right.start for left, right in pairwise(kept))
 
 
 _REPEATED = (
@@ -156,7 +160,7 @@ _REPEATED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [1_000, pytest.param(8_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [500, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_the_work_grows_with_the_text_and_no_faster(size: int) -> None:
     """A text made to hang a pattern would stop the agent that shares it."""
     grown = {seed: _work(seed * (8 * size // len(seed))) / _work(seed * (size // len(seed))) for seed in _REPEATED}
