@@ -23,8 +23,8 @@ def names(text: str, known: Collection[str]) -> Iterator[Finding]:
 
     Args:
         text: Any text.
-        known: The names. Parts of one count from three letters, or two characters of Chinese; a part that is an
-            ordinary word, such as "will", only as it is written in the name.
+        known: The names, or ids. Parts of a name count from three letters, or two characters of Chinese; one that is an
+            ordinary word, such as "will", only as it is written in the name. An id such as "thread-12" has no parts.
     """
     plain = {folded(name).text.strip() for name in known}
     yield from _latin(text, {name for name in plain if not has_cjk(name)})
@@ -32,24 +32,24 @@ def names(text: str, known: Collection[str]) -> Iterator[Finding]:
 
 
 def _latin(text: str, known: Collection[str]) -> Iterator[Finding]:
+    wanted = {name for name in known if len(name) > 1} | {part for name in known for part in _parts(name)}
     by_first: dict[str, set[tuple[str, ...]]] = {}
-    as_written: set[str] = set()
-    for name in known:
-        words = _WORD.findall(name)
-        parts = [word for word in words if len(word) > 2 and len(words) > 1 and not word.isdigit()]
-        as_written.update(part for part in (parts or words) if part.lower() in stop_words())
-        for each in ([words] if len(name) > 1 else []) + [[part] for part in parts]:
-            key = tuple(word.casefold() for word in each)
-            by_first.setdefault(key[0], set()).add(key) if key else None
-    if not by_first:
-        return
-    found = list(_WORD.finditer(text))
+    for name in wanted:
+        if words := tuple(word.casefold() for word in _WORD.findall(name)):
+            by_first.setdefault(words[0], set()).add(words)
+    found = list(_WORD.finditer(text)) if by_first else []
     for at, word in enumerate(found):
-        for name_words in by_first.get(word.group().casefold(), ()):
-            last = _followed(found, at, name_words)
-            alone = len(name_words) == 1 and word.group().lower() in stop_words()
-            if last is not None and not (alone and word.group() not in as_written):
+        for words in by_first.get(word.group().casefold(), ()):
+            last = _followed(found, at, words)
+            ordinary = len(words) == 1 and words[0] in stop_words() and word.group() not in wanted
+            if last is not None and not ordinary:
                 yield Finding(word.start(), last.end(), "name")
+
+
+def _parts(name: str) -> list[str]:
+    words = _WORD.findall(name)
+    is_name = " " in name and not any(map(str.isdigit, name))
+    return [word for word in words if len(word) > 2] if is_name else []
 
 
 def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re.Match[str] | None:
@@ -63,8 +63,8 @@ def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re
 def _chinese(text: str, known: Collection[str]) -> Iterator[Finding]:
     by_first: dict[str, set[str]] = {}
     for name in known:
-        given = name[1:] if len(name) == 3 else name[2:]
-        for each in (name, given):
+        given = {3: name[1:], 4: name[2:]}.get(len(name))  # after a surname of one character, or of two
+        for each in (name, given or ""):
             if len(each) > 1:
                 by_first.setdefault(each[0].casefold(), set()).add(each.casefold())
     for at, character in enumerate(text) if by_first else ():
