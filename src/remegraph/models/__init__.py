@@ -14,6 +14,10 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.exchange import (
+    CHINESE_NAMES,
+    CHINESE_VALUES,
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
     CausalChain,
     CausalPattern,
     ConceptRelation,
@@ -33,6 +37,7 @@ from remegraph.models.exchange import (
     WorkflowContent,
     WorkflowKnowledge,
     WorkflowStep,
+    in_english,
 )
 from remegraph.models.governance import (
     Archaeology,
@@ -116,8 +121,12 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
     "CORE",
+    "KNOWLEDGE_FORMS",
     "LIVE",
+    "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
     "Abstraction",
@@ -253,6 +262,7 @@ __all__ = [
     "WorkflowKnowledge",
     "WorkflowStep",
     "Workspace",
+    "in_english",
     "may_move",
     "visible",
 ]
