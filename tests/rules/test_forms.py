@@ -143,7 +143,7 @@ def test_a_memory_without_a_form_is_told_in_that_of_its_kind(kind: Kind, content
 
 
 def test_a_negative_claim_is_no_liking_of_a_profile() -> None:
-    """ "Does not like mushrooms" told as "likes mushrooms" would be the contrary."""
+    """Told as "likes mushrooms", "does not like mushrooms" would be the contrary."""
     claim = Claim(subject="Ann", relation="likes", value="mushrooms", positive=False)
     content = content_of(MEMORY.evolve(kind="profile", content="Ann does not like mushrooms.", claims=(claim,)))
     assert isinstance(content, ProfileContent)
