@@ -31,7 +31,19 @@ from remegraph.models import (
 from remegraph.rules.saying import STATEMENTS, sentence
 from remegraph.rules.summarising import summary_of
 
-__all__ = ["content_of", "fields_of", "importance_of", "item_of", "level_of", "links_of", "payload_of", "revised"]
+__all__ = [
+    "content_of",
+    "fields_of",
+    "fused",
+    "importance_of",
+    "in_form",
+    "item_of",
+    "level_of",
+    "links_of",
+    "named_by",
+    "payload_of",
+    "revised",
+]
 
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
 """From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
@@ -107,6 +119,11 @@ def links_of(item: MemoryItem) -> tuple[Link, ...]:
     return tuple(link for link in dict.fromkeys(found) if link.source_id != link.target_id)
 
 
+def named_by(item: MemoryItem) -> frozenset[str]:
+    """Return the ids of the other memories that an item names."""
+    return frozenset(end for link in links_of(item) for end in (link.source_id, link.target_id)) - {item.memory_id}
+
+
 def fields_of(item: MemoryItem) -> dict[str, Any]:
     """Return the fields of a memory that says what an item says.
 
@@ -122,6 +139,27 @@ def fields_of(item: MemoryItem) -> dict[str, Any]:
         "importance": importance_of(item.importance),
         "said_at": item.timestamp,
     }
+
+
+def fused(old: Any, new: Any) -> Any:
+    """Return what two payloads that say the same hold together: what was known stays, what it lacks is added.
+
+    Args:
+        old: As it is.
+        new: What is told once more. Of lists, parts of one name are one part.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {key: fused(old[key], value) if key in old else value for key, value in new.items()}
+    if isinstance(old, list) and isinstance(new, list):
+        named = {each["name"]: each for each in new if _named(each)}
+        kept = [fused(each, named.get(each["name"], each)) if _named(each) else each for each in old]
+        names = {each["name"] for each in old if _named(each)}
+        return [*kept, *(each for each in new if not (_named(each) and each["name"] in names) and each not in old)]
+    return new if old in (None, "") else old
+
+
+def _named(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("name"), str)
 
 
 def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Memory:
