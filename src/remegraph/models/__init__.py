@@ -15,6 +15,10 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.exchange import (
+    CHINESE_NAMES,
+    CHINESE_VALUES,
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
     CausalChain,
     CausalPattern,
     ConceptRelation,
@@ -34,6 +38,7 @@ from remegraph.models.exchange import (
     WorkflowContent,
     WorkflowKnowledge,
     WorkflowStep,
+    in_english,
 )
 from remegraph.models.governance import (
     Archaeology,
@@ -117,8 +122,12 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
     "CORE",
+    "KNOWLEDGE_FORMS",
     "LIVE",
+    "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
     "Absorbed",
@@ -256,6 +265,7 @@ __all__ = [
     "WorkflowKnowledge",
     "WorkflowStep",
     "Workspace",
+    "in_english",
     "may_move",
     "visible",
 ]
