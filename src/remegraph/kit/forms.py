@@ -84,10 +84,8 @@ class Forms:
             InputError: It is no item, or says nothing.
             ConflictError: Other changes came first, again and again.
         """
-        from remegraph.exchange.perceiving import read_item
-
         parts = self._parts()
-        read = read_item(item, MemoryItem, memory_id=self._new_id(), timestamp=self._clock())
+        read = self._read(item, memory_id=self._new_id(), timestamp=self._clock())
         return self._add(parts, read, required(scope))
 
     aadd = twin(add)
@@ -111,11 +109,10 @@ class Forms:
             SkillError: The memory is a skill, and nobody could execute or check it so.
             ConflictError: Other changes came first, again and again, or another memory says the same.
         """
-        from remegraph.exchange.perceiving import read_item
         from remegraph.rules.procedures import is_skill
 
         parts = self._parts()
-        read = read_item(item, MemoryItem, timestamp=self._clock())
+        read = self._read(item, timestamp=self._clock())
         writer = self._writer(parts)
         old = writer.known(read.memory_id, required(scope))
         if old is None:
@@ -129,6 +126,15 @@ class Forms:
     aupdate = twin(update)
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _read(self, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
+        from remegraph.exchange.perceiving import read_item
+        from remegraph.rules.forms import NOTES
+
+        read = read_item(item, MemoryItem, **unless_given)
+        if ours := sorted(NOTES & (read.content.model_extra or {}).keys()):
+            raise InputError(f"item.content.{ours[0]} is a name of our own notes.", "Give that field another name.")
+        return MemoryItem.model_validate({name: getattr(read, name) for name in MemoryItem.model_fields})
 
     def _add(self, parts: Parts, item: MemoryItem, scope: Scope) -> SaveResult:
         from remegraph.engine.forming import candidate

@@ -200,7 +200,7 @@ def skill_of(content: MemoryContent) -> Skill | None:
     Args:
         content: Of any form.
     """
-    if not isinstance(content, WorkflowContent) or not any("step_pattern" in step.details for step in content.steps):
+    if not isinstance(content, WorkflowContent) or any(step.model_extra for step in content.steps):
         return None
     kept = payload_of(content)
     try:
