@@ -34,6 +34,7 @@ from remegraph.models.exchange import (
     WorkflowKnowledge,
     WorkflowStep,
 )
+from remegraph.models.extraction import Extraction, ExtractionReport, Rejection, Removal, SharedItem
 from remegraph.models.governance import (
     Archaeology,
     AuditEntry,
@@ -116,6 +117,11 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "SharedItem",
+    "Removal",
+    "Rejection",
+    "ExtractionReport",
+    "Extraction",
     "CORE",
     "LIVE",
     "MOVES",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.ports.archive import Archive, Pulse, Tail, Tally
 from remegraph.ports.concluding import Concluded, Concluder
+from remegraph.ports.generalizing import Draft, Generalizer, Reworded
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from remegraph.ports.index import Vectors as Vectors
 
 __all__ = [
+    "Reworded",
+    "Generalizer",
+    "Draft",
     "WHOLE",
     "Archive",
     "Attention",
