@@ -8,10 +8,12 @@ generally; what it answers is searched like everything else, and nothing leaves 
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -25,7 +27,6 @@ from remegraph.models import (
     Kind,
     KnowledgeItem,
     Memory,
-    MemoryContent,
     Progress,
     Rejection,
     Removal,
@@ -34,6 +35,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, Draft, Generalizer
 from remegraph.rules.copying import copied
+from remegraph.rules.forms import content_of
 from remegraph.rules.generalizing import as_slots, generalized, prose, reworded, says_something, title_of
 from remegraph.rules.inventing import invented
 from remegraph.rules.sharable import unsharable
@@ -54,8 +56,6 @@ class Sources:
     """Memories that bear on a query, the best first."""
     figures: Callable[[Sequence[Memory]], Mapping[str, SkillFigures]]
     """How skills have gone so far, by memory."""
-    content_of: Callable[[Memory], MemoryContent]
-    """What a memory says, in the form of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class _Candidate:
     """What was said in a conversation: nothing leaves word by word."""
     content: dict[str, Any] = field(default_factory=dict)
     title: str = ""
+    figures: SkillFigures | None = None
 
 
 class ShareInput(TypedDict):
@@ -153,7 +154,14 @@ class _Steps:
         }
         kept = [memory for memory in found if not whys[memory.memory_id]]
         return {
-            "left": tuple(_Candidate(memory, "episode" if memory.layer == "episodic" else memory.kind) for memory in kept),
+            "left": tuple(
+                _Candidate(
+                    memory,
+                    "episode" if memory.layer == "episodic" else memory.kind,
+                    figures=figures.get(memory.memory_id),
+                )
+                for memory in kept
+            ),
             "rejected": tuple(_held(name, "filter", why) for name, why in whys.items() if why),
         }
 
@@ -221,7 +229,7 @@ class _Steps:
     def _content(self, candidate: _Candidate) -> dict[str, Any]:
         memory = candidate.memory
         told = memory if candidate.kind == memory.kind else memory.evolve(kind=candidate.kind, payload={})
-        return self._sources.content_of(told).model_dump(mode="json")
+        return json.loads(content_of(told).to_json())
 
     def _quotes(self, memory: Memory) -> tuple[str, ...]:
         """Return what was said in conversations; what was stated outright is the memory itself."""
@@ -270,8 +278,7 @@ def _batches(candidates: Sequence[_Candidate]) -> Iterator[list[_Candidate]]:
 def _said_in_general(batch: Sequence[_Candidate], generalizer: Generalizer) -> list[_Candidate]:
     fields = [prose(each.kind, each.content) for each in batch]
     drafts = [
-        Draft(each.kind, said, lambda texts, each=each, said=said: _objection(texts, said, each))  # type: ignore[misc]
-        for each, said in zip(batch, fields, strict=True)
+        Draft(each.kind, said, partial(_objection, each, said)) for each, said in zip(batch, fields, strict=True)
     ]
     answers = generalizer.generalize(drafts, batch[0].memory.language)
     return [
@@ -280,7 +287,7 @@ def _said_in_general(batch: Sequence[_Candidate], generalizer: Generalizer) -> l
     ]
 
 
-def _objection(texts: Sequence[str], fields: Mapping[str, str], candidate: _Candidate) -> str:
+def _objection(candidate: _Candidate, fields: Mapping[str, str], texts: Sequence[str]) -> str:
     """Say what speaks against a model's words for one memory."""
     if new := invented(texts, fields.values()):
         return f"{new!r} does not stand in it; add nothing."
@@ -315,9 +322,17 @@ def _item(candidate: _Candidate, agent: str, now: datetime) -> KnowledgeItem:
             "content": content,
             "source_agent": agent,
             "created_at": now,
-            "metadata": {"trust": memory.trust, "said": memory.merges + 1, "language": memory.language},
+            "metadata": _metadata(candidate),
         }
     )
+
+
+def _metadata(candidate: _Candidate) -> dict[str, Any]:
+    """Return figures and labels; a label in which something private is found stays behind."""
+    memory, figures = candidate.memory, candidate.figures
+    tags = [tag for tag in memory.tags if not _private([tag], candidate)]
+    outcomes = {"runs": figures.runs, "successes": figures.successes} if figures else {}
+    return {"trust": memory.trust, "said": memory.merges + 1, "language": memory.language, "tags": tags, **outcomes}
 
 
 def _with_slots(kind: Kind, content: Mapping[str, Any]) -> dict[str, Any]:

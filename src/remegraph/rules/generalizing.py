@@ -17,10 +17,9 @@ from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
 from remegraph.models import Kind
+from remegraph.rules.desensitizing import PLACEHOLDER
 
-__all__ = ["PLACEHOLDER", "as_slots", "common_words", "generalized", "prose", "reworded", "says_something", "title_of"]
-
-PLACEHOLDER = re.compile(r"<([a-z][a-z_]*)-(\d+)>")
+__all__ = ["as_slots", "common_words", "generalized", "prose", "reworded", "says_something", "title_of"]
 
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _LEAST = 3
@@ -78,6 +77,8 @@ def reworded(content: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str,
     def at(path: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return {key: at(f"{path}.{key}" if path else key, each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [at(f"{path}[{number}]", each) for number, each in enumerate(value)]
         return fields.get(path, value)
 
     changed: dict[str, Any] = at("", content)
@@ -113,7 +114,7 @@ def title_of(kind: Kind, content: Mapping[str, Any]) -> str:
 def as_slots(value: Any) -> Any:
     """Return arguments in which a slot for the next caller stands for each placeholder."""
     if isinstance(value, str):
-        return PLACEHOLDER.sub(lambda found: f"{{{found[1]}_{found[2]}}}", value)
+        return PLACEHOLDER.sub(lambda found: f"{{{found[1].replace('-', '_')}_{found[2]}}}", value)
     if isinstance(value, list):
         return [as_slots(each) for each in value]
     return {key: as_slots(each) for key, each in value.items()} if isinstance(value, dict) else value
@@ -220,6 +221,9 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield from _leaves(f"{path}.{key}", each)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _leaves(f"{path}[{number}]", each)
 
 
 def _texts(values: Any) -> Iterator[str]:
