@@ -14,6 +14,10 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.exchange import (
+    CHINESE_NAMES,
+    CHINESE_VALUES,
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
     CausalChain,
     CausalPattern,
     ConceptRelation,
@@ -33,6 +37,7 @@ from remegraph.models.exchange import (
     WorkflowContent,
     WorkflowKnowledge,
     WorkflowStep,
+    in_english,
 )
 from remegraph.models.extraction import Extraction, ExtractionReport, Rejection, Removal, SharedItem
 from remegraph.models.governance import (
@@ -117,13 +122,12 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
-    "SharedItem",
-    "Removal",
-    "Rejection",
-    "ExtractionReport",
-    "Extraction",
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
     "CORE",
+    "KNOWLEDGE_FORMS",
     "LIVE",
+    "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
     "Abstraction",
@@ -163,6 +167,8 @@ __all__ = [
     "Eviction",
     "Evidence",
     "Explanation",
+    "Extraction",
+    "ExtractionReport",
     "Fading",
     "FieldDiff",
     "Find",
@@ -205,6 +211,8 @@ __all__ = [
     "RecallMode",
     "Receipt",
     "Record",
+    "Rejection",
+    "Removal",
     "Review",
     "ReviewKind",
     "Reviews",
@@ -214,6 +222,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "SharedItem",
     "Shelf",
     "Shown",
     "Skill",
@@ -259,6 +268,7 @@ __all__ = [
     "WorkflowKnowledge",
     "WorkflowStep",
     "Workspace",
+    "in_english",
     "may_move",
     "visible",
 ]
