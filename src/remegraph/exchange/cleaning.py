@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remegraph.rules.desensitizing import Placeholders, desensitize
+from remegraph.rules.desensitizing import PLACEHOLDER, Placeholders, desensitize
 
 __all__ = ["Cleaner"]
+
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase|code)|pwd|secret|token|credential|(?:api|access|private|auth)[-_ ]?key|密码|口令|密钥|令牌",
+    re.IGNORECASE,
+)
+"""Keys whose values are secret, whatever they look like."""
+_OPEN = re.compile(rf"\s*|\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
+"""What is no value yet: nothing, a slot, or a placeholder."""
 
 _SHORTEST_NUMBER = 6
 """Digits from which a number may be a phone's, a card's or an account's."""
@@ -54,6 +63,9 @@ class Cleaner:
         return cleaned, self.clean(value, f"{path}.{cleaned}", name)
 
     def _text(self, text: str, path: str, key: str) -> str:
+        if _SECRET.search(key) and not _OPEN.fullmatch(text):
+            self.removed[path, "password"] += 1
+            return self._table.of("password", text)
         head = f"{key}: " if key else ""
         done = desensitize(head + text, names=self.names, table=self._table)
         if head and not done.text.startswith(head):  # the key itself is private, and is cleaned as a key

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,15 +35,12 @@ class _Context(BaseModel):
     k: int = Field(default=20, ge=1, le=200)
 
 
-class Extracting(ABC):
+class Extracting:
     """How memories become knowledge items."""
 
-    _recall: Callable[..., Recall]
+    _parts: Callable[[], Parts]
     _library: Callable[[Scope], Scope]
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
+    _recall: Callable[..., Recall]
 
     def share(
         self,
@@ -88,7 +84,7 @@ class Extracting(ABC):
         if agent is None:
             raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
         check_text(query=query)
-        options, parts, library = _read(context), self._open_parts(), self._library(scope)
+        options, parts, library = _read(context), self._parts(), self._library(scope)
         meter, this = Meter(budget), Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel)
         asked: ShareInput = {
             "query": query,
@@ -126,7 +122,7 @@ class Extracting(ABC):
         from remegraph.lifecycle.skills import figures
         from remegraph.rules.procedures import is_skill
 
-        archive = self._open_parts().archive
+        archive = self._parts().archive
 
         def recall(query: str, scope: Scope, k: int) -> Sequence[Memory]:
             hits = self._recall(query, scope=scope, k=k).memories

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from remegraph.kit.conflicts import Conflicts
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
+    from remegraph.kit.knowledge import Knowledge
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
@@ -71,6 +72,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.draining import Worker
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
+        from remegraph.kit.knowledge import Knowledge
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
         from remegraph.lifecycle.active import ActiveTier
@@ -84,6 +86,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
+        self.knowledge: Knowledge = Knowledge(self._open_parts, self.library, self.recall)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from remegraph.ports.index import Vectors as Vectors
 
 __all__ = [
-    "Reworded",
-    "Generalizer",
-    "Draft",
     "WHOLE",
     "Archive",
     "Attention",
@@ -27,7 +24,9 @@ __all__ = [
     "Clock",
     "Concluded",
     "Concluder",
+    "Draft",
     "Embedder",
+    "Generalizer",
     "Job",
     "JobQueue",
     "JobState",
@@ -38,6 +37,7 @@ __all__ = [
     "Projection",
     "Pulse",
     "RecordKind",
+    "Reworded",
     "Tail",
     "Tally",
     "TextMatch",

@@ -105,10 +105,8 @@ _LABELS = frozenset({"domain", "source_domain", "entity_type", "result_status", 
 
 def title_of(kind: Kind, content: Mapping[str, Any]) -> str:
     """Return what knowledge is called after: its name, or what it says first."""
-    named = str(content[_FORMS[kind]])
-    if kind != "profile":
-        return named
-    return f"{named}: {', '.join(content['generalized_attributes'])}"
+    said = prose(kind, content).values() if kind == "profile" else ()
+    return next(iter(said), "") or str(content[_FORMS[kind]])
 
 
 def as_slots(value: Any) -> Any:
@@ -132,7 +130,7 @@ _Say = Callable[[str], str]
 
 
 def _workflow(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
-    kept = {name: content[name] for name in ("preconditions", "postconditions", "avoid", "version") if name in content}
+    kept = {name: content[name] for name in ("preconditions", "postconditions", "avoid") if name in content}
     steps = [{**step, "description": say(step["description"])} for step in content["steps"]]
     when = {"when_to_use": say(content["when_to_use"])} if content.get("when_to_use") else {}
     return {
