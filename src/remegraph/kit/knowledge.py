@@ -6,40 +6,36 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Absorption, KnowledgeItem, Scope
-from remegraph.settings import Settings
+from remegraph.kit.extracting import Extracting
+from remegraph.models import Absorption, KnowledgeItem, Recall, Scope
 
 if TYPE_CHECKING:
     from remegraph.exchange.absorbing import Absorber
     from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Knowledge"]
 
 
-class Knowledge:
-    """Knowledge from and for other agents.
+class Knowledge(Extracting):
+    """Makes knowledge of memories, and memories of knowledge.
 
     Args:
         parts: Gives the parts of an open kit.
-        settings: Its settings.
-        clock: Tells the time.
-        new_id: Makes ids.
+        library: The scope that an agent's memories live under.
+        recall: Finds memories.
         follow: Lets the vectors follow what changed; returns why they do not, if so.
     """
 
     def __init__(
         self,
         parts: Callable[[], Parts],
-        settings: Settings,
-        clock: Clock,
-        new_id: NewId,
+        library: Callable[[Scope], Scope],
+        recall: Callable[..., Recall],
         follow: Callable[[], tuple[str, ...]],
     ) -> None:
         self._parts = parts
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
+        self._library = library
+        self._recall = recall
         self._follow = follow
 
     def absorb(
@@ -71,18 +67,21 @@ class Knowledge:
         from remegraph.engine.routing import home
         from remegraph.exchange.offering import Reception
         from remegraph.exchange.perceiving import perceive
+        from remegraph.rules.standardizing import item_digest
 
         if from_agent is not None:
             check_text(from_agent=from_agent)
-        mine = required(scope)
-        given = perceive(items)
-        reception = Reception(self._settings.sharing, mine.agent, from_agent, self._clock())
-        offers = [reception.offer(item, None) for item in given]
+        parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
+        reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
+        offers = [
+            reception.offer(item, parts.archive.shared_by(library, item.knowledge_id, item_digest(item)))
+            for item in perceive(items)
+        ]
         done = self._absorber().absorb(
             offers,
-            said_in=mine.partition(),
-            lives_in=home(mine, self._settings.trust_boundary),
-            actor=mine.agent or "operator",
+            said_in=library.partition(),
+            lives_in=home(library, parts.settings.trust_boundary),
+            actor=agent or "operator",
         )
         return done.evolve(degraded=self._follow())
 
@@ -97,6 +96,6 @@ class Knowledge:
             archive=parts.archive,
             near=parts.searcher.worded,
             commit=Disputes(parts.archive, parts.searcher).commit,
-            clock=self._clock,
-            recipe=self._settings.summary.recipe,
+            clock=parts.clock,
+            recipe=parts.settings.summary.recipe,
         )
