@@ -40,6 +40,14 @@ ItemContent = KnowledgeContent | MemoryContent
 _OURS = ("abstraction", "key", "session")
 """Keys of a payload by which our own code knows where a memory comes from: nobody else sets them."""
 
+_TOLD = frozenset(
+    {
+        *(name for form in MEMORY_FORMS.values() for name in form.model_fields if name != "domain"),
+        *("generalized_attributes", "generalized_properties", "generalized_learnings", "event_pattern"),
+    }
+)
+"""Fields of knowledge that fields of a memory's content tell, and such fields, which no other one may write over."""
+
 _SKILL_FIELDS = ("preconditions", "postconditions", "avoid", "when_to_use")
 _PERSONS = frozenset({"user", "person", "用户", "人", "人物"})
 
@@ -124,14 +132,9 @@ def _as_memory(content: ItemContent) -> MemoryContent:
 
 
 def _beside(content: KnowledgeContent) -> dict[str, Any]:
-    """Return the fields of a content that the form of a memory has no place for; none of its own is written over."""
+    """Return the fields of a content that the form of a memory has no place for."""
     rest = json.loads(content.to_json())
-    return {name: value for name, value in rest.items() if name not in _MEMORY_FIELDS}
-
-
-_MEMORY_FIELDS = frozenset(
-    {name for form in (ProfileContent, SemanticContent, EpisodeContent) for name in form.model_fields}
-)
+    return {name: value for name, value in rest.items() if name not in _TOLD}
 
 
 def _pattern(content: EpisodeKnowledge) -> str:
@@ -150,12 +153,16 @@ def _kind(content: MemoryContent) -> Kind:
 
 def _topic(content: MemoryContent, payload: Mapping[str, Any]) -> Topic:
     """Return the shelf: that of the person it is about, if it names one; else that of its field. Never the agent's own."""
-    named = isinstance(content, ProfileContent) and content.entity_name != content.entity_type
-    if named and content.entity_type.strip().casefold() in _PERSONS and content.entity_name.strip():
+    if isinstance(content, ProfileContent) and _is_person(content):
         return Topic(type="personal", target_name=plain(content.entity_name).strip())
     field = payload.get("domain") or payload.get("source_domain")
     name = plain(field).strip() if isinstance(field, str) else ""
     return Topic(type="task", target_name=name or "general")
+
+
+def _is_person(content: ProfileContent) -> bool:
+    name, kind = content.entity_name.strip(), content.entity_type.strip()
+    return kind.casefold() in _PERSONS and name not in {"", kind}  # knowledge says it of all that are of a type
 
 
 def _skill(kept: Mapping[str, Any]) -> Skill | None:
