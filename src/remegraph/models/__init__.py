@@ -40,6 +40,7 @@ from remegraph.models.exchange import (
     WorkflowStep,
     in_english,
 )
+from remegraph.models.extraction import Extraction, ExtractionReport, Rejection, Removal, SharedItem
 from remegraph.models.governance import (
     Archaeology,
     AuditEntry,
@@ -169,6 +170,8 @@ __all__ = [
     "Eviction",
     "Evidence",
     "Explanation",
+    "Extraction",
+    "ExtractionReport",
     "Fading",
     "FieldDiff",
     "Find",
@@ -211,6 +214,8 @@ __all__ = [
     "RecallMode",
     "Receipt",
     "Record",
+    "Rejection",
+    "Removal",
     "Review",
     "ReviewKind",
     "Reviews",
@@ -220,6 +225,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "SharedItem",
     "Shelf",
     "Shown",
     "Skill",
