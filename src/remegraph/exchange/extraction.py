@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
+from remegraph.exchange.checking import Candidate, objection, private, still_private, words
 from remegraph.exchange.cleaning import Cleaner
 from remegraph.exchange.naming import Known, known
 from remegraph.models import (
@@ -34,10 +35,17 @@ from remegraph.models import (
     SkillFigures,
 )
 from remegraph.ports import Archive, Draft, Generalizer
-from remegraph.rules.copying import copied
 from remegraph.rules.forms import content_of
-from remegraph.rules.generalizing import as_slots, generalized, prose, reworded, says_something, title_of
-from remegraph.rules.inventing import invented
+from remegraph.rules.generalizing import (
+    as_slots,
+    common_words,
+    generalized,
+    prose,
+    reworded,
+    says_something,
+    texts,
+    title_of,
+)
 from remegraph.rules.sharable import unsharable
 from remegraph.rules.standardizing import knowledge_id, short
 
@@ -56,21 +64,6 @@ class Sources:
     """Memories that bear on a query, the best first."""
     figures: Callable[[Sequence[Memory]], Mapping[str, SkillFigures]]
     """How skills have gone so far, by memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A memory on its way."""
-
-    memory: Memory
-    kind: Kind
-    names: Known = frozenset()
-    """What must not leave with it."""
-    quotes: tuple[str, ...] = ()
-    """What was said in a conversation: nothing leaves word by word."""
-    content: dict[str, Any] = field(default_factory=dict)
-    title: str = ""
-    figures: SkillFigures | None = None
 
 
 class ShareInput(TypedDict):
@@ -99,7 +92,7 @@ class Shared(TypedDict):
 
 
 class _State(ShareInput, Shared):
-    left: tuple[_Candidate, ...]
+    left: tuple[Candidate, ...]
 
 
 _Update = dict[str, Any]
@@ -155,7 +148,7 @@ class _Steps:
         kept = [memory for memory in found if not whys[memory.memory_id]]
         return {
             "left": tuple(
-                _Candidate(
+                Candidate(
                     memory,
                     "episode" if memory.layer == "episodic" else memory.kind,
                     figures=figures.get(memory.memory_id),
@@ -166,23 +159,31 @@ class _Steps:
         }
 
     def desensitize(self, state: _State) -> _Update:
-        """Put placeholders for all that is private: by form, by checksum, and by the names that are known."""
+        """Put placeholders for all that is private; a model, where there is one, then looks for names that are left."""
         _begin(state, "desensitize", len(state["left"]))
         memories = [each.memory for each in state["left"]]
         names = known(self._sources.archive, state["scope"], state["agent"], memories, state["public"])
-        named, rejected = self._named(state)
-        kept, removed = [], []
-        for each in state["left"]:
-            if each.memory.memory_id not in named:
-                continue
-            cleaner = Cleaner(names | named[each.memory.memory_id])
-            content = cleaner.clean(self._content(each))
-            kept.append(replace(each, names=frozenset(cleaner.names), quotes=self._quotes(each.memory), content=content))
-            removed += [
-                Removal(memory_id=each.memory.memory_id, path=path, kind=kind, count=count)
-                for (path, kind), count in sorted(cleaner.removed.items())
-            ]
-        return {"left": tuple(kept), "removed": tuple(removed), "rejected": rejected}
+        told = {each.memory.memory_id: self._content(each) for each in state["left"]}
+        cleaners = {name: Cleaner(names) for name in told}
+        clean = [replace(each, content=_cleaned(each, cleaners, told)) for each in state["left"]]
+        found, rejected = _names_left(clean, state)
+        left = []
+        for each in clean:
+            name = each.memory.memory_id
+            if name in found:
+                cleaners[name].names |= found[name]
+                content = cleaners[name].clean(each.content)
+                left.append(
+                    replace(
+                        each,
+                        names=cleaners[name].names,
+                        taken=words(told[name]) - words(content),
+                        quotes=self._quotes(each.memory),
+                        content=content,
+                    )
+                )
+        removed = (_removals(each.memory.memory_id, cleaners) for each in left)
+        return {"left": tuple(left), "removed": tuple(chain(*removed)), "rejected": rejected}
 
     def generalize(self, state: _State) -> _Update:
         """Say what holds beyond the single case: by rules, then by the model where there is one."""
@@ -198,20 +199,20 @@ class _Steps:
         )
         if state["generalizer"] is None:
             return {"left": tuple(kept), "rejected": rejected, "by_rules": ()}
-        said, failed = [], []
+        said = {each.memory.memory_id: each for each in kept}
+        failed: list[str] = []
         for batch in _batches(kept):
             state["check"]()
             try:
-                said += _said_in_general(batch, state["generalizer"])
-            except (InvalidAnswerError, RequestRefusedError):
-                said += batch
+                said |= {each.memory.memory_id: each for each in _said_in_general(batch, state["generalizer"])}
+            except (InvalidAnswerError, RequestRefusedError):  # the rules' words are as safe
                 failed += [each.memory.memory_id for each in batch]
-        return {"left": tuple(said), "rejected": rejected, "by_rules": tuple(failed)}
+        return {"left": tuple(said.values()), "rejected": rejected, "by_rules": tuple(failed)}
 
     def check(self, state: _State) -> _Update:
         """Search everything again that is about to leave, whoever wrote it."""
         _begin(state, "check", len(state["left"]))
-        whys = {each.memory.memory_id: _still_private(each) for each in state["left"]}
+        whys = {each.memory.memory_id: still_private(each) for each in state["left"]}
         return {
             "left": tuple(each for each in state["left"] if not whys[each.memory.memory_id]),
             "rejected": tuple(_held(name, "check", why) for name, why in whys.items() if why),
@@ -226,10 +227,11 @@ class _Steps:
             items.setdefault(item.knowledge_id, item)
         return {"items": tuple(items.values())}
 
-    def _content(self, candidate: _Candidate) -> dict[str, Any]:
+    def _content(self, candidate: Candidate) -> dict[str, Any]:
         memory = candidate.memory
         told = memory if candidate.kind == memory.kind else memory.evolve(kind=candidate.kind, payload={})
-        return json.loads(content_of(told).to_json())
+        content: dict[str, Any] = json.loads(content_of(told).to_json())
+        return content
 
     def _quotes(self, memory: Memory) -> tuple[str, ...]:
         """Return what was said in conversations; what was stated outright is the memory itself."""
@@ -237,24 +239,6 @@ class _Steps:
             return ()
         ids = [item.message_id for item in memory.evidence]
         return tuple(message.text for message in self._sources.archive.messages([memory.partition], ids=ids))
-
-    def _named(self, state: _State) -> tuple[dict[str, Known], tuple[Rejection, ...]]:
-        """Return the names that the model finds, by memory; what it did not look at does not go on."""
-        if state["generalizer"] is None:
-            return {each.memory.memory_id: frozenset() for each in state["left"]}, ()
-        found: dict[str, Known] = {}
-        rejected: list[Rejection] = []
-        for batch in _batches(state["left"]):
-            state["check"]()
-            texts = [each.memory.content for each in batch]
-            try:
-                names = frozenset(state["generalizer"].names(texts, batch[0].memory.language))
-            except (InvalidAnswerError, RequestRefusedError):
-                why = "The model did not say which names stand in it."
-                rejected += [_held(each.memory.memory_id, "desensitize", why) for each in batch]
-            else:
-                found |= {each.memory.memory_id: names for each in batch}
-        return found, tuple(rejected)
 
 
 def _begin(state: _State, stage: str, total: int) -> None:
@@ -266,7 +250,40 @@ def _held(memory_id: str, step: Literal["filter", "desensitize", "generalize", "
     return Rejection(memory_id=memory_id, step=step, reason=reason)
 
 
-def _batches(candidates: Sequence[_Candidate]) -> Iterator[list[_Candidate]]:
+def _cleaned(candidate: Candidate, cleaners: Mapping[str, Cleaner], told: Mapping[str, Any]) -> dict[str, Any]:
+    name = candidate.memory.memory_id
+    content: dict[str, Any] = cleaners[name].clean(told[name])
+    return content
+
+
+def _removals(memory_id: str, cleaners: Mapping[str, Cleaner]) -> Iterator[Removal]:
+    for (path, kind), count in sorted(cleaners[memory_id].removed.items()):
+        yield Removal(memory_id=memory_id, path=path, kind=kind, count=count)
+
+
+def _names_left(candidates: Sequence[Candidate], state: _State) -> tuple[dict[str, Known], tuple[Rejection, ...]]:
+    """Return the names that the model finds in what is clean else, by memory; what it does not look at stays."""
+    generalizer = state["generalizer"]
+    if generalizer is None:
+        return {each.memory.memory_id: frozenset() for each in candidates}, ()
+    found: dict[str, Known] = {}
+    rejected: list[Rejection] = []
+    public = {name.casefold() for name in state["public"]} | common_words()
+    for batch in _batches(candidates):
+        state["check"]()
+        said = [text for each in batch for text in texts(each.content)]
+        try:
+            names = generalizer.names(said, batch[0].memory.language)
+        except (InvalidAnswerError, RequestRefusedError):
+            why = "The model did not say which names stand in it."
+            rejected += [_held(each.memory.memory_id, "desensitize", why) for each in batch]
+        else:
+            private = frozenset(name for name in names if name.casefold() not in public)
+            found |= {each.memory.memory_id: private for each in batch}
+    return found, tuple(rejected)
+
+
+def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
     """Yield the candidates of a language together, so many at a time as one question holds."""
     by_language = sorted(candidates, key=lambda each: each.memory.language)
     for _, group in groupby(by_language, key=lambda each: each.memory.language):
@@ -275,11 +292,9 @@ def _batches(candidates: Sequence[_Candidate]) -> Iterator[list[_Candidate]]:
             yield members[start : start + _BATCH]
 
 
-def _said_in_general(batch: Sequence[_Candidate], generalizer: Generalizer) -> list[_Candidate]:
+def _said_in_general(batch: Sequence[Candidate], generalizer: Generalizer) -> list[Candidate]:
     fields = [prose(each.kind, each.content) for each in batch]
-    drafts = [
-        Draft(each.kind, said, partial(_objection, each, said)) for each, said in zip(batch, fields, strict=True)
-    ]
+    drafts = [Draft(each.kind, said, partial(objection, each, said)) for each, said in zip(batch, fields, strict=True)]
     answers = generalizer.generalize(drafts, batch[0].memory.language)
     return [
         each if answer is None else replace(each, content=reworded(each.content, answer.fields), title=answer.title)
@@ -287,32 +302,8 @@ def _said_in_general(batch: Sequence[_Candidate], generalizer: Generalizer) -> l
     ]
 
 
-def _objection(candidate: _Candidate, fields: Mapping[str, str], texts: Sequence[str]) -> str:
-    """Say what speaks against a model's words for one memory."""
-    if new := invented(texts, fields.values()):
-        return f"{new!r} does not stand in it; add nothing."
-    return _private(list(texts), candidate)
-
-
-def _still_private(candidate: _Candidate) -> str:
-    return _private({"title": candidate.title, "content": candidate.content}, candidate)
-
-
-def _private(said: Any, candidate: _Candidate) -> str:
-    """Say what may not leave in what is about to; empty where nothing is found."""
-    again = Cleaner(candidate.names)
-    again.clean(said)
-    if again.removed:
-        (path, kind), _ = next(iter(sorted(again.removed.items())))
-        return f"There is still something of the kind {kind} at {path}."
-    texts = prose(candidate.kind, said["content"]).values() if isinstance(said, Mapping) else said
-    if any(copied(text, quote) for text in texts for quote in candidate.quotes):
-        return "It repeats the words of a conversation; say it in other words."
-    return ""
-
-
-def _item(candidate: _Candidate, agent: str, now: datetime) -> KnowledgeItem:
-    memory, content = candidate.memory, _with_slots(candidate.kind, candidate.content)
+def _item(candidate: Candidate, agent: str, now: datetime) -> KnowledgeItem:
+    content = _with_slots(candidate.kind, candidate.content)
     name = candidate.title or title_of(candidate.kind, content)
     return KnowledgeItem.model_validate(
         {
@@ -327,10 +318,10 @@ def _item(candidate: _Candidate, agent: str, now: datetime) -> KnowledgeItem:
     )
 
 
-def _metadata(candidate: _Candidate) -> dict[str, Any]:
+def _metadata(candidate: Candidate) -> dict[str, Any]:
     """Return figures and labels; a label in which something private is found stays behind."""
     memory, figures = candidate.memory, candidate.figures
-    tags = [tag for tag in memory.tags if not _private([tag], candidate)]
+    tags = [tag for tag in memory.tags if not private([tag], candidate)]
     outcomes = {"runs": figures.runs, "successes": figures.successes} if figures else {}
     return {"trust": memory.trust, "said": memory.merges + 1, "language": memory.language, "tags": tags, **outcomes}
 

@@ -19,7 +19,17 @@ from remegraph.language.tokens import query_tokens
 from remegraph.models import Kind
 from remegraph.rules.desensitizing import PLACEHOLDER
 
-__all__ = ["as_slots", "common_words", "generalized", "prose", "reworded", "says_something", "title_of"]
+__all__ = [
+    "as_slots",
+    "common_words",
+    "generalized",
+    "prose",
+    "reworded",
+    "says_something",
+    "stand_ins",
+    "texts",
+    "title_of",
+]
 
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _LEAST = 3
@@ -96,8 +106,8 @@ def says_something(kind: Kind, content: Mapping[str, Any], language: str) -> boo
     if kind == "workflow" and content.get("steps"):
         return True
     hollow = {token for word in _table(language)["words"].values() for token in query_tokens(word)}
-    texts = _texts(content[root] for root in content if root not in _LABELS)
-    return sum(token not in hollow for text in texts for token in query_tokens(text)) >= _LEAST
+    told = texts([content[root] for root in content if root not in _LABELS])
+    return sum(token not in hollow for text in told for token in query_tokens(text)) >= _LEAST
 
 
 _LABELS = frozenset({"domain", "source_domain", "entity_type", "result_status", "version"})
@@ -124,6 +134,28 @@ def common_words() -> frozenset[str]:
     return frozenset(_data()["common"].casefold().split())
 
 
+@cache
+def stand_ins() -> frozenset[str]:
+    """Return the words that stand for what was taken out, as they are compared."""
+    said = [
+        word for language in ("en", "zh") for word in (*_table(language)["words"].values(), _table(language)["time"])
+    ]
+    return frozenset(part for text in said for part in text.casefold().split())
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield all texts of JSON, its keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts(each)
+
+
 # ------------------------------------------------------------------------------------------- inside
 
 _Say = Callable[[str], str]
@@ -148,7 +180,8 @@ def _profile(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
     private = _data()["private"].split()
     attributes = {
         name: value
-        for name, each in content["attributes"].items() if name.casefold() not in private and (value := _said(each, say))
+        for name, each in content["attributes"].items()
+        if name.casefold() not in private and (value := _said(each, say))
     }
     return {
         "entity_type": say(content["entity_type"]),
@@ -222,16 +255,6 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _leaves(f"{path}[{number}]", each)
-
-
-def _texts(values: Any) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            yield from _texts((*value.keys(), *value.values()))
-        elif isinstance(value, list | tuple):
-            yield from _texts(value)
 
 
 @cache
