@@ -14,7 +14,10 @@ from remegraph.rules.conflicts import Finding, compare, said, says_what_became
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 
-__all__ = ["Disputes"]
+__all__ = ["UPDATE", "Disputes"]
+
+UPDATE = "update"
+"""The action of a change by which somebody says outright what a memory says from now on."""
 
 _LOOKED_AT = 8
 """Memories that a new one is held against."""
@@ -56,14 +59,18 @@ class Disputes:
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it for contradictions.
 
-        New memories are held against those most like them. What contradicts a memory is linked, and both are in dispute;
+        New memories, and those that say something else from now on by somebody's update, are held against those most like them. What contradicts a memory is linked, and both are in dispute;
         what says more than another is linked both ways. A memory whose last open contradiction ends is active again.
 
         Args:
             changes: What shall change.
         """
         weighing = _Weighing(self._archive, changes)
-        created = [each.memory for each in changes.changes if each.expected_version == 0 and each.memory.live]
+        created = [
+            each.memory
+            for each in changes.changes
+            if (each.expected_version == 0 or each.action == UPDATE) and each.memory.live
+        ]
         for home in dict.fromkeys(memory.partition for memory in created):
             new = [memory for memory in created if memory.partition == home]
             for memory, near in self._near(home, new):
@@ -83,7 +90,8 @@ class Disputes:
             here = [each for each in crowd if each.canonical_topic == memory.canonical_topic]
             before = {each.memory_id: each for each in (*new[:place], *known[place], *here)}
             for each in before.values():
-                yield memory, each
+                if each.memory_id != memory.memory_id:  # as it was before the update
+                    yield memory, each
 
 
 @dataclass
