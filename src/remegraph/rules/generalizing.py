@@ -240,10 +240,11 @@ def _sentence(text: str, table: Mapping[str, Any]) -> str:
     words: Mapping[str, str] = table["words"]
     if any(found[1] not in words for found in PLACEHOLDER.finditer(text)):
         return ""
+    begins = text[:1].isupper() or text[:1] == "<"
     for mention in sorted(resolve(text, _ANY_TIME), key=lambda each: -each.start):
         text = f"{text[: mention.start]}{table['time']}{text[mention.end :]}"
-    text = PLACEHOLDER.sub(lambda found: words[found[1]], text)
-    return _SPEAKER.sub("", text)
+    said = _SPEAKER.sub("", PLACEHOLDER.sub(lambda found: words[found[1]], text))
+    return said[:1].upper() + said[1:] if begins else said
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
