@@ -68,7 +68,7 @@ def _digits(text: str) -> int:
 def _plate() -> re.Pattern[str]:
     provinces = table("numbers")["chinese"]["plates"]
     body = "[A-HJ-NP-Z0-9]{4,5}[A-HJ-NP-Z0-9挂学警港澳使领]"
-    return re.compile(rf"[{provinces}][A-HJ-NP-Z][ ·•・.-]?{body}(?![A-Za-z0-9])", re.IGNORECASE)
+    return re.compile(rf"[{provinces}][A-Z][ ·•・.-]?{body}(?![A-Za-z0-9])", re.IGNORECASE)
 
 
 @cache
