@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from remegraph.kit.conflicts import Conflicts
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
-    from remegraph.kit.knowledge import Knowledge
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
@@ -86,7 +85,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
-        self.knowledge: Knowledge = Knowledge(self._open_parts, self.library, self.recall)
+        self.knowledge = Knowledge(self._open_parts, self.library, self.recall, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock

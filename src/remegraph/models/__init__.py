@@ -1,5 +1,6 @@
 """The vocabulary: frozen, validated records (DESIGN, section 3)."""
 
+from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -130,6 +131,8 @@ __all__ = [
     "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
+    "Absorbed",
+    "Absorption",
     "Abstraction",
     "Access",
     "AddReceipt",
