@@ -31,6 +31,7 @@ from remegraph.rules.forms import importance_of, item_of, links_of, revised
 from remegraph.rules.naming import operation_id
 from remegraph.rules.saying import sentence
 from remegraph.rules.tombstones import TOMBSTONES
+from remegraph.rules.understanding import topic_of
 from remegraph.settings import Settings
 
 __all__ = ["ItemWriter", "candidate"]
@@ -38,39 +39,30 @@ __all__ = ["ItemWriter", "candidate"]
 _ATTEMPTS = 4
 """How often an update is made anew because another change came first."""
 
-_PERSONS = frozenset({"user", "person", "用户", "人"})
-
 
 def candidate(item: MemoryItem) -> Candidate:
     """Return an item as a statement that the memory writer takes up.
 
     Args:
-        item: What it says stands on the shelf of the person, or of the domain, that it is about.
+        item: What it says stands on the shelf of the person, or of the field, that it is about; an event, on the user's.
     """
     content = item.content
-    key, topic = "", None
+    key = ""
     if isinstance(content, ProfileContent):
         key = content.entity_name
-        person = content.entity_type.strip().casefold() in _PERSONS
-        topic = f"personal:{key}" if person and key.strip() else None
     elif isinstance(content, SemanticContent):
-        key, topic = content.concept_name, f"task:{_domain(content)}"
+        key = content.concept_name
     elif isinstance(content, WorkflowContent):
-        key, topic = content.workflow_name, f"task:{_domain(content)}"
+        key = content.workflow_name
+    event = isinstance(content, EpisodeContent)
     return Candidate(
         key=plain(key).strip(),
         content=sentence(content).strip(),
         importance=importance_of(item.importance),
-        topic=None if topic is None else plain(topic),
-        category="episode" if isinstance(content, EpisodeContent) else None,
+        topic=None if event else topic_of(content).key,
+        category="episode" if event else None,
         item=item,
     )
-
-
-def _domain(content: SemanticContent | WorkflowContent) -> str:
-    """Return the field that a content belongs to: facts may name one, too."""
-    named = content.domain if isinstance(content, WorkflowContent) else (content.model_extra or {}).get("domain")
-    return named.strip() if isinstance(named, str) and named.strip() else "general"
 
 
 @dataclass(frozen=True, slots=True)

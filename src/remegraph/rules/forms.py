@@ -25,13 +25,16 @@ from remegraph.models import (
     MemoryItem,
     ProfileContent,
     SemanticContent,
+    Skill,
     SourceInfo,
     WorkflowContent,
 )
+from remegraph.rules.procedures import read_payload
 from remegraph.rules.saying import STATEMENTS, sentence
 from remegraph.rules.summarising import summary_of
 
 __all__ = [
+    "NOTES",
     "content_of",
     "fields_of",
     "fused",
@@ -43,10 +46,14 @@ __all__ = [
     "named_by",
     "payload_of",
     "revised",
+    "skill_of",
 ]
 
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
 """From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
+
+NOTES = frozenset({"abstraction", "key", "session"})
+"""Keys of a payload by which our own code knows how a memory was made: they are part of no content."""
 
 _ENTITY_TYPES = {"self": "agent", "personal": "user", "task": "task", "tool": "tool"}
 
@@ -78,8 +85,10 @@ def content_of(memory: Memory) -> MemoryContent:
 
 def in_form(memory: Memory) -> MemoryContent | None:
     """Return the payload of a memory in the form of its kind; none where it is something else."""
+    payload = memory.payload
+    told = {key: value for key, value in payload.items() if key not in NOTES} if isinstance(payload, dict) else payload
     try:
-        return MEMORY_FORMS[memory.kind].model_validate(memory.payload)
+        return MEMORY_FORMS[memory.kind].model_validate(told)
     except ValidationError:  # most payloads are notes of how a memory was made
         return None
 
@@ -176,10 +185,28 @@ def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Mem
     if (item.memory_type, item.content) == (seen.memory_type, seen.content):
         for name in ("kind", "payload", "content", "language"):
             del fields[name]
-    elif fields["content"] != memory.content:
+        return memory.evolve(**fields)
+    if isinstance(memory.payload, dict):
+        fields["payload"] |= {key: value for key, value in memory.payload.items() if key in NOTES - {"abstraction"}}
+    if fields["content"] != memory.content:
         fields["summary"] = summary_of(fields["content"])
         fields["when_to_use"] = memory.when_to_use.replace(memory.content, fields["content"])
     return memory.evolve(**fields)
+
+
+def skill_of(content: MemoryContent) -> Skill | None:
+    """Return a workflow as a skill; none where it does not have the form of one. Whether it can be executed is not said.
+
+    Args:
+        content: Of any form.
+    """
+    if not isinstance(content, WorkflowContent) or any(step.model_extra for step in content.steps):
+        return None
+    kept = payload_of(content)
+    try:
+        return read_payload(kept | {"source_info": kept["source_info"] or {}})
+    except ValidationError:  # it says more than a skill does, or something else
+        return None
 
 
 # -------------------------------------------------------------------------------- told from other fields
