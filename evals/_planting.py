@@ -11,13 +11,23 @@ from string import ascii_letters, ascii_uppercase, digits, hexdigits
 
 from faker import Faker
 
-__all__ = ["Planted", "Values", "filled"]
+__all__ = ["Planted", "Values", "filled", "gb_11643"]
 
 _SLOT = re.compile(r"\{(\w+)\}")
 _TYPES = {
-    "spelled": "email, spelled out", "bank_card": "card", "ip6": "ip", "token": "key", "dsn": "key", "pem": "key", "cn_id": "cn-id", "landline": "phone",
-    "internal": "url", "birth": "birth-date", "first": "name", "given": "name",
-}  # fmt: skip
+    "spelled": "email, spelled out",
+    "bank_card": "card",
+    "ip6": "ip",
+    "token": "key",
+    "dsn": "key",
+    "pem": "key",
+    "cn_id": "cn-id",
+    "landline": "phone",
+    "internal": "url",
+    "birth": "birth-date",
+    "first": "name",
+    "given": "name",
+}
 """Types of slots that are called otherwise."""
 
 _PLAIN = frozenset(
@@ -72,7 +82,7 @@ class Values:
         self._fakers = [Faker(locale) for locale in (("zh_CN",) if self._chinese else ("en_US", "en_GB"))]
         for faker in self._fakers:
             faker.seed_instance(random.getrandbits(32))
-        self._makers: Mapping[str, Callable[[], str]] = {**self._private(), **self._public()}
+        self._makers: Mapping[str, Callable[[], str]] = {**self._private(), **self._technical(), **self._public()}
         self._person: tuple[str, str] | None = None
         self.colleagues = tuple("".join(self._full_name()) for _ in range(5)) if self._chinese else ()
         """Other names that the sharer knows."""
@@ -94,43 +104,43 @@ class Values:
         return self._random.choice(self._fakers)
 
     def _private(self) -> dict[str, Callable[[], str]]:
-        any_of, faker = self._any, lambda: self._faker
         return {
-            "email": lambda: any_of(faker().email, faker().company_email, faker().free_email, self._tagged_email),
+            "email": self._email,
             "spelled": self._spelled_email,
-            "phone": lambda: faker().phone_number(),
+            "phone": lambda: str(self._faker.phone_number()),
             "mobile": self._mobile,
-            "landline": lambda: f"{self._random.choice(('010', '021', '0755', '028'))}-{self._number(8, first='2345678')}",
-            "card": lambda: self._grouped(faker().credit_card_number()),
+            "landline": lambda: f"{self._one('010', '021', '0755', '028')}-{self._number(8, first='2345678')}",
+            "card": lambda: self._grouped(self._faker.credit_card_number()),
             "bank_card": self._bank_card,
             "iban": self._iban,
-            "ssn": self._ssn,
-            "cn_id": self._cn_id,
-            "ip": lambda: any_of(faker().ipv4_public, faker().ipv4_private),
-            "ip6": lambda: any_of(faker().ipv6, lambda: f"2001:db8:{self._hex(3)}::{self._hex(2)}"),
-            "mac": lambda: any_of(faker().mac_address, lambda: faker().mac_address().upper().replace(":", "-")),
+            "ssn": lambda: str(self._fakers[0].ssn()),
+            "cn_id": lambda: str(self._faker.ssn()),
             "plate": self._plate,
-            "passport": lambda: any_of(lambda: "E" + self._number(8), lambda: self._number(9, first="123456")),
-            "birth": lambda: faker().date_of_birth().strftime(self._random.choice(("%Y年%m月%d日", "%Y-%m-%d") if self._chinese else ("%d %B %Y", "%B %d, %Y", "%m/%d/%Y", "%Y-%m-%d"))),
-            "address": lambda: faker().street_address(),
+            "passport": lambda: self._one("E" + self._number(8), self._number(9, first="123456")),
+            "birth": self._birth,
+            "address": lambda: str(self._faker.street_address()),
             "name": self._name,
             "first": self._first,
             "given": self._first,
+            "account": self._account,
+        }
+
+    def _technical(self) -> dict[str, Callable[[], str]]:
+        return {
+            "ip": lambda: self._one(self._faker.ipv4_public(), self._faker.ipv4_private()),
+            "ip6": lambda: self._one(self._faker.ipv6(), f"2001:db8:{self._hex(3)}::{self._hex(2)}"),
+            "mac": lambda: self._one(self._faker.mac_address(), self._faker.mac_address().upper().replace(":", "-")),
             "path": self._path,
             "internal": self._internal,
-            "host": lambda: f"{self._word()}-{self._number(2)}.{self._random.choice(('corp.local', 'prod.internal', 'lan', 'intranet'))}",
-            "account": lambda: any_of(lambda: self._number(self._random.randint(8, 16), first="123456789"), lambda: self._text(ascii_uppercase, 2) + self._number(9), lambda: f"{self._word()}_{self._hex(12)}1", lambda: str(faker().uuid4())),
-            **self._secret(),
-        }  # fmt: skip
-
-    def _secret(self) -> dict[str, Callable[[], str]]:
-        return {
-            "key": lambda: self._random.choice(self._key_forms())(),
-            "token": lambda: self._any(lambda: self._text(_LETTERS, 32) + "7", lambda: self._hex(40), self._jwt, lambda: self._text(_LETTERS + "-_", 42) + "3"),
-            "password": lambda: self._any(lambda: self._faker.password(length=self._random.randint(8, 16)), lambda: f"{self._word()}{self._number(3)}", lambda: f"{self._word().title()}-{self._number(2)}-{self._word()}!"),
-            "dsn": lambda: f"{self._random.choice(('postgres', 'mysql', 'redis', 'mongodb', 'postgresql+psycopg'))}://{self._word()}:{self._text(_LETTERS, 12)}@db.example.com:5432/{self._word()}",
+            "host": lambda: f"{self._word()}-{self._number(2)}.{self._one('corp.local', 'prod.internal', 'lan')}",
+            "key": self._key,
+            "token": lambda: self._one(
+                self._text(_LETTERS, 32) + "7", self._hex(40), self._jwt(), self._random_key(42)
+            ),
+            "password": self._password,
+            "dsn": self._dsn,
             "pem": self._pem,
-        }  # fmt: skip
+        }
 
     def _public(self) -> dict[str, Callable[[], str]]:
         roll = self._random.randint
@@ -138,9 +148,9 @@ class Values:
             "total": lambda: f"{roll(1, 99_999):,}.{roll(0, 99):02}",
             "version": lambda: ".".join(str(roll(0, 30)) for _ in range(3)),
             "version4": lambda: f"{roll(90, 130)}.0.{roll(4000, 6999)}.{roll(1, 200)}",
-            "isbn": lambda: self._any(self._faker.isbn13, self._faker.isbn10),
-            "time": lambda: f"{roll(0, 23):02}:{roll(0, 59):02}" + self._random.choice(("", f":{roll(0, 59):02}")),
-            "count": lambda: self._any(lambda: str(roll(10, 99_999_999)), lambda: f"{roll(1000, 99_999_999):,}"),
+            "isbn": lambda: self._one(self._faker.isbn13(), self._faker.isbn10()),
+            "time": lambda: self._one(f"{roll(0, 23):02}:{roll(0, 59):02}", f"{roll(0, 23)}:{roll(0, 59):02}:30"),
+            "count": lambda: self._one(str(roll(10, 99_999_999)), f"{roll(1000, 99_999_999):,}"),
             "small": lambda: str(roll(1, 12)),
             "percent": lambda: f"{roll(1, 40)}.{roll(0, 9)}",
             "badcard": self._bad_card,
@@ -148,16 +158,19 @@ class Values:
             "hash": lambda: self._hex(40),
             "hash64": lambda: self._hex(64),
             "word": self._word,
-            "timestamp": lambda: self._any(lambda: str(roll(1_800_000_000, 1_999_999_999)), lambda: str(roll(1_800_000_000_000, 1_999_999_999_999))),
+            "timestamp": lambda: str(roll(1_800_000_000, 1_999_999_999)) + self._one("", "000"),
             "date": lambda: self._faker.date(pattern="%Y年%m月%d日" if self._chinese else "%d %B %Y"),
             "latitude": lambda: f"{roll(-89, 89)}.{roll(0, 99_999):05}",
             "longitude": lambda: f"{roll(-179, 179)}.{roll(0, 99_999):05}",
-        }  # fmt: skip
+        }
 
     # ------------------------------------------------------------------------------------------ chance
 
-    def _any(self, *makers: Callable[[], str]) -> str:
-        return str(self._random.choice(makers)())
+    def _one(self, *values: str) -> str:
+        return self._random.choice(values)
+
+    def _random_key(self, length: int) -> str:
+        return self._text(_LETTERS + "-_", length) + "A3"
 
     def _text(self, alphabet: str, length: int) -> str:
         return "".join(self._random.choices(alphabet, k=length))
@@ -187,8 +200,13 @@ class Values:
         self._person = self._person or self._full_name()
         return self._person[1 if self._chinese else 0]
 
-    def _tagged_email(self) -> str:
-        return f"{self._word()}.{self._word()}+{self._word()}@{self._word()}-{self._word()}.co.uk"
+    def _email(self) -> str:
+        tagged = f"{self._word()}.{self._word()}+{self._word()}@{self._word()}-{self._word()}.co.uk"
+        return self._one(self._faker.email(), self._faker.company_email(), self._faker.free_email(), tagged)
+
+    def _birth(self) -> str:
+        english, chinese = ("%d %B %Y", "%B %d, %Y", "%m/%d/%Y", "%Y-%m-%d"), ("%Y年%m月%d日", "%Y-%m-%d")
+        return format(self._faker.date_of_birth(), self._one(*(chinese if self._chinese else english)))
 
     def _spelled_email(self) -> str:
         at, dot = self._random.choice(((" (at) ", " (dot) "), ("[at]", "[dot]"), (" at ", " dot "), (" (at) ", ".")))
@@ -221,16 +239,9 @@ class Values:
         number = f"{country}{98 - int(''.join(str(int(c, 36)) for c in body + country + '00')) % 97:02}{body}"
         return self._random.choice((number, " ".join(re.findall(".{1,4}", number))))
 
-    def _ssn(self) -> str:
-        return str(self._fakers[0].ssn())
-
-    def _cn_id(self) -> str:
-        body = f"{self._random.choice(('11', '31', '44', '51', '33'))}{self._number(4)}{self._faker.date_of_birth():%Y%m%d}{self._number(3)}"
-        return body + _gb_11643(body)
-
     def _bad_id(self) -> str:
         body = f"11{self._number(4)}19900307{self._number(3)}"
-        return body + str((int(_gb_11643(body).replace("X", "10")) + 1) % 10)
+        return body + str((int(gb_11643(body).replace("X", "10")) + 1) % 10)
 
     def _plate(self) -> str:
         electric = f"{self._random.choice('京沪粤浙川苏')}{self._random.choice('ABCDE')}{self._random.choice('DF')}{self._number(5)}"
@@ -238,43 +249,70 @@ class Values:
 
     # --------------------------------------------------------------------------------------- machines
 
+    def _account(self) -> str:
+        number = self._number(self._random.randint(8, 16), first="123456789")
+        marked = self._text(ascii_uppercase, 2) + self._number(9)
+        return self._one(number, marked, f"{self._word()}_{self._hex(12)}1", str(self._faker.uuid4()))
+
     def _path(self) -> str:
         a, b = self._word(), self._word()
         return self._random.choice(
-            (f"/home/{a}/{b}/notes.txt", f"/var/log/{a}/{b}.log", f"C:\\Users\\{a}\\Documents\\{b}.docx", f"~/.config/{a}/{b}.yaml", f"\\\\fs01\\{a}\\{b}.xlsx", f"/Users/{a}/Library/{b}")
-        )  # fmt: skip
+            (
+                f"/home/{a}/{b}/notes.txt",
+                f"/var/log/{a}/{b}.log",
+                f"C:\\Users\\{a}\\Documents\\{b}.docx",
+                f"~/.config/{a}/{b}.yaml",
+                f"\\\\fs01\\{a}\\{b}.xlsx",
+                f"/Users/{a}/Library/{b}",
+            )
+        )
 
     def _internal(self) -> str:
         a, b = self._word(), self._word()
         return self._random.choice(
-            (f"http://{a}.corp.local/{b}", f"https://intranet/{a}/{b}", f"http://localhost:8080/{a}", f"http://10.1.2.3:9000/{a}", f"https://{a}.internal:8443/{b}")
-        )  # fmt: skip
+            (
+                f"http://{a}.corp.local/{b}",
+                f"https://intranet/{a}/{b}",
+                f"http://localhost:8080/{a}",
+                f"http://10.1.2.3:9000/{a}",
+                f"https://{a}.internal:8443/{b}",
+            )
+        )
 
     # ---------------------------------------------------------------------------------------- secrets
 
-    def _key_forms(self) -> tuple[Callable[[], str], ...]:
-        text = self._text
-        return (
-            lambda: "AKIA" + text(ascii_uppercase + "234567", 16),
-            lambda: "sk-" + text(_LETTERS, 48),
-            lambda: "sk-proj-" + text(_LETTERS + "-_", 80) + "A",
-            lambda: "sk-ant-api03-" + text(_LETTERS + "-_", 90) + "A",
-            lambda: "ghp_" + text(_LETTERS, 36),
-            lambda: "github_pat_" + text(_LETTERS, 22) + "_" + text(_LETTERS, 59),
-            lambda: "glpat-" + text(_LETTERS + "-_", 19) + "A",
-            lambda: f"xoxb-{self._number(12)}-{self._number(12)}-{text(_LETTERS, 24)}",
-            lambda: "AIza" + text(_LETTERS + "-_", 34) + "A",
-            lambda: "sk_live_" + text(_LETTERS, 24),
-            lambda: f"SG.{text(_LETTERS + '-_', 22)}.{text(_LETTERS + '-_', 42)}A",
-            lambda: "npm_" + text(_LETTERS, 36),
-            lambda: "hf_" + text(ascii_letters, 34),
-            lambda: "LTAI5t" + text(_LETTERS, 18),
-            lambda: "AKID" + text(_LETTERS, 32),
-            lambda: "dop_v1_" + self._hex(64),
-            lambda: "pypi-AgEIcHlwaS5vcmc" + text(_LETTERS + "-_", 80) + "A",
-            lambda: f"{self._number(9)}:AA{text(_LETTERS + '-_', 32)}A",
-            lambda: f"ASIA{text(ascii_uppercase + '234567', 16)}",
-            self._jwt,
+    def _password(self) -> str:
+        made = self._faker.password(length=self._random.randint(8, 16))
+        words = f"{self._word().title()}-{self._number(2)}-{self._word()}!"
+        return self._one(made, f"{self._word()}{self._number(3)}", words)
+
+    def _dsn(self) -> str:
+        scheme = self._one("postgres", "mysql", "redis", "mongodb", "postgresql+psycopg")
+        return f"{scheme}://{self._word()}:{self._text(_LETTERS, 12)}@db.example.com:5432/{self._word()}"
+
+    def _key(self) -> str:
+        text, capitals, some = self._text, ascii_uppercase + "234567", self._random_key
+        return self._one(
+            f"AKIA{text(capitals, 16)}",
+            f"ASIA{text(capitals, 16)}",
+            f"sk-{text(_LETTERS, 48)}",
+            f"sk-proj-{some(80)}",
+            f"sk-ant-api03-{some(90)}",
+            f"ghp_{text(_LETTERS, 36)}",
+            f"github_pat_{text(_LETTERS, 22)}_{text(_LETTERS, 59)}",
+            f"glpat-{some(18)}",
+            f"xoxb-{self._number(12)}-{self._number(12)}-{text(_LETTERS, 24)}",
+            f"AIza{some(33)}",
+            f"sk_live_{text(_LETTERS, 24)}",
+            f"SG.{some(20)}.{some(41)}",
+            f"npm_{text(_LETTERS, 36)}",
+            f"hf_{text(ascii_letters, 34)}",
+            f"LTAI5t{text(_LETTERS, 18)}",
+            f"AKID{text(_LETTERS, 32)}",
+            f"dop_v1_{self._hex(64)}",
+            f"pypi-AgEIcHlwaS5vcmc{some(80)}",
+            f"{self._number(9)}:AA{some(31)}",
+            self._jwt(),
         )
 
     def _jwt(self) -> str:
@@ -296,6 +334,11 @@ def _luhn_digit(body: str) -> str:
     return str(-total % 10)
 
 
-def _gb_11643(body: str) -> str:
+def gb_11643(body: str) -> str:
+    """Return the check digit of a Chinese identity number.
+
+    Args:
+        body: Its first 17 digits.
+    """
     remainder = sum(int(digit) * (2 ** (17 - at) % 11) for at, digit in enumerate(body)) % 11
     return "10X98765432"[remainder]

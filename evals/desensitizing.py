@@ -2,21 +2,23 @@
 
     python -m evals desensitizing --seed 7 --n 1500
     python -m evals desensitizing --misses
+    python -m evals desensitizing --data locomo_dev.jsonl
 
 The sentences are templates (desensitizing.toml) filled by Faker and by generators of numbers that hold their checksums.
 Half of the templates, those whose SHA-256 comes last, are set aside: nothing was tuned by looking at them. `--misses`
 shows what goes wrong in the other half. One author wrote templates and recognisers, so the figures flatter.
 
 Recall counts a value only where no character of it is left. Precision counts what is replaced only where at least half
-of its characters belong to values that were planted. Of the names, half of the sentences come with the sharer's table.
+of its characters belong to values that were planted. Half of the sentences come with a table of the names that the
+sharer knows. A file of stores is a check from outside: what is found in messages that others wrote.
 """
 
 from __future__ import annotations
 
 import argparse
 import tomllib
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,17 +26,22 @@ from random import Random
 
 from evals._figures import Figure, finish
 from evals._planting import Planted, Values, filled
+from evals._stores import stores
 from remegraph.rules.desensitizing import Finding, findings
 
-__all__ = ["LANGUAGES", "Sentence", "figures", "main", "sentences"]
+__all__ = ["BARS", "LANGUAGES", "Sentence", "figures", "main", "misses", "sentences", "templates"]
 
 LANGUAGES = ("en", "zh")
-_BARS = {
+BARS = {
     **dict.fromkeys(("email", "card", "iban", "ssn", "ip", "cn-id", "mobile"), 0.98),
     "key": 0.95,
     "password": 0.95,
 }
-_LEAST_PLAIN = 0.3
+_COUNTED_AS = {"name": "name, known"}
+_PLAIN = 0.3
+
+
+Find = Callable[..., Sequence[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +55,9 @@ class Sentence:
     aside: bool
     """Whether its template was set aside."""
 
-    @property
-    def found(self) -> tuple[Finding, ...]:
-        """What the recognisers find."""
-        return findings(self.text, names=self.known)
+    def type_of(self, planted: Planted) -> str:
+        """Return the type under which a value is counted."""
+        return planted.type if planted.type != "name" else f"name, {'known' if self.known else 'unknown'}"
 
 
 def templates() -> dict[str, dict[str, list[str]]]:
@@ -75,7 +81,7 @@ def sentences(seed: int, n: int) -> Iterator[Sentence]:
         aside = {each for group in part.values() for each in _second_half(group)}
         groups = {name: _shuffled(group, random) for name, group in part.items()}
         for at in range(n):
-            group = groups["plain" if at % 100 < 100 * _LEAST_PLAIN else "private"]
+            group = groups["plain" if at % 100 < 100 * _PLAIN else "private"]
             template = group[at % len(group)]
             text, planted = filled(template, values)
             known = at % 2 == 0
@@ -102,83 +108,84 @@ class _Score:
     right: int = 0
 
 
-def figures(data: Collection[Sentence], name: str) -> Iterator[Figure]:
+def figures(data: Collection[Sentence], name: str, *, find: Find = findings) -> Iterator[Figure]:
     """Yield recall and precision of each type, with the bars.
 
     Args:
         data: The sentences.
         name: What they are.
+        find: Finds what is private.
     """
     for language in LANGUAGES:
         part = [sentence for sentence in data if sentence.language == language]
-        for type_, score in sorted(_scores(part).items()):
-            title, bar = f"{name}, {language}: {type_}", _BARS.get(type_)
-            if score.planted:
-                yield Figure(
-                    f"{title}, recall",
-                    score.gone / score.planted,
-                    bar,
-                    "at least",
-                    note=f"{score.gone} of {score.planted}",
-                )
-            if score.removed:
-                yield Figure(
-                    f"{title}, precision",
-                    score.right / score.removed,
-                    bar,
-                    "at least",
-                    note=f"{score.right} of {score.removed}",
-                )
+        for type_, score in sorted(_scores(part, find).items()):
+            shares = {"recall": (score.gone, score.planted), "precision": (score.right, score.removed)}
+            for share, (good, all_) in shares.items():
+                if all_:
+                    bar, note = BARS.get(type_), f"{good} of {all_}"
+                    yield Figure(f"{name}, {language}: {type_}, {share}", good / all_, bar, "at least", note=note)
 
 
-def _scores(data: Collection[Sentence]) -> dict[str, _Score]:
-    scores: dict[str, _Score] = {}
-    for sentence in data:
-        found = sentence.found
-        gone = {at for each in found for at in range(each.start, each.end)}
-        private = {at for each in sentence.planted for at in range(each.start, each.end)}
-        for planted in sentence.planted:
-            score = scores.setdefault(_type(planted, known=bool(sentence.known)), _Score())
-            score.planted += 1
-            score.gone += gone.issuperset(range(planted.start, planted.end))
-        for each in found:
-            score = scores.setdefault(_removed_as(each, sentence), _Score())
-            score.removed += 1
-            score.right += 2 * sum(at in private for at in range(each.start, each.end)) >= each.end - each.start
-    return scores
-
-
-def _type(planted: Planted, *, known: bool) -> str:
-    return planted.type if planted.type != "name" else f"name, {'known' if known else 'unknown'}"
-
-
-def _removed_as(found: Finding, sentence: Sentence) -> str:
-    """Return the type under which something removed is counted: that of the value there, else of the finding."""
-    there = [each for each in sentence.planted if each.start < found.end and found.start < each.end]
-    return _type(there[0], known=bool(sentence.known)) if there else _FOUND_AS.get(found.kind, found.kind)
-
-
-_FOUND_AS = {"name": "name, known"}
-
-
-def misses(data: Collection[Sentence]) -> Iterator[str]:
+def misses(data: Collection[Sentence], *, find: Find = findings) -> Iterator[str]:
     """Yield what goes wrong, of the templates that were not set aside.
 
     Args:
         data: The sentences.
+        find: Finds what is private.
     """
     for sentence in data:
-        if sentence.aside:
-            continue
-        found = sentence.found
-        gone = {at for each in found for at in range(each.start, each.end)}
-        private = {at for each in sentence.planted for at in range(each.start, each.end)}
-        for planted in sentence.planted:
-            if not gone.issuperset(range(planted.start, planted.end)) and (planted.type != "name" or sentence.known):
-                yield f"left {planted.type} {planted.value!r} in: {sentence.text}"
-        for each in found:
-            if 2 * sum(at in private for at in range(each.start, each.end)) < each.end - each.start:
-                yield f"removed {each.kind} {sentence.text[each.start : each.end]!r} from: {sentence.text}"
+        if not sentence.aside:
+            for planted, gone in _left(sentence, find):
+                if not gone and sentence.type_of(planted) != "name, unknown":
+                    yield f"left {planted.type} {planted.value!r} in: {sentence.text!r}"
+            for found, right in _removed(sentence, find):
+                if not right:
+                    yield f"removed {found.kind} {sentence.text[found.start : found.end]!r} from: {sentence.text!r}"
+
+
+def _scores(data: Collection[Sentence], find: Find) -> dict[str, _Score]:
+    scores: defaultdict[str, _Score] = defaultdict(_Score)
+    for sentence in data:
+        for planted, gone in _left(sentence, find):
+            score = scores[sentence.type_of(planted)]
+            score.planted += 1
+            score.gone += gone
+        for found, right in _removed(sentence, find):
+            there = [each for each in sentence.planted if each.start < found.end and found.start < each.end]
+            score = scores[sentence.type_of(there[0]) if there else _COUNTED_AS.get(found.kind, found.kind)]
+            score.removed += 1
+            score.right += right
+    return scores
+
+
+def _left(sentence: Sentence, find: Find) -> Iterator[tuple[Planted, bool]]:
+    """Yield what was planted, and whether all of it is gone."""
+    removed = _characters(find(sentence.text, names=sentence.known))
+    return ((each, removed >= _characters([each])) for each in sentence.planted)
+
+
+def _removed(sentence: Sentence, find: Find) -> Iterator[tuple[Finding, bool]]:
+    """Yield what was removed, and whether at least half of it was planted."""
+    planted = _characters(sentence.planted)
+    found = find(sentence.text, names=sentence.known)
+    return ((each, 2 * len(_characters([each]) & planted) >= each.end - each.start) for each in found)
+
+
+def _characters(spans: Iterable[Planted | Finding]) -> set[int]:
+    return {at for each in spans for at in range(each.start, each.end)}
+
+
+def outside(path: Path) -> Iterator[Figure]:
+    """Yield how often something is found in what others wrote.
+
+    Args:
+        path: A file of stores.
+    """
+    said = [str(message["content"]) for store in stores(path) for message in store["messages"]]
+    kinds = Counter(each.kind for text in said for each in findings(text))
+    yield Figure(f"{path.stem}: messages", len(said))
+    for kind, count in sorted(kinds.items()):
+        yield Figure(f"{path.stem}: {kind}", count)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -187,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--n", type=int, default=1500, help="Sentences of each language.")
     parser.add_argument("--misses", action="store_true", help="Show what goes wrong in the half that was seen.")
+    parser.add_argument("--data", type=Path, action="append", default=[], help="A file of stores; repeatable.")
     options = parser.parse_args(argv)
     data = list(sentences(options.seed, options.n))
     if options.misses:
@@ -202,6 +210,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             *figures(data, "all"),
             *figures([each for each in data if each.aside], "set aside"),
             *figures([each for each in data if not each.aside], "seen"),
+            *(figure for path in options.data for figure in outside(path)),
         ]
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
-from remegraph.rules.desensitizing.finding import Finding
+from remegraph.rules.desensitizing.finding import Finding, Kind
 from remegraph.rules.desensitizing.tables import announced, either, table
 
 __all__ = ["birth_dates", "numbers"]
@@ -72,7 +72,7 @@ def _plate() -> re.Pattern[str]:
 
 
 @cache
-def _announced() -> dict[str, re.Pattern[str]]:
+def _announced() -> dict[Kind, re.Pattern[str]]:
     cues = table("cues")
     return {
         "ssn": announced(cues["ssn"], r"\d{3}[ -]?\d{2}[ -]?\d{4}(?!\d)", openly=False),
