@@ -29,7 +29,7 @@ from remegraph.models import (
     Topic,
     WorkflowContent,
 )
-from remegraph.rules.forms import content_of, fields_of, importance_of, item_of, level_of, links_of, revised
+from remegraph.rules.forms import content_of, fields_of, fused, importance_of, item_of, level_of, links_of, revised
 from remegraph.rules.procedures import workflow
 from remegraph.rules.saying import sentence
 from tests.models.records import instances
@@ -67,7 +67,7 @@ def remembered(item: MemoryItem) -> Memory:
 
 @pytest.mark.requirement("K1")
 @given(item=ITEMS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_an_item_that_becomes_a_memory_comes_back_as_it_was(item: Any) -> None:
     """Who hands a memory over and asks for it again must get what they gave, fields that we do not know included."""
     assert item_of(remembered(item), links_of(item)) == item
@@ -75,7 +75,7 @@ def test_an_item_that_becomes_a_memory_comes_back_as_it_was(item: Any) -> None:
 
 @pytest.mark.requirement("K1")
 @given(memory=instances(Memory), links=st.lists(instances(Link), max_size=3), kind=st.sampled_from(KINDS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_memory_that_was_seen_as_an_item_and_put_back_is_unchanged(memory: Any, links: Any, kind: Any) -> None:
     """Looking at a memory in another form must not change a word of it, whatever it was made from."""
     memory = memory.evolve(kind=kind)
@@ -183,3 +183,86 @@ def test_only_what_an_item_says_otherwise_changes_in_its_memory() -> None:
     assert (new.content, new.summary, new.when_to_use) == ("Ann likes black tea.",) * 2 + ("tea: Ann likes black tea.",)
     assert (new.importance, new.memory_id, new.topic) == (0.95, "m", old.topic)
     assert item_of(new).content == SemanticContent(concept_name="Ann", definition="Ann likes black tea.")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            ProfileContent.model_validate(
+                {
+                    "entity_name": "Ann",
+                    "entity_type": "user",
+                    "attributes": {"preferences": ["red", "blue"], "habits": {"run": "early", "eat": "late"}, "age": 30},
+                    "relations": [{"target_entity": "the Chess Club", "relation_type": "member_of"}],
+                }
+            ),
+            "Ann: age: 30. Ann: habits: eat late, run early. Ann likes red. Ann likes blue. Ann: member of: the Chess Club.",
+        ),
+        (
+            ProfileContent.model_validate(
+                {"entity_name": "小林", "entity_type": "user", "attributes": {"偏好": ["红色"], "习惯": ["早起"]}}
+            ),
+            "小林：习惯：早起。小林喜欢红色。",
+        ),
+        (ProfileContent(entity_name="Ann", entity_type="user"), "Ann is of type user."),
+        (
+            SemanticContent.model_validate(
+                {
+                    "concept_name": "apple",
+                    "definition": "A fruit.",
+                    "properties": {"shape": "round", "color": "red"},
+                    "relations": [{"target_concept": "fruit", "relation_type": "is_a"}],
+                }
+            ),
+            "apple: A fruit; color: red; shape: round; is a: fruit.",
+        ),
+        (SemanticContent(concept_name="苹果", properties={"颜色": "红色"}), "苹果：颜色：红色。"),
+        (SemanticContent(concept_name="apple"), "apple"),
+        (
+            EpisodeContent(
+                event_summary="The build failed.", location="Porto", participants=("Ann", "Bo"), learnings="Pin versions."
+            ),
+            "The build failed. Learned: Pin versions. Where: Porto. With: Ann, Bo.",
+        ),
+        (EpisodeContent(event_summary="小林的构建失败。", participants=("小林",)), "小林的构建失败。"),
+        (
+            WorkflowContent.model_validate(
+                {
+                    "task_description": "pay by code",
+                    "workflow_name": "pay",
+                    "steps": [{"name": "open", "description": "open the app"}, {"name": "scan"}],
+                }
+            ),
+            "pay by code: 1. open: open the app 2. scan",
+        ),
+        (WorkflowContent(task_description="", workflow_name="pay\ud800"), "pay\ufffd"),
+        (EpisodeContent(event_summary=" "), ""),
+    ],
+)  # fmt: skip
+def test_what_a_content_says_in_words_follows_from_it_alone(content: MemoryContent, words: str) -> None:
+    """The words are what is searched, shown and compared: two equal items must say the same, in English and Chinese."""
+    assert sentence(content) == words
+    assert sentence(type(content).model_validate(dict(reversed(list(content))))) == words
+    if isinstance(content, ProfileContent):
+        turned = content.evolve(attributes=dict(reversed(content.attributes.items())))
+        assert (turned, sentence(turned)) == (content, words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "both"),
+    [
+        ({"a": 1}, {"a": 2, "b": 3}, {"a": 1, "b": 3}),
+        ({"a": ""}, {"a": "x"}, {"a": "x"}),
+        ({"a": ["x"]}, {"a": ["x", "y"]}, {"a": ["x", "y"]}),
+        (
+            {"steps": [{"name": "scan", "details": {}}, {"name": "pay"}]},
+            {"steps": [{"name": "scan", "details": {"n": 1}}, {"name": "print"}]},
+            {"steps": [{"name": "scan", "details": {"n": 1}}, {"name": "pay"}, {"name": "print"}]},
+        ),
+    ],
+)
+def test_what_is_said_again_adds_to_a_content_and_overwrites_nothing(old: Any, new: Any, both: Any) -> None:
+    """The protocol's strategy for redundancy: merge, so that the memory knows more than either item."""
+    assert fused(old, new) == both
+    assert fused(both, new) == both

@@ -25,7 +25,7 @@ STATEMENTS = "statements"
 
 
 def sentence(content: MemoryContent) -> str:
-    """Return what a content says: by the same rule, the same content always says the same. Empty: it says nothing.
+    """Return what a content says: by the same rule, the same content always says the same, in whatever order its fields came. Empty: it says nothing.
 
     Args:
         content: Of any form.
@@ -67,7 +67,7 @@ def _profile(content: ProfileContent, texts: Mapping[str, str], verbs: Mapping[s
     statements = [_value(each, texts) for each in _listed(content.attributes.get(STATEMENTS, ()))]
     yield from statements
     said, told = "\n".join(statements), bool(statements)
-    for what, value in content.attributes.items():
+    for what, value in sorted(content.attributes.items()):
         values = [text for each in _listed(value) if (text := _value(each, texts)).strip() and not holds(said, text)]
         if what == STATEMENTS or not values:
             continue
@@ -87,7 +87,7 @@ def _profile(content: ProfileContent, texts: Mapping[str, str], verbs: Mapping[s
 def _semantic(content: SemanticContent, texts: Mapping[str, str]) -> Iterator[str]:
     name, definition = content.concept_name, content.definition
     properties = [
-        (what, [_value(each, texts) for each in _listed(value)]) for what, value in content.properties.items()
+        (what, [_value(each, texts) for each in _listed(value)]) for what, value in sorted(content.properties.items())
     ]
     relations = [(relation.relation_type, [relation.target_concept]) for relation in content.relations]
     facts = texts["semicolon"].join(_fact(what, values, texts) for what, values in (*properties, *relations))
@@ -145,7 +145,7 @@ def _value(value: Any, texts: Mapping[str, str]) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return texts["comma"].join(f"{name} {_value(each, texts)}" for name, each in value.items())
+        return texts["comma"].join(f"{name} {_value(each, texts)}" for name, each in sorted(value.items()))
     if isinstance(value, list):
         return texts["comma"].join(_value(each, texts) for each in value)
     return "" if value is None else json.dumps(value)
