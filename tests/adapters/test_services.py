@@ -283,10 +283,12 @@ def test_delete_takes_back_what_is_ours_and_says_of_all_else_that_it_is_not_ther
 def test_links_are_seen_and_stated_by_items(kit: MemoryKit, service: MemoryService, user: Scope) -> None:
     """related_memory_ids and causal_chain are the protocol's associative network: both ways."""
     (cause,) = service.add({"memory_type": "episode", "content": {"event_summary": "The power went out."}})
-    effect = {"event_summary": "The lift stood still.", "causal_chain": {"precedent": cause, "consequence": "nowhere"}}
+    (gone,) = service.add("Ann took the stairs.")
+    service.delete(gone)
+    effect = {"event_summary": "The lift stood still.", "causal_chain": {"precedent": cause, "consequence": gone}}
     result = kit.forms.add({"memory_type": "episode", "content": effect, "related_memory_ids": [cause]}, scope=user)
     assert result.memory is not None
-    assert result.warnings == ("It is linked with memories that are not here: nowhere.",)
+    assert result.warnings == (f"It is linked with memories that are not here: {gone}.",)
     first, second = kit.forms.view([cause, result.memory.memory_id], scope=user)
     assert first.related_memory_ids == (second.memory_id,)
     assert second.related_memory_ids == (cause,)
@@ -314,7 +316,11 @@ def test_a_workflow_that_can_be_executed_is_a_skill(kit: MemoryKit, service: Mem
     with pytest.raises(SkillError, match="holds the skill 'pay'"):
         service.update(renamed)
     longer = item.content.evolve(task_description="pay an order by code")
-    assert service.update(item.evolve(content=longer)) == taught.memory_id
+    assert service.update(item.evolve(content=longer, importance="high")) == taught.memory_id
+    assert kit.skills.get(taught.memory_id, scope=user).task == "pay an order by code"
+    (now,) = kit.forms.view([taught.memory_id], scope=user)
+    assert (now.importance, service.update(now.evolve(importance="low"))) == ("high", taught.memory_id)
+    assert kit.forms.view([taught.memory_id], scope=user) == (now.evolve(importance="low"),)
     assert kit.skills.get(taught.memory_id, scope=user).task == "pay an order by code"
 
 

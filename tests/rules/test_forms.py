@@ -29,7 +29,17 @@ from remegraph.models import (
     Topic,
     WorkflowContent,
 )
-from remegraph.rules.forms import content_of, fields_of, fused, importance_of, item_of, level_of, links_of, revised
+from remegraph.rules.forms import (
+    content_of,
+    fields_of,
+    fused,
+    importance_of,
+    item_of,
+    level_of,
+    links_of,
+    payload_of,
+    revised,
+)
 from remegraph.rules.procedures import workflow
 from remegraph.rules.saying import sentence
 from tests.models.records import instances
@@ -140,6 +150,16 @@ def test_a_memory_without_a_form_is_told_in_that_of_its_kind(kind: Kind, content
     assert item.content == content
     assert item.related_memory_ids == (("other",) if kind == "episode" else ("why", "then", "other"))
     assert sentence(content) == MEMORY.content
+
+
+def test_our_own_notes_are_part_of_no_content() -> None:
+    """How a memory was made is ours to know: shown as what it says, it would come back as somebody's words."""
+    content = SemanticContent(concept_name="tea", definition="Ann likes green tea.")
+    noted = {"key": "tea", "session": "s", "abstraction": {"said": 3}}
+    old = MEMORY.evolve(payload=payload_of(content) | noted)
+    assert content_of(old) == content
+    new = revised(old, item_of(old).evolve(content=content.evolve(definition="Ann likes black tea.")))
+    assert new.payload == payload_of(item_of(new).content) | {"key": "tea", "session": "s"}
 
 
 def test_a_negative_claim_is_no_liking_of_a_profile() -> None:

@@ -118,7 +118,7 @@ class Forms:
         if old is None:
             return _held(self._add(parts, read, scope))
         if is_skill(old):
-            return self._update_skill(old, read, scope)
+            read = self._with_skill(old, read, scope)
         memory = writer.update(read, scope)
         self._follow()
         return memory
@@ -155,18 +155,20 @@ class Forms:
         except SkillError:
             return None
 
-    def _update_skill(self, old: Memory, item: MemoryItem, scope: Scope) -> Memory:
+    def _with_skill(self, old: Memory, item: MemoryItem, scope: Scope) -> MemoryItem:
+        """Make the next version of a skill, if it changes; return the item as it stands then, with all else to be done."""
         from remegraph.rules.forms import content_of, skill_of
         from remegraph.rules.procedures import read_workflow
 
         if item.content == content_of(old):
-            return old
+            return item
         skill, name = skill_of(item.content), read_workflow(old).name
         if skill is None or skill.name != name:
             raise SkillError(
                 f"The memory holds the skill {name!r}, and the item does not.", "Keep its name and its steps' patterns."
             )
-        return self._skills.add(skill, scope=scope)
+        new = self._skills.add(skill, scope=scope)
+        return item.evolve(content=content_of(new), timestamp=new.said_at)
 
     def _writer(self, parts: Parts) -> ItemWriter:
         from remegraph.engine.disputes import Disputes
