@@ -13,8 +13,12 @@ from remegraph.rules.claims import slot
 from remegraph.rules.conflicts import Finding, compare, said, says_what_became
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
+from remegraph.rules.standing import APPROVE
 
-__all__ = ["Disputes"]
+__all__ = ["UPDATE", "Disputes"]
+
+UPDATE = "update"
+"""The action of a change by which somebody says outright what a memory says from now on."""
 
 _LOOKED_AT = 8
 """Memories that a new one is held against."""
@@ -56,8 +60,9 @@ class Disputes:
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it for contradictions.
 
-        New memories are held against those most like them. What contradicts a memory is linked, and both are in dispute;
-        what says more than another is linked both ways. A memory whose last open contradiction ends is active again.
+        New memories, and those that somebody approves or updates, are held against those most like them. What contradicts
+        a memory is linked, and both are in dispute; what says more than another is linked both ways. A memory whose last
+        open contradiction ends is active again.
 
         Args:
             changes: What shall change.
@@ -83,7 +88,8 @@ class Disputes:
             here = [each for each in crowd if each.canonical_topic == memory.canonical_topic]
             before = {each.memory_id: each for each in (*new[:place], *known[place], *here)}
             for each in before.values():
-                yield memory, each
+                if each.memory_id != memory.memory_id:  # as it was before the update
+                    yield memory, each
 
 
 @dataclass
@@ -184,8 +190,8 @@ class _Weighing:
 
 
 def _begins(change: MemoryChange) -> bool:
-    """Return whether a memory is known from this change on: it is new, or was only proposed before."""
-    return change.expected_version == 0 or change.action == "agree"
+    """Return whether a memory is known from this change on: it is new, waited until now, or says something else."""
+    return change.expected_version == 0 or change.action in {"agree", APPROVE, UPDATE}
 
 
 def _link_of(source: Memory, kind: LinkType, target: Memory, reason: str) -> Link:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
     from remegraph.kit.conflicts import Conflicts
+    from remegraph.kit.forms import Forms
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
     from remegraph.kit.parts import Parts
@@ -70,8 +71,10 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.admin import Admin
         from remegraph.kit.conflicts import Conflicts
         from remegraph.kit.draining import Worker
+        from remegraph.kit.forms import Forms
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
+        from remegraph.kit.knowledge import Knowledge
         from remegraph.kit.running import Runner
         from remegraph.kit.sharing import Sharing
         from remegraph.kit.skills import Skills
@@ -87,6 +90,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.sharing: Sharing = Sharing(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
+        self.knowledge = Knowledge(self._open_parts, self.library, self.recall, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock
@@ -101,6 +105,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             shown=self._shown,
             changed=self._bring_up_to_date,
         )
+        self.forms: Forms = Forms(self._open_parts, self.skills, self._bring_up_to_date, clock, new_id)
         self._calls = CallBuffer(parts.archive, clock, new_id)
         self.tools: ToolMemory = ToolMemory(
             self._open_parts,

@@ -1,5 +1,6 @@
 """The vocabulary: frozen, validated records (DESIGN, section 3)."""
 
+from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -14,6 +15,10 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.exchange import (
+    CHINESE_NAMES,
+    CHINESE_VALUES,
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
     CausalChain,
     CausalPattern,
     ConceptRelation,
@@ -33,7 +38,9 @@ from remegraph.models.exchange import (
     WorkflowContent,
     WorkflowKnowledge,
     WorkflowStep,
+    in_english,
 )
+from remegraph.models.extraction import Extraction, ExtractionReport, Rejection, Removal, SharedItem
 from remegraph.models.governance import (
     Archaeology,
     AuditEntry,
@@ -124,11 +131,17 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
     "CORE",
     "GRANTABLE",
+    "KNOWLEDGE_FORMS",
     "LIVE",
+    "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
+    "Absorbed",
+    "Absorption",
     "Abstraction",
     "Access",
     "AddReceipt",
@@ -168,6 +181,8 @@ __all__ = [
     "Eviction",
     "Evidence",
     "Explanation",
+    "Extraction",
+    "ExtractionReport",
     "Fading",
     "FieldDiff",
     "Find",
@@ -213,6 +228,8 @@ __all__ = [
     "RecallMode",
     "Receipt",
     "Record",
+    "Rejection",
+    "Removal",
     "Review",
     "ReviewKind",
     "Reviews",
@@ -222,6 +239,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "SharedItem",
     "Shelf",
     "Shown",
     "Skill",
@@ -267,6 +285,7 @@ __all__ = [
     "WorkflowKnowledge",
     "WorkflowStep",
     "Workspace",
+    "in_english",
     "may_move",
     "visible",
 ]

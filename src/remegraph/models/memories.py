@@ -123,6 +123,7 @@ class Origin(Record):
         " granted: it is the other agent's own, and only read."
     )
     agents: tuple[Token, ...] = Field(default=(), description="The agents that bear it out, the first one first.")
+    claimed: Token = Field(default="", description="The agent that it is said to come from, where nothing proves it.")
     knowledge_id: Token = Field(default="", description="The knowledge item it was made from.")
     pack_id: Token = Field(default="", description="The pack it came in.")
     at: AwareTime = Field(description="When it came.")

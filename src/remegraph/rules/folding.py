@@ -9,6 +9,7 @@ from remegraph.models import Memory
 from remegraph.rules.claims import stated
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.merging import joined
+from remegraph.rules.origins import derived
 
 __all__ = ["folded_together", "twins"]
 
@@ -63,5 +64,6 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         status="active" if any(each.status == "active" for each in all_of_them) else kept.status,
         origin=kept.origin and kept.origin.evolve(agents=agents),
         trust=min(each.trust for each in all_of_them),
+        origin=derived(all_of_them),
         said_at=max(each.said_at for each in all_of_them),
     )
