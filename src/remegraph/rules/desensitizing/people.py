@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from remegraph.language.scripts import has_cjk
@@ -26,29 +28,55 @@ def names(text: str, known: Collection[str]) -> Iterator[Finding]:
         known: The names. Parts of one count from three letters, or two characters of Chinese; a part that is an
             ordinary word, such as "will", only as it is written in the name.
     """
+    index = _index(frozenset(known))
+    yield from _latin(text, index)
+    yield from _chinese(text, index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Names as they are looked for."""
+
+    latin: Mapping[str, set[tuple[str, ...]]]
+    """Words of each, by the first one."""
+    as_written: frozenset[str]
+    """Parts that are ordinary words."""
+    chinese: Mapping[str, set[str]]
+    """Each whole and without its surname, by the first character."""
+
+
+@lru_cache(maxsize=8)
+def _index(known: frozenset[str]) -> _Index:
+    """Return names as they are looked for; a share looks for the same ones in text after text."""
     plain = {folded(name).text.strip() for name in known}
-    yield from _latin(text, {name for name in plain if not has_cjk(name)})
-    yield from _chinese(text, {name for name in plain if has_cjk(name)})
-
-
-def _latin(text: str, known: Collection[str]) -> Iterator[Finding]:
-    by_first: dict[str, set[tuple[str, ...]]] = {}
+    latin: dict[str, set[tuple[str, ...]]] = {}
     as_written: set[str] = set()
-    for name in known:
+    chinese: dict[str, set[str]] = {}
+    for name in plain:
+        if has_cjk(name):
+            given = name[1:] if len(name) == 3 else name[2:]
+            for each in (name, given):
+                if len(each) > 1:
+                    chinese.setdefault(each[0].casefold(), set()).add(each.casefold())
+            continue
         words = _WORD.findall(name)
         parts = [word for word in words if len(word) > 2 and len(words) > 1 and not word.isdigit()]
         as_written.update(part for part in (parts or words) if part.lower() in stop_words())
-        for each in ([words] if len(name) > 1 else []) + [[part] for part in parts]:
-            key = tuple(word.casefold() for word in each)
-            by_first.setdefault(key[0], set()).add(key) if key else None
-    if not by_first:
+        for found in ([words] if len(name) > 1 else []) + [[part] for part in parts]:
+            key = tuple(word.casefold() for word in found)
+            latin.setdefault(key[0], set()).add(key) if key else None
+    return _Index(latin, frozenset(as_written), chinese)
+
+
+def _latin(text: str, index: _Index) -> Iterator[Finding]:
+    if not index.latin:
         return
     found = list(_WORD.finditer(text))
     for at, word in enumerate(found):
-        for name_words in by_first.get(word.group().casefold(), ()):
+        for name_words in index.latin.get(word.group().casefold(), ()):
             last = _followed(found, at, name_words)
             alone = len(name_words) == 1 and word.group().lower() in stop_words()
-            if last is not None and not (alone and word.group() not in as_written):
+            if last is not None and not (alone and word.group() not in index.as_written):
                 yield Finding(word.start(), last.end(), "name")
 
 
@@ -60,14 +88,8 @@ def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re
     return here[-1] if same and close else None
 
 
-def _chinese(text: str, known: Collection[str]) -> Iterator[Finding]:
-    by_first: dict[str, set[str]] = {}
-    for name in known:
-        given = name[1:] if len(name) == 3 else name[2:]
-        for each in (name, given):
-            if len(each) > 1:
-                by_first.setdefault(each[0].casefold(), set()).add(each.casefold())
-    for at, character in enumerate(text) if by_first else ():
-        for name in by_first.get(character.casefold(), ()):
+def _chinese(text: str, index: _Index) -> Iterator[Finding]:
+    for at, character in enumerate(text) if index.chinese else ():
+        for name in index.chinese.get(character.casefold(), ()):
             if text[at : at + len(name)].casefold() == name:
                 yield Finding(at, at + len(name), "name")
