@@ -14,8 +14,8 @@ from remegraph.rules.generalizing import common_words
 __all__ = ["Known", "known"]
 
 _CAPITAL = re.compile(r"[A-Z][^\W_]*(?:[ '’.-]+[^\W_]+)*")
-_ID = re.compile(r"(?=[^\W_]*\d)[^\W_]{6,}")
-"""What of an id is long enough, and odd enough, to be no word."""
+_ID = re.compile(r"(?=.*\d).{6,}", re.DOTALL)
+"""What is long enough, and odd enough, to be no word."""
 
 Known = frozenset[str]
 
@@ -45,7 +45,7 @@ def known(
     allowed = common_words() | {name.casefold() for name in public}
     spoken = (*people, *callers, *_shown(said), *_spoken(memories), *_indexed(archive, places, memories))
     names = (name for name in spoken if len(name) > 1 and name.casefold() not in allowed)
-    return frozenset((*names, *(part for each in _ids(archive, places, memories) for part in _ID.findall(each))))
+    return frozenset((*names, *(each for each in _ids(archive, places, memories) if _ID.fullmatch(each))))
 
 
 def _shown(said: Iterable[str]) -> Iterator[str]:
