@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -51,13 +52,15 @@ def _item(item: KnowledgeItem | Mapping[str, Any], name: str) -> KnowledgeItem:
 
 
 def _check_size(item: object, name: str) -> None:
-    """Refuse what is too large or too deep, without following it down by recursion."""
+    """Refuse what is too large or too deep, or no JSON, without following it down by recursion."""
     inside: list[tuple[object, int]] = [(item, 1)]
     parts = length = 0
     while inside:
         value, depth = inside.pop()
         parts += 1
         length += len(value) if isinstance(value, str) else 1
+        if isinstance(value, float) and not isfinite(value):
+            raise InputError(f"{name} holds {value}.", "Give numbers that JSON can hold.")
         if depth > _DEEPEST:
             raise InputError(f"{name} is more than {_DEEPEST} levels deep.", "Say it more simply.")
         if parts > _MOST_PARTS or length > _LONGEST:
