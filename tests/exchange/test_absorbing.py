@@ -18,7 +18,7 @@ from remegraph import (
     Settings,
     SharingPolicy,
 )
-from remegraph.adapters import MemoryRetriever
+from remegraph.adapters import MemoryRetriever, MemoryStore
 from remegraph.models import Abstraction, KnowledgeItem, Memory, Receipt
 from remegraph.rules.procedures import workflow
 from remegraph.storage.archive import SqlArchive
@@ -445,6 +445,7 @@ def test_what_is_not_believed_is_in_nothing_that_an_agent_is_given(home: Househo
         assert "4711" not in kit.recall("parcel code", scope=scope, depth=depth).to_json()
     assert "4711" not in kit.inject("What is the parcel code?", scope=scope, always=True).to_json()
     assert "4711" not in str(MemoryRetriever(kit=kit, scope=scope).invoke("parcel code"))
+    assert "4711" not in str(MemoryStore(kit, scope=scope).search(("shop",), query="parcel code"))
     assert "4711" not in str([memory.to_json() for memory in kit.active(scope=scope)])
     assert kit.memories(scope=scope) == () or all(each.status != "active" for each in kit.memories(scope=scope))
     assert [memory.memory_id for memory in kit.knowledge.waiting(scope=scope)] == [done.memory_id]
@@ -554,6 +555,19 @@ def test_it_is_not_learned_what_one_shared_oneself_or_what_comes_from_somebody_e
     assert [each.outcome for each in done] == ["refused", "refused"]
     assert ["itself" in done[0].reason, "scout" in done[1].reason] == [True, True]
     assert home.heads() == {}
+
+
+def test_it_stays_anothers_when_it_is_promoted_restored_or_merged_with_what_somebody_saves(home: Household) -> None:
+    """Whatever becomes of a memory, whoever asks learns from whom it came."""
+    home = Household(home.kit, home.scope.evolve(project="shop"))
+    done = home.absorb(told(HOURS))
+    origin = home.memory(done.memory_id).origin
+    merged = home.saved(HOURS, topic="task:shop")
+    assert (merged.memory_id, merged.origin, merged.trust) == (done.memory_id, origin, 0.9)
+    again = home.kit.governance.restore(done.memory_id, 1, scope=home.scope)
+    assert (again.origin, again.trust) == (origin, 0.9)
+    promoted = home.kit.promote(done.memory_id, scope=home.scope, reason="It holds everywhere.")
+    assert (promoted.origin, promoted.trust, promoted.partition.project) == (origin, 0.9, None)
 
 
 # ---------------------------------------------------------------------------------------- at the door
