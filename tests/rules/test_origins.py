@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
 from remegraph.lifecycle.drafting import Drafter, united
 from remegraph.lifecycle.gathering import Gathered
 from remegraph.models import Evidence, Memory, Origin, Partition, Topic
+from remegraph.ports import Archive
 from remegraph.rules.folding import folded_together
 from remegraph.rules.origins import derived
 from remegraph.rules.terms import Lexicon
@@ -47,7 +49,7 @@ def drafted(sources: Sequence[Memory], joined: Memory | None = None) -> Memory:
     """What similar memories become, or one that they join."""
     terms = tuple(sorted(Lexicon([OWN.content, "Ann jogs."], []).words(OWN.content)))
     group = Gathered(terms=terms, claims=(), sources=list(sources), joined=joined)
-    return Drafter(None, None, NOON).draft(group)  # type: ignore[arg-type] - rules ask no archive
+    return Drafter(cast("Archive", None), None, NOON).draft(group)  # without a model, nothing is read
 
 
 def test_all_agents_stand_behind_it_the_first_one_first_and_ones_own_have_none() -> None:

@@ -64,11 +64,18 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
     try:
         return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
     except ValueError as error:  # pydantic's, or that a field is given twice
-        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-        where = ".".join(map(str, (name, *first["loc"])))
+        where, what = _first(error)
         raise InputError(
-            f"{where} cannot be used: {first['msg']}.", f"See remegraph.models.{form.__name__}."
+            f"{'.'.join((name, *where))} cannot be used: {what}.", f"See remegraph.models.{form.__name__}."
         ) from error
+
+
+def _first(error: ValueError) -> tuple[list[str], str]:
+    """Return where the first thing is that is wrong, and what it is."""
+    if not isinstance(error, ValidationError):
+        return [], str(error)
+    first = error.errors()[0]
+    return [str(each) for each in first["loc"]], first["msg"]
 
 
 def _check_size(item: object, name: str) -> None:
