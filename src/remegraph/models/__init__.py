@@ -99,6 +99,7 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.signatures import Signature, TrustedKey
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -210,6 +211,7 @@ __all__ = [
     "Sensed",
     "Shelf",
     "Shown",
+    "Signature",
     "Skill",
     "SkillChoice",
     "SkillFigures",
@@ -241,6 +243,7 @@ __all__ = [
     "Trace",
     "Trigger",
     "TriggerKind",
+    "TrustedKey",
     "TypicalError",
     "Usage",
     "Verification",
