@@ -3,6 +3,8 @@
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
+    Brought,
+    BroughtBlock,
     ChangeSet,
     Event,
     MemoryChange,
@@ -134,6 +136,8 @@ __all__ = [
     "CallRecord",
     "Captured",
     "Category",
+    "Brought",
+    "BroughtBlock",
     "CausalChain",
     "CausalPattern",
     "ChangeSet",
