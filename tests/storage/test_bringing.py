@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.failpoints import FAILPOINTS, listen
 from remegraph.models import Brought, BroughtBlock, ChangeSet, Memory, MemoryChange, Partition
-from tests.storage.conftest import ANN, BOB, TOPIC, Ledger, following
+from tests.storage.conftest import ANN, BOB, Ledger, following
 
 MOVED = Partition(tenant="t", user="ann", project="elsewhere")
 
@@ -153,8 +153,8 @@ def test_a_history_is_whole_or_refused(ledger: Ledger) -> None:
     memory = ledger.memory()
     with pytest.raises(ValidationError, match="all its versions"):
         MemoryChange(memory=memory.evolve(version=3), expected_version=0, action="bring", history=(memory,))
+    other = memory.evolve(memory_id="other", version=2)
     with pytest.raises(ValidationError, match="one memory"):
-        other = memory.evolve(memory_id="other", version=2, topic=TOPIC)
         MemoryChange(memory=other, expected_version=0, action="bring", history=(memory,))
     with pytest.raises(ValidationError, match="in a block"):
         Brought(
