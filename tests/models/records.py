@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -14,16 +14,19 @@ from pydantic import BaseModel, PlainValidator
 from pydantic.fields import FieldInfo
 
 from remegraph import models
-from remegraph.models import Memory, Message, Record
+from remegraph.models import KNOWLEDGE_FORMS, MEMORY_FORMS, KnowledgeItem, Memory, MemoryItem, Message, Record
 from remegraph.models.base import Token
 
-__all__ = ["ANY_TEXT", "RECORDS", "instances"]
+__all__ = ["ANY_TEXT", "OPEN", "RECORDS", "instances"]
 
 RECORDS: list[type[Record]] = [
     value
     for value in vars(models).values()
     if isinstance(value, type) and issubclass(value, Record) and value is not Record
 ]
+
+OPEN = [record for record in RECORDS if record.model_config.get("extra") == "allow"]
+"""The contents of what agents exchange: they keep what others put there."""
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=8)
 """Any Python string: NUL and lone surrogates too."""
@@ -40,6 +43,11 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=6,
 )
+_FURTHER = st.dictionaries(st.from_regex(r"further_[a-z]{1,3}", fullmatch=True), _JSON, max_size=2)
+_ITEMS: dict[type[BaseModel], tuple[str, Mapping[Any, type[Record]]]] = {
+    MemoryItem: ("memory_type", MEMORY_FORMS),
+    KnowledgeItem: ("source_memory_type", KNOWLEDGE_FORMS),
+}
 _CONTENT = ANY_TEXT | st.lists(_JSON, max_size=3)
 
 
@@ -51,7 +59,20 @@ def instances(record: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
         fields["content"] = _CONTENT
     if record is Memory:  # its class allows of any level, and it applies where it lives
         fields |= {"memory_class": st.just("policy"), "applies_to": st.sampled_from(["", "lang:go"])}
+    if record.model_config.get("extra") == "allow":
+        return st.builds(lambda known, more: record(**(more | known)), st.fixed_dictionaries(fields), _FURTHER)
+    if record in _ITEMS:
+        return _items(record, fields)
     return st.builds(record, **fields)
+
+
+def _items(record: type[BaseModel], fields: dict[str, Any]) -> st.SearchStrategy[BaseModel]:
+    """Return a strategy for items, whose type says which form their content has."""
+    kind, forms = _ITEMS[record]
+    rest = {name: values for name, values in fields.items() if name not in {kind, "content"}}
+    return st.one_of(
+        *(st.builds(record, **{kind: st.just(name)}, content=instances(form), **rest) for name, form in forms.items())
+    )
 
 
 def _values(annotation: Any, metadata: Iterable[Any]) -> st.SearchStrategy[Any]:

@@ -13,6 +13,7 @@ from remegraph.rules.claims import slot
 from remegraph.rules.conflicts import Finding, compare, said, says_what_became
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
+from remegraph.rules.standing import APPROVE
 
 __all__ = ["Disputes"]
 
@@ -56,14 +57,14 @@ class Disputes:
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it for contradictions.
 
-        New memories are held against those most like them. What contradicts a memory is linked, and both are in dispute;
+        New memories, and those that somebody approves, are held against those most like them. What contradicts a memory is linked, and both are in dispute;
         what says more than another is linked both ways. A memory whose last open contradiction ends is active again.
 
         Args:
             changes: What shall change.
         """
         weighing = _Weighing(self._archive, changes)
-        created = [each.memory for each in changes.changes if each.expected_version == 0 and each.memory.live]
+        created = [each.memory for each in changes.changes if _begins(each) and each.memory.live]
         for home in dict.fromkeys(memory.partition for memory in created):
             new = [memory for memory in created if memory.partition == home]
             for memory, near in self._near(home, new):
@@ -181,6 +182,10 @@ class _Weighing:
 
     def _link(self, link: Link) -> None:
         self.links.setdefault((link.source_id, link.type, link.target_id), link)
+
+
+def _begins(change: MemoryChange) -> bool:
+    return change.expected_version == 0 or change.action == APPROVE
 
 
 def _link_of(source: Memory, kind: LinkType, target: Memory, reason: str) -> Link:

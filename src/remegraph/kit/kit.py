@@ -71,6 +71,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.draining import Worker
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
+        from remegraph.kit.knowledge import Knowledge
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
         from remegraph.lifecycle.active import ActiveTier
@@ -83,6 +84,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
+        self.knowledge = Knowledge(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None

@@ -1,5 +1,6 @@
 """The vocabulary: frozen, validated records (DESIGN, section 3)."""
 
+from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -16,6 +17,10 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.exchange import (
+    CHINESE_NAMES,
+    CHINESE_VALUES,
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
     CausalChain,
     CausalPattern,
     ConceptRelation,
@@ -35,6 +40,7 @@ from remegraph.models.exchange import (
     WorkflowContent,
     WorkflowKnowledge,
     WorkflowStep,
+    in_english,
 )
 from remegraph.models.governance import (
     Archaeology,
@@ -119,10 +125,16 @@ from remegraph.models.topic_graph import TopicEdge, TopicGraph, TopicNode
 from remegraph.models.working import Chunk, Eviction, Sensed
 
 __all__ = [
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
     "CORE",
+    "KNOWLEDGE_FORMS",
     "LIVE",
+    "MEMORY_FORMS",
     "MOVES",
     "REVIEWING",
+    "Absorbed",
+    "Absorption",
     "Abstraction",
     "Access",
     "AddReceipt",
@@ -260,6 +272,7 @@ __all__ = [
     "WorkflowKnowledge",
     "WorkflowStep",
     "Workspace",
+    "in_english",
     "may_move",
     "visible",
 ]

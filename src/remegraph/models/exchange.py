@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from remegraph.models.base import AwareTime, Record, Text, Token
+from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.memories import Kind
 
 __all__ = [
+    "CHINESE_NAMES",
+    "CHINESE_VALUES",
+    "KNOWLEDGE_FORMS",
+    "MEMORY_FORMS",
     "CausalChain",
     "CausalPattern",
     "ConceptRelation",
@@ -30,16 +35,67 @@ __all__ = [
     "WorkflowContent",
     "WorkflowKnowledge",
     "WorkflowStep",
+    "in_english",
 ]
 
 ImportanceLevel = Literal["high", "mid", "low"]
 
+CHINESE_NAMES: Mapping[str, str] = {
+    "记忆标识": "memory_id",
+    "记忆类型": "memory_type",
+    "时间戳": "timestamp",
+    "内容主体": "content",
+    "重要性等级": "importance",
+    "关联记忆": "related_memory_ids",
+    "包标识": "pack_id",
+    "领域标签": "domain",
+    "内容列表": "items",
+}
+"""The fields of items and packs (section 3.1.1) as the protocol names them in Chinese."""
+
+_KINDS = {"画像": "profile", "工作流": "workflow", "语义": "semantic", "情景": "episode"}
+CHINESE_VALUES: Mapping[str, Mapping[str, str]] = {
+    "memory_type": _KINDS,
+    "source_memory_type": _KINDS,
+    "importance": {"高": "high", "中": "mid", "低": "low"},
+}
+"""The values of fields, by their English names, as the protocol writes them in Chinese."""
+
+
+def in_english(given: Any) -> Any:
+    """Return an item or a pack with the English names of its fields and values. What is no mapping stays as it is.
+
+    Args:
+        given: As it was written, in Chinese, English or both.
+
+    Raises:
+        ValueError: A field is given under both names.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    found: dict[Any, Any] = {}
+    for key, value in given.items():
+        name = CHINESE_NAMES.get(key, key)
+        if name in found:
+            raise ValueError(f"{name} is given twice, in English and in Chinese")
+        found[name] = CHINESE_VALUES.get(name, {}).get(value, value) if isinstance(value, str) else value
+    return found
+
 
 class Content(Record):
-    """The content of an item. Fields beyond the protocol's are kept as they are, as JSON."""
+    """The content of an item. Fields beyond the protocol's are kept as they are, as JSON; no name holds lone surrogates."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, JsonValue]
+    __pydantic_extra__: dict[str, Json]
+
+
+class _Item(Record):
+    """What is exchanged: its type says which form its content has, and Chinese names are read, too."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_in_english(cls, given: Any) -> Any:
+        return in_english(given)
 
 
 # ------------------------------------------------------------------------------------------- memories
@@ -58,7 +114,7 @@ class WorkflowStep(Content):
 
     name: Text = Field(description="Its name.")
     description: Text = Field(default="", description="What it does.")
-    details: dict[str, JsonValue] = Field(default_factory=dict, description="Parameters, and what else it needs.")
+    details: dict[Text, Json] = Field(default_factory=dict, description="Parameters, and what else it needs.")
 
 
 class WorkflowContent(Content):
@@ -84,7 +140,7 @@ class ProfileContent(Content):
 
     entity_name: Text = Field(description="The entity.")
     entity_type: Text = Field(description="user, system, ...")
-    attributes: dict[str, JsonValue] = Field(default_factory=dict, description="Preferences, habits, ...")
+    attributes: dict[Text, Json] = Field(default_factory=dict, description="Preferences, habits, ...")
     relations: tuple[EntityRelation, ...] = Field(default=(), description="What it is to others.")
 
 
@@ -100,7 +156,7 @@ class SemanticContent(Content):
 
     concept_name: Text = Field(description="The concept.")
     definition: Text = Field(default="", description="What it is.")
-    properties: dict[str, JsonValue] = Field(default_factory=dict, description="Its properties.")
+    properties: dict[Text, Json] = Field(default_factory=dict, description="Its properties.")
     relations: tuple[ConceptRelation, ...] = Field(default=(), description="What it is to others.")
 
 
@@ -124,8 +180,16 @@ class EpisodeContent(Content):
 
 MemoryContent = WorkflowContent | ProfileContent | SemanticContent | EpisodeContent
 
+MEMORY_FORMS: Mapping[Kind, type[MemoryContent]] = {
+    "workflow": WorkflowContent,
+    "profile": ProfileContent,
+    "semantic": SemanticContent,
+    "episode": EpisodeContent,
+}
+"""The form of a memory's content, by its type."""
 
-class MemoryItem(Record):
+
+class MemoryItem(_Item):
     """A memory as the protocol sees it (section 2.1.2)."""
 
     memory_id: Token = Field(min_length=1, description="Its id.")
@@ -134,6 +198,12 @@ class MemoryItem(Record):
     content: MemoryContent = Field(description="What it says, in the form of its type.")
     importance: ImportanceLevel = Field(default="mid", description="high, mid or low.")
     related_memory_ids: tuple[Token, ...] = Field(default=(), description="The memories it is linked with.")
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _in_its_form(cls, content: Any, info: ValidationInfo) -> Any:
+        form = MEMORY_FORMS.get(info.data.get("memory_type", ""))
+        return form.model_validate(content) if form else content  # without a type, the item is refused for that
 
 
 # ------------------------------------------------------------------------------------------ knowledge
@@ -153,7 +223,7 @@ class ProfileKnowledge(Content):
     """What entities of a type are like, none of them named."""
 
     entity_type: Text = Field(description="user, system, ...")
-    generalized_attributes: dict[str, JsonValue] = Field(default_factory=dict, description="What they have in common.")
+    generalized_attributes: dict[Text, Json] = Field(default_factory=dict, description="What they have in common.")
     source_domain: Text = Field(default="general", description="The field it was learned in.")
 
 
@@ -161,7 +231,7 @@ class SemanticKnowledge(Content):
     """A concept, without what is so in one place only."""
 
     concept_name: Text = Field(description="The concept.")
-    generalized_properties: dict[str, JsonValue] = Field(default_factory=dict, description="Its properties.")
+    generalized_properties: dict[Text, Json] = Field(default_factory=dict, description="Its properties.")
     domain: Text = Field(default="general", description="The field it belongs to.")
 
 
@@ -183,14 +253,28 @@ class EpisodeKnowledge(Content):
 
 KnowledgeContent = WorkflowKnowledge | ProfileKnowledge | SemanticKnowledge | EpisodeKnowledge
 
+KNOWLEDGE_FORMS: Mapping[Kind, type[KnowledgeContent]] = {
+    "workflow": WorkflowKnowledge,
+    "profile": ProfileKnowledge,
+    "semantic": SemanticKnowledge,
+    "episode": EpisodeKnowledge,
+}
+"""The form of knowledge, by the type of the memory it was made from."""
 
-class KnowledgeItem(Record):
+
+class KnowledgeItem(_Item):
     """Knowledge that may leave an agent (section 2.2.1)."""
 
     knowledge_id: Token = Field(min_length=1, description="Its id; the same knowledge shared again has the same id.")
     title: Text = Field(min_length=1, description="A short title.")
-    content: KnowledgeContent = Field(description="What it says, in the form of its source's type.")
     source_memory_type: Kind = Field(description="The type of the memory it was made from.")
+    content: KnowledgeContent = Field(description="What it says, in the form of its source's type.")
     source_agent: Token = Field(description="The agent that shared it first.")
     created_at: AwareTime = Field(description="When it was made.")
-    metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Whatever else: trust, times said, tags.")
+    metadata: dict[Text, Json] = Field(default_factory=dict, description="Whatever else: trust, times said, tags.")
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _in_its_form(cls, content: Any, info: ValidationInfo) -> Any:
+        form = KNOWLEDGE_FORMS.get(info.data.get("source_memory_type", ""))
+        return form.model_validate(content) if form else content

@@ -122,6 +122,7 @@ class Origin(Record):
         description="absorbed: shared knowledge; pack: a file; consensus: agents who share a library agreed on it."
     )
     agents: tuple[Token, ...] = Field(default=(), description="The agents that bear it out, the first one first.")
+    claimed: Token = Field(default="", description="The agent that it is said to come from, where nothing proves it.")
     knowledge_id: Token = Field(default="", description="The knowledge item it was made from.")
     pack_id: Token = Field(default="", description="The pack it came in.")
     at: AwareTime = Field(description="When it came.")

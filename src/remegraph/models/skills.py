@@ -72,7 +72,9 @@ class Avoidance(Record):
 class SkillSource(Record):
     """Where a skill comes from, in the terms of MEK, section 2.4.1."""
 
-    source_type: Literal["stated", "trajectory"] = Field(default="stated", description="Stated outright, or learned.")
+    source_type: Literal["stated", "trajectory", "absorbed_knowledge"] = Field(
+        default="stated", description="Stated outright, learned from a run, or given by another agent."
+    )
     session_id: Token = Field(default="", description="The thread that it was learned from.")
     source_agent: Token = Field(default="", description="The agent that learned it.")
 

@@ -7,10 +7,13 @@ from datetime import datetime
 
 from remegraph.models import Hit, Standing
 
-__all__ = ["QUARANTINE_BELOW", "confidence", "dated"]
+__all__ = ["APPROVE", "QUARANTINE_BELOW", "confidence", "dated"]
 
 QUARANTINE_BELOW = 0.5
 """Trust under which a memory waits for approval instead of being recalled."""
+
+APPROVE = "approve"
+"""The action by which a memory that waited for approval holds from now on: it is weighed like a new one."""
 
 
 def confidence(trust: float, said: int, against: int) -> float:

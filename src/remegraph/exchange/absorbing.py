@@ -1,0 +1,221 @@
+"""What another agent, or a pack, gives becomes memories of one's own: weighed, attributed, once, all of it or nothing (K8).
+
+The raw record comes first, like that of any memory. Its item is kept to the letter, but only an id of it is text: so what
+others wrote is found through memories, which say from whom they are, or wait for approval; never as one's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from remegraph.errors import ConflictError, MessageChangedError
+from remegraph.exchange.offers import Offer
+from remegraph.exchange.reading import read
+from remegraph.exchange.recording import THREAD, Drafts, done, message_of, summary_of_record
+from remegraph.exchange.weighing import Candidate, Known, Verdict, weigh
+from remegraph.models import (
+    LIVE,
+    Absorbed,
+    Absorption,
+    Block,
+    ChangeSet,
+    Cut,
+    LinkType,
+    Memory,
+    Partition,
+    Receipt,
+)
+from remegraph.ports import Archive, Clock
+from remegraph.rules.naming import operation_id
+from remegraph.rules.procedures import is_skill, read_workflow
+
+__all__ = ["Absorber", "Commit", "Near"]
+
+Commit = Callable[[ChangeSet], tuple[ChangeSet, Receipt]]
+"""Weighs a change against what is known, and commits it; see `Disputes.commit`."""
+
+Near = Callable[[Partition, Sequence[str], int], Sequence[Sequence[Memory]]]
+"""Returns, for each text, the live memories of a partition that share most words with it; see `Searcher.worded`."""
+
+_ATTEMPTS = 4
+"""How often a change is decided anew because another one came first."""
+
+_LOOKED_AT = 8
+"""Memories that an offer is held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absorber:
+    """Takes offers in.
+
+    Args:
+        archive: The ledger.
+        near: Finds what is like an offer.
+        commit: Holds a change against what is known, and commits it.
+        clock: Tells the time.
+        recipe: Name of the way of summarising, for the work rows.
+    """
+
+    archive: Archive
+    near: Near
+    commit: Commit
+    clock: Clock
+    recipe: str
+
+    def absorb(self, offers: Sequence[Offer], *, said_in: Partition, lives_in: Partition, actor: str) -> Absorption:
+        """Take offers in, in one change: all of them, or none. The same ones again change nothing.
+
+        What is known already is borne out, once by each agent; what contradicts a memory is kept beside it, both in
+        dispute; what is not believed waits for approval. No memory of one's own is rewritten, replaced or trusted more.
+
+        Args:
+            offers: What is given.
+            said_in: Where the raw records go.
+            lives_in: Where the memories live.
+            actor: Who takes them in, for the journal.
+
+        Raises:
+            ConflictError: Other changes came first, again and again.
+        """
+        rivals: tuple[Memory, ...] = ()
+        for _ in range(_ATTEMPTS):
+            candidates = self._read(offers, said_in, lives_in)
+            verdicts = weigh(candidates, self._known(candidates, said_in, lives_in, rivals))
+            writing = [verdict for verdict in verdicts if verdict.writes]
+            if not writing:
+                return _report(verdicts, None)
+            change = self._change(writing, self._record(writing, said_in), lives_in, actor)
+            try:
+                committed, receipt = self.commit(change)
+            except ConflictError as conflict:
+                rivals = self.archive.memories([lives_in], ids=conflict.records)
+                continue
+            if not receipt.replayed:
+                return _report(verdicts, committed)
+        raise ConflictError([memory.memory_id for memory in rivals] or [said_in.user or ""], "Absorb it again.")
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def _read(self, offers: Sequence[Offer], said_in: Partition, lives_in: Partition) -> list[Candidate]:
+        here = list(dict.fromkeys((lives_in, said_in)))
+        found = self.archive.memories(here, statuses=sorted(LIVE), layers=["procedural"])
+        known = {skill.name: skill for skill in map(read_workflow, filter(is_skill, found))}
+        topics = {shelf.topic.key.casefold(): shelf.topic for shelf in self.archive.topics([lives_in])}
+        return read(offers, known, topics, said_in, lives_in)
+
+    def _known(
+        self, candidates: Sequence[Candidate], said_in: Partition, lives_in: Partition, rivals: Sequence[Memory]
+    ) -> Known:
+        heads = self.archive.memories([lives_in], ids=[each.memory_id for each in candidates])
+        found = self.near(lives_in, [each.content for each in candidates], _LOOKED_AT)
+        near = {
+            each.memory_id: [memory for memory in (*rivals, *like) if memory.live and memory.topic.type != "self"]
+            for each, like in zip(candidates, found, strict=True)
+        }
+        witnesses = self._witnesses([*heads, *(memory for each in near.values() for memory in each)], said_in)
+        absorbed = self._absorbed([each.message_id for each in candidates], said_in, lives_in)
+        return Known(absorbed, {memory.memory_id: memory for memory in heads}, near, witnesses)
+
+    def _absorbed(self, message_ids: Sequence[str], said_in: Partition, lives_in: Partition) -> dict[str, Memory]:
+        """Return the memories that hold items of these raw records, whatever became of them."""
+        ids = [block.block_id for block in self.archive.blocks([said_in], message_ids=message_ids)]
+        found = self.archive.memories([lives_in], block_ids=ids) if ids else ()
+        return {item.message_id: memory for memory in found for item in memory.evidence}
+
+    def _witnesses(self, memories: Sequence[Memory], said_in: Partition) -> dict[str, frozenset[str]]:
+        """Return the agents that bear memories out: of those that were absorbed, and of one's own."""
+        ids = list(dict.fromkeys(item.message_id for memory in memories for item in memory.evidence))
+        said = self.archive.messages([said_in], ids=ids) if ids else ()
+        names = {each.message_id: each.name for each in said if each.thread.startswith(THREAD)}
+        return {
+            memory.memory_id: frozenset(
+                (
+                    *(memory.origin.agents if memory.origin else ()),
+                    *(names[item.message_id] for item in memory.evidence if item.message_id in names),
+                )
+            )
+            for memory in memories
+        }
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    def _record(self, writing: Sequence[Verdict], said_in: Partition) -> dict[str, Block]:
+        """Record the items, each as a message and a block of its own; what is recorded already is taken up again.
+
+        Returns:
+            The blocks, by the ids of the messages.
+        """
+        wanted = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
+        for _ in range(_ATTEMPTS):
+            there = {each.message_id for each in self.archive.messages([said_in], ids=list(wanted))}
+            now = self.clock()
+            missing = [message_of(each, now) for name, each in wanted.items() if name not in there]
+            if not missing:
+                break
+            try:
+                self.archive.add_messages(said_in, missing, now)
+            except MessageChangedError:  # somebody else records one of them just now: see what is left
+                continue
+        stored = self.archive.messages([said_in], ids=list(wanted))
+        cuts = [Cut(thread=each.thread, after_seq=0, first_seq=each.seq, last_seq=each.seq) for each in stored]
+        self.archive.add_blocks(said_in, cuts, self.recipe)  # left out where it is cut already
+        blocks = self.archive.blocks([said_in], message_ids=list(wanted))
+        return {block.thread.removeprefix(THREAD): block for block in blocks}
+
+    def _change(
+        self, writing: Sequence[Verdict], blocks: Mapping[str, Block], lives_in: Partition, actor: str
+    ) -> ChangeSet:
+        old = [verdict.memory_id for verdict in writing if verdict.outcome == "corroborated"]
+        heads = self.archive.memories([lives_in], ids=old) if old else ()
+        now = self.clock()
+        drafts = Drafts({memory.memory_id: memory for memory in heads}, lives_in, now)
+        for verdict in writing:
+            drafts.add(verdict, blocks[verdict.candidate.message_id])
+        pending = self._pending(writing, blocks)
+        return ChangeSet(
+            operation_id=operation_id("absorb", lives_in.to_json(), *sorted(blocks)),
+            actor=actor,
+            recorded_at=now,
+            changes=tuple(drafts.changes.values()),
+            summaries=tuple(summary_of_record(block, each) for each, block in pending),
+            work=tuple(done(block, self.recipe) for _, block in pending),
+        )
+
+    def _pending(self, writing: Sequence[Verdict], blocks: Mapping[str, Block]) -> list[tuple[Candidate, Block]]:
+        """Return the raw records that have no index entry yet, once each."""
+        ids = [block.block_id for block in blocks.values()]
+        homes = list(dict.fromkeys(block.partition for block in blocks.values()))
+        there = {summary.block_id for summary in self.archive.summaries(homes, ids=ids)}
+        found = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
+        return [(each, blocks[name]) for name, each in found.items() if blocks[name].block_id not in there]
+
+
+def _report(verdicts: Sequence[Verdict], committed: ChangeSet | None) -> Absorption:
+    links = committed.links if committed else ()
+
+    def ends(memory_id: str, kind: LinkType, *, backward: bool = False) -> tuple[str, ...]:
+        pairs = (
+            (link.target_id, link.source_id) if backward else (link.source_id, link.target_id)
+            for link in links
+            if link.type == kind
+        )
+        return tuple(dict.fromkeys(other for mine, other in pairs if mine == memory_id))
+
+    return Absorption(
+        items=tuple(
+            Absorbed(
+                item_id=verdict.candidate.offer.item_id,
+                outcome=verdict.outcome,
+                memory_id=verdict.memory_id,
+                reason=verdict.reason,
+                source=verdict.candidate.offer.agent,
+                trust=verdict.candidate.offer.trust,
+                contradicts=ends(verdict.memory_id, "contradicts") if verdict.writes else (),
+                may_contradict=ends(verdict.memory_id, "may_contradict") if verdict.writes else (),
+                more_than=ends(verdict.memory_id, "superset_of") if verdict.writes else (),
+                less_than=ends(verdict.memory_id, "superset_of", backward=True) if verdict.writes else (),
+            )
+            for verdict in verdicts
+        )
+    )

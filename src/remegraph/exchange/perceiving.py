@@ -1,0 +1,73 @@
+"""Items at the door: what is too much is refused before it is read, and what cannot be read says where (MEK, 2.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from remegraph.errors import InputError
+from remegraph.models import KnowledgeItem
+
+__all__ = ["perceive"]
+
+_MOST_ITEMS = 200
+_DEEPEST = 24
+_MOST_PARTS = 5_000
+_LONGEST = 50_000
+
+
+def perceive(items: Iterable[KnowledgeItem | Mapping[str, Any]]) -> list[KnowledgeItem]:
+    """Return the items that were given, as records.
+
+    Args:
+        items: Items, or JSON in their form.
+
+    Raises:
+        InputError: There are too many, or one is too large, too deep, or no item; none is taken in.
+    """
+    if isinstance(items, str | bytes | Mapping | KnowledgeItem) or not isinstance(items, Iterable):
+        raise InputError(f"The items are of type {type(items).__name__}.", "Give a list of knowledge items.")
+    given = list(items)
+    if len(given) > _MOST_ITEMS:
+        raise InputError(f"There are {len(given)} items.", f"Give {_MOST_ITEMS} at most at once.")
+    for at, item in enumerate(given):
+        _check_size(item, f"items[{at}]")
+    return [_item(item, f"items[{at}]") for at, item in enumerate(given)]
+
+
+def _item(item: KnowledgeItem | Mapping[str, Any], name: str) -> KnowledgeItem:
+    if isinstance(item, KnowledgeItem):
+        return item
+    if not isinstance(item, Mapping):
+        raise InputError(f"{name} is of type {type(item).__name__}.", "Give a KnowledgeItem, or a mapping in its form.")
+    try:
+        return KnowledgeItem.model_validate(dict(item))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, (name, *first["loc"])))
+        raise InputError(f"{where} cannot be used: {first['msg']}.", "See remegraph.models.KnowledgeItem.") from error
+
+
+def _check_size(item: object, name: str) -> None:
+    """Refuse what is too large or too deep, without following it down by recursion."""
+    inside: list[tuple[object, int]] = [(item, 1)]
+    parts = length = 0
+    while inside:
+        value, depth = inside.pop()
+        parts += 1
+        length += len(value) if isinstance(value, str) else 1
+        if depth > _DEEPEST:
+            raise InputError(f"{name} is more than {_DEEPEST} levels deep.", "Say it more simply.")
+        if parts > _MOST_PARTS or length > _LONGEST:
+            raise InputError(f"{name} is too large.", f"Give at most {_LONGEST} characters and {_MOST_PARTS} values.")
+        inside += [(each, depth + 1) for each in _parts(value)]
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, BaseModel):
+        return [*dict(value).values()]
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list | tuple) else ()

@@ -1,0 +1,217 @@
+"""Memories as items of the MEK protocol, and items as memories (K1): which content stands for which fields.
+
+A memory that was made from an item holds the item's content as its payload, and gives it back as it was. Any other is told
+in the form of its kind, as far as its fields go. What a memory says in words is made from the content by `sentence`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from remegraph.language.scripts import language_of
+from remegraph.models import (
+    MEMORY_FORMS,
+    CausalChain,
+    EpisodeContent,
+    ImportanceLevel,
+    Kind,
+    Link,
+    Memory,
+    MemoryContent,
+    MemoryItem,
+    ProfileContent,
+    SemanticContent,
+    SourceInfo,
+    WorkflowContent,
+)
+from remegraph.rules.saying import STATEMENTS, sentence
+from remegraph.rules.summarising import summary_of
+
+__all__ = ["content_of", "fields_of", "importance_of", "item_of", "level_of", "links_of", "payload_of", "revised"]
+
+_LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
+"""From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
+
+_ENTITY_TYPES = {"self": "agent", "personal": "user", "task": "task", "tool": "tool"}
+
+
+def level_of(importance: float) -> ImportanceLevel:
+    """Return the protocol's level of an importance from 0 to 1."""
+    return next(level for level, (least, _) in _LEVELS.items() if importance >= least)
+
+
+def importance_of(level: ImportanceLevel) -> float:
+    """Return the importance that a level stands for, which is of that level."""
+    return _LEVELS[level][1]
+
+
+def payload_of(content: MemoryContent) -> dict[str, Any]:
+    """Return a content as the payload of a memory: JSON, from which `content_of` makes the same content."""
+    payload: dict[str, Any] = json.loads(content.to_json())
+    return payload
+
+
+def content_of(memory: Memory) -> MemoryContent:
+    """Return what a memory says in the form of its kind: its payload where it has that form, else told from its fields.
+
+    Args:
+        memory: Any memory.
+    """
+    return in_form(memory) or _TOLD[memory.kind](memory)
+
+
+def in_form(memory: Memory) -> MemoryContent | None:
+    """Return the payload of a memory in the form of its kind; none where it is something else."""
+    try:
+        return MEMORY_FORMS[memory.kind].model_validate(memory.payload)
+    except ValidationError:  # most payloads are notes of how a memory was made
+        return None
+
+
+def item_of(memory: Memory, links: Sequence[Link] = ()) -> MemoryItem:
+    """Return a memory as the protocol sees it.
+
+    Args:
+        memory: Any memory.
+        links: Its links, as far as they shall be seen.
+    """
+    mine = [link for link in links if memory.memory_id in {link.source_id, link.target_id}]
+    content, told = content_of(memory), set[tuple[str, str, str]]()
+    if isinstance(content, EpisodeContent):
+        content = content.evolve(causal_chain=_chain(memory.memory_id, content.causal_chain, mine))
+        told = {_key(link) for link in _causes(memory.memory_id, content.causal_chain)}
+    related = [
+        link.target_id if link.source_id == memory.memory_id else link.source_id
+        for link in mine
+        if _key(link) not in told
+    ]
+    return MemoryItem(
+        memory_id=memory.memory_id,
+        memory_type=memory.kind,
+        timestamp=memory.said_at,
+        content=content,
+        importance=level_of(memory.importance),
+        related_memory_ids=tuple(dict.fromkeys(related)),
+    )
+
+
+def links_of(item: MemoryItem) -> tuple[Link, ...]:
+    """Return the links that an item tells of: what led to it, what came of it, and what it is related to."""
+    chain = item.content.causal_chain if isinstance(item.content, EpisodeContent) else CausalChain()
+    related = (Link(source_id=item.memory_id, type="related", target_id=each) for each in item.related_memory_ids)
+    found = (*_causes(item.memory_id, chain), *related)
+    return tuple(link for link in dict.fromkeys(found) if link.source_id != link.target_id)
+
+
+def fields_of(item: MemoryItem) -> dict[str, Any]:
+    """Return the fields of a memory that says what an item says.
+
+    Args:
+        item: Its content says something: `sentence` of it is not empty.
+    """
+    words = sentence(item.content)
+    return {
+        "kind": item.memory_type,
+        "payload": payload_of(item.content),
+        "content": words,
+        "language": language_of(words),
+        "importance": importance_of(item.importance),
+        "said_at": item.timestamp,
+    }
+
+
+def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Memory:
+    """Return a memory that says what an item says; of what the item leaves as it was, nothing changes.
+
+    Args:
+        memory: As it is.
+        item: As it shall be.
+        links: The links with which it was seen.
+    """
+    seen, fields = item_of(memory, links), fields_of(item)
+    if item.importance == seen.importance:
+        del fields["importance"]
+    if (item.memory_type, item.content) == (seen.memory_type, seen.content):
+        for name in ("kind", "payload", "content", "language"):
+            del fields[name]
+    elif fields["content"] != memory.content:
+        fields["summary"] = summary_of(fields["content"])
+        fields["when_to_use"] = memory.when_to_use.replace(memory.content, fields["content"])
+    return memory.evolve(**fields)
+
+
+# -------------------------------------------------------------------------------- told from other fields
+
+
+def _profile(memory: Memory) -> ProfileContent:
+    attributes: dict[str, Any] = {}
+    for claim in memory.claims:
+        attributes.setdefault(claim.relation if claim.positive else f"not_{claim.relation}", []).append(claim.value)
+    return ProfileContent(
+        entity_name=memory.topic.target_name,
+        entity_type=_ENTITY_TYPES[memory.topic.type],
+        attributes={**attributes, STATEMENTS: [memory.content]},
+    )
+
+
+def _semantic(memory: Memory) -> SemanticContent:
+    return SemanticContent(
+        concept_name=memory.canonical_topic or memory.topic.target_name, definition=memory.content, properties={}
+    )
+
+
+def _episode(memory: Memory) -> EpisodeContent:
+    persons = [memory.topic.target_name] if memory.topic.type == "personal" else []
+    persons += [claim.subject for claim in memory.claims]
+    return EpisodeContent(
+        event_summary=memory.content,
+        timestamp=memory.valid_from or memory.said_at,
+        participants=tuple(dict.fromkeys(persons)),
+    )
+
+
+def _workflow(memory: Memory) -> WorkflowContent:
+    topic, origin = memory.topic, memory.origin
+    session = memory.payload.get("session") if isinstance(memory.payload, dict) else None
+    return WorkflowContent(
+        task_description=memory.content,
+        workflow_name=topic.target_name,
+        domain=topic.target_name if topic.type == "task" else "general",
+        source_info=SourceInfo(
+            source_type="absorbed_knowledge" if origin is not None else memory.source,
+            session_id=session if isinstance(session, str) else "",
+            source_agent=origin.agents[0] if origin is not None and origin.agents else memory.partition.agent or "",
+        ),
+    )
+
+
+_TOLD: Mapping[Kind, Callable[[Memory], MemoryContent]] = {
+    "profile": _profile,
+    "semantic": _semantic,
+    "episode": _episode,
+    "workflow": _workflow,
+}
+
+
+# ------------------------------------------------------------------------------------------------- links
+
+
+def _chain(memory_id: str, chain: CausalChain, links: Sequence[Link]) -> CausalChain:
+    """Return what led to an event and what came of it: as it was told, else as it is linked."""
+    causes = [link for link in links if link.type == "causes"]
+    before = next((link.source_id for link in causes if link.target_id == memory_id), "")
+    after = next((link.target_id for link in causes if link.source_id == memory_id), "")
+    return chain.evolve(precedent=chain.precedent or before, consequence=chain.consequence or after)
+
+
+def _causes(memory_id: str, chain: CausalChain) -> tuple[Link, ...]:
+    ends = ((chain.precedent, memory_id), (memory_id, chain.consequence))
+    return tuple(Link(source_id=one, type="causes", target_id=other) for one, other in ends if one and other)
+
+
+def _key(link: Link) -> tuple[str, str, str]:
+    return (link.source_id, link.type, link.target_id)

@@ -1,0 +1,185 @@
+"""Memories as items, and items as memories: nothing is lost on the way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remegraph.models import (
+    CORE,
+    CausalChain,
+    Claim,
+    EpisodeContent,
+    Kind,
+    Link,
+    Memory,
+    MemoryContent,
+    MemoryItem,
+    Origin,
+    Partition,
+    ProfileContent,
+    SemanticContent,
+    Skill,
+    SkillStep,
+    StepPattern,
+    Topic,
+    WorkflowContent,
+)
+from remegraph.rules.forms import content_of, fields_of, importance_of, item_of, level_of, links_of, revised
+from remegraph.rules.procedures import workflow
+from remegraph.rules.saying import sentence
+from tests.models.records import instances
+from tests.talk import NOON
+
+MEMORY = Memory(
+    memory_id="m",
+    partition=Partition(tenant="t", user="ann", agent="remy"),
+    topic=Topic(type="personal", target_name="Ann"),
+    content="Ann likes green tea.",
+    claims=(Claim(subject="Ann", relation="likes", value="green tea"),),
+    said_at=NOON,
+    recorded_at=NOON,
+)
+KINDS = get_args(Kind)
+
+
+def whole(item: Any) -> bool:
+    """Whether an item says something, and names no memory twice, nor itself."""
+    chain = item.content.causal_chain if isinstance(item.content, EpisodeContent) else CausalChain()
+    ends = [end for end in (chain.precedent, chain.consequence, item.memory_id) if end]
+    related = item.related_memory_ids
+    return (
+        bool(sentence(item.content)) and len(set(ends)) == len(ends) and len({*related, ends[-1]}) == len(related) + 1
+    )
+
+
+ITEMS = instances(MemoryItem).filter(whole)
+
+
+def remembered(item: MemoryItem) -> Memory:
+    """A new memory of what an item says."""
+    return MEMORY.evolve(memory_id=item.memory_id, claims=(), **fields_of(item))
+
+
+@pytest.mark.requirement("K1")
+@given(item=ITEMS)
+@settings(max_examples=150, deadline=None)
+def test_an_item_that_becomes_a_memory_comes_back_as_it_was(item: Any) -> None:
+    """Who hands a memory over and asks for it again must get what they gave, fields that we do not know included."""
+    assert item_of(remembered(item), links_of(item)) == item
+
+
+@pytest.mark.requirement("K1")
+@given(memory=instances(Memory), links=st.lists(instances(Link), max_size=3), kind=st.sampled_from(KINDS))
+@settings(max_examples=150, deadline=None)
+def test_a_memory_that_was_seen_as_an_item_and_put_back_is_unchanged(memory: Any, links: Any, kind: Any) -> None:
+    """Looking at a memory in another form must not change a word of it, whatever it was made from."""
+    memory = memory.evolve(kind=kind)
+    ends = [link.evolve(source_id=memory.memory_id) for link in links]
+    seen = item_of(memory, ends)
+    assert MemoryItem.from_json(seen.to_json()) == seen
+    assert revised(memory, seen, ends) == memory
+
+
+@pytest.mark.parametrize("importance", [0, 0.1, 0.339, 0.34, 0.5, 0.669, 0.67, 0.89, CORE, 1])
+def test_every_importance_has_a_level_and_every_level_an_importance_of_its_own(importance: float) -> None:
+    """A round trip must not raise a memory by itself; and no level is a core rule, which only a person sets."""
+    level = level_of(importance)
+    assert level == ("low" if importance < 0.34 else "mid" if importance < 0.67 else "high")
+    assert level_of(importance_of(level)) == level
+    assert importance_of(level) < CORE
+
+
+@pytest.mark.requirement("K1")
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        (
+            "profile",
+            ProfileContent(
+                entity_name="Ann",
+                entity_type="user",
+                attributes={"likes": ["green tea"], "statements": ["Ann likes green tea."]},
+            ),
+        ),
+        ("semantic", SemanticContent(concept_name="Ann", definition="Ann likes green tea.")),
+        (
+            "episode",
+            EpisodeContent(
+                event_summary="Ann likes green tea.",
+                timestamp=NOON,
+                participants=("Ann",),
+                causal_chain=CausalChain(precedent="why", consequence="then"),
+            ),
+        ),
+        (
+            "workflow",
+            WorkflowContent.model_validate(
+                {
+                    "task_description": "Ann likes green tea.",
+                    "workflow_name": "Ann",
+                    "source_info": {"source_type": "factual", "session_id": "s", "source_agent": "remy"},
+                }
+            ),
+        ),
+    ],
+)
+def test_a_memory_without_a_form_is_told_in_that_of_its_kind(kind: Kind, content: MemoryContent) -> None:
+    """Most memories come from conversations: others must be able to read these, too."""
+    links = (
+        Link(source_id="why", type="causes", target_id="m"),
+        Link(source_id="m", type="causes", target_id="then"),
+        Link(source_id="other", type="contradicts", target_id="m"),
+        Link(source_id="far", type="related", target_id="away"),
+    )
+    item = item_of(MEMORY.evolve(kind=kind, payload={"key": "tea", "session": "s"}), links)
+    assert item.content == content
+    assert item.related_memory_ids == (("other",) if kind == "episode" else ("why", "then", "other"))
+    assert sentence(content) == MEMORY.content
+
+
+def test_a_negative_claim_is_no_liking_of_a_profile() -> None:
+    """Told as "likes mushrooms", "does not like mushrooms" would be the contrary."""
+    claim = Claim(subject="Ann", relation="likes", value="mushrooms", positive=False)
+    content = content_of(MEMORY.evolve(kind="profile", content="Ann does not like mushrooms.", claims=(claim,)))
+    assert isinstance(content, ProfileContent)
+    assert content.attributes["not_likes"] == ["mushrooms"]
+    assert "likes" not in content.attributes
+
+
+def test_what_came_from_another_agent_says_so() -> None:
+    """Knowledge that goes on from agent to agent must name whom it came from."""
+    origin = Origin(via="absorbed", agents=("scout",), at=NOON)
+    content = content_of(MEMORY.evolve(kind="workflow", origin=origin))
+    assert isinstance(content, WorkflowContent)
+    assert content.source_info is not None
+    assert (content.source_info.source_type, content.source_info.source_agent) == ("absorbed_knowledge", "scout")
+
+
+def test_a_skill_is_seen_as_its_workflow() -> None:
+    """The steps, what they call and by what success is known: without these nobody could execute it again."""
+    skill = Skill(
+        name="pay", task="pay an order", steps=(SkillStep(name="scan", step_pattern=StepPattern(tool="scan")),)
+    )
+    content = content_of(MEMORY.evolve(kind="workflow", payload=workflow(skill)))
+    assert isinstance(content, WorkflowContent)
+    assert (content.workflow_name, content.task_description) == ("pay", "pay an order")
+    assert content.steps[0].details["step_pattern"] == {"tool": "scan", "skill": "", "args": {}}
+    assert set(content.model_extra or {}) == {"preconditions", "postconditions", "avoid", "when_to_use", "version"}
+
+
+def test_only_what_an_item_says_otherwise_changes_in_its_memory() -> None:
+    """An edit of one field must not reset importance, evidence or the words."""
+    old = MEMORY.evolve(kind="semantic", importance=0.95, when_to_use="tea: Ann likes green tea.")
+    item = item_of(old)
+    assert revised(old, item.evolve(timestamp=NOON + timedelta(days=1))) == old.evolve(said_at=NOON + timedelta(days=1))
+    assert revised(old, item.evolve(importance="low")) == old.evolve(importance=importance_of("low"))
+
+    new = revised(old, item.evolve(content=SemanticContent(concept_name="Ann", definition="Ann likes black tea.")))
+    assert (new.content, new.summary, new.when_to_use) == ("Ann likes black tea.",) * 2 + ("tea: Ann likes black tea.",)
+    assert (new.importance, new.memory_id, new.topic) == (0.95, "m", old.topic)
+    assert item_of(new).content == SemanticContent(concept_name="Ann", definition="Ann likes black tea.")
