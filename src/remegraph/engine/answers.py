@@ -9,7 +9,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 __all__ = [
     "ConclusionAnswer",
     "DigestAnswer",
+    "FieldAnswer",
+    "GeneralAnswer",
     "GuidelineAnswer",
+    "KnowledgeAnswer",
+    "NamesAnswer",
     "ObjectionAnswer",
     "OperationAnswer",
     "ProposalAnswer",
@@ -116,3 +120,30 @@ class GuidelineAnswer(_Answer):
     """How to use a tool."""
 
     guideline: _Words = Field(min_length=1, max_length=4000, description="At most 200 words, calls in [brackets].")
+
+
+class NamesAnswer(_Answer):
+    """Names that stand in texts."""
+
+    names: list[_Words] = Field(max_length=200, description="As they are written there; empty: none.")
+
+
+class FieldAnswer(_Answer):
+    """One field in general words."""
+
+    field: _Words = Field(description="Its name, as given.")
+    text: _Words = Field(min_length=1, max_length=1000)
+
+
+class KnowledgeAnswer(_Answer):
+    """One piece of knowledge in general words."""
+
+    n: int = Field(description="Its number.")
+    title: _Words = Field(default="", max_length=80, description="A few words.")
+    fields: list[FieldAnswer] = Field(max_length=40)
+
+
+class GeneralAnswer(_Answer):
+    """Knowledge in general words."""
+
+    items: list[KnowledgeAnswer] = Field(max_length=40)

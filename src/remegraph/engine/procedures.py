@@ -231,7 +231,12 @@ class SkillWriter:
         raise ConflictError([_id(skill, scope)], "Learn it again.")
 
     def _head(self, skill: Skill, scope: Scope) -> Memory | None:
-        found = self._archive.memories([scope.partition()], ids=[_id(skill, scope)])
+        """Return the memory that holds the skill of this name: stated or learned here, else one that others gave."""
+        found = self._archive.memories([scope.partition()], ids=[_id(skill, scope)]) or tuple(
+            memory
+            for memory in self.known(scope)
+            if memory.partition == scope.partition() and folded(read_workflow(memory).name) == folded(skill.name)
+        )
         if found and found[0].status in TOMBSTONES:
             raise SkillError(f"The skill {skill.name!r} was {found[0].status} for good.", "Give it another name.")
         return found[0] if found else None
@@ -277,7 +282,7 @@ class SkillWriter:
         now = self._clock()
         evidence, block_ids, trust = (old.evidence, old.block_ids, old.trust) if old else ((), (), 1.0)
         return Memory(
-            memory_id=_id(skill, scope),
+            memory_id=old.memory_id if old else _id(skill, scope),
             version=old.version + 1 if old else 1,
             partition=scope.partition(),
             topic=self._topic(skill, scope.partition()),
@@ -292,6 +297,7 @@ class SkillWriter:
             status=status,
             language=language_of(skill.task),
             trust=origin.trust if origin.stated else min(trust, origin.trust),
+            origin=old.origin if old and not origin.stated else None,
             source="tool-call" if origin.stated else "factual",
             extractor=origin.extractor,
             said_at=now,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.reading import read
-from remegraph.exchange.recording import THREAD, Drafts, done, message_of, summary_of_record
+from remegraph.exchange.recording import THREAD, Drafts, done, message_of
 from remegraph.exchange.weighing import Candidate, Known, Verdict, weigh
 from remegraph.models import (
     LIVE,
@@ -172,23 +172,15 @@ class Absorber:
         drafts = Drafts({memory.memory_id: memory for memory in heads}, lives_in, now)
         for verdict in writing:
             drafts.add(verdict, blocks[verdict.candidate.message_id])
-        pending = self._pending(writing, blocks)
+        homes = list(dict.fromkeys(block.partition for block in blocks.values()))
+        pending = {work.block_id for work in self.archive.work(homes, states=["pending"], recipe=self.recipe)}
         return ChangeSet(
             operation_id=operation_id("absorb", lives_in.to_json(), *sorted(blocks)),
             actor=actor,
             recorded_at=now,
             changes=tuple(drafts.changes.values()),
-            summaries=tuple(summary_of_record(block, each) for each, block in pending),
-            work=tuple(done(block, self.recipe) for _, block in pending),
+            work=tuple(done(block, self.recipe) for block in blocks.values() if block.block_id in pending),
         )
-
-    def _pending(self, writing: Sequence[Verdict], blocks: Mapping[str, Block]) -> list[tuple[Candidate, Block]]:
-        """Return the raw records that have no index entry yet, once each."""
-        ids = [block.block_id for block in blocks.values()]
-        homes = list(dict.fromkeys(block.partition for block in blocks.values()))
-        there = {summary.block_id for summary in self.archive.summaries(homes, ids=ids)}
-        found = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
-        return [(each, blocks[name]) for name, each in found.items() if blocks[name].block_id not in there]
 
 
 def _report(verdicts: Sequence[Verdict], committed: ChangeSet | None) -> Absorption:

@@ -8,7 +8,6 @@ from datetime import datetime
 from remegraph.exchange.weighing import Candidate, Verdict
 from remegraph.models import (
     Block,
-    BlockSummary,
     Evidence,
     Memory,
     MemoryChange,
@@ -23,7 +22,7 @@ from remegraph.rules.origins import borne_out
 from remegraph.rules.procedures import workflow
 from remegraph.rules.standing import APPROVE
 
-__all__ = ["THREAD", "Drafts", "done", "message_of", "summary_of_record"]
+__all__ = ["THREAD", "Drafts", "done", "message_of"]
 
 THREAD = "absorbed:"
 """What the threads of raw records begin with."""
@@ -50,19 +49,8 @@ def message_of(candidate: Candidate, now: datetime) -> Message:
     )
 
 
-def summary_of_record(block: Block, candidate: Candidate) -> BlockSummary:
-    """Return the index entry of a raw record: its id."""
-    return BlockSummary(
-        block_id=block.block_id,
-        partition=block.partition,
-        start_time=block.start_time,
-        end_time=block.end_time,
-        summary=candidate.memory_id,
-    )
-
-
 def done(block: Block, recipe: str) -> Work:
-    """Return that nothing is left to summarise in a raw record."""
+    """Return that a raw record is not to be summarised: it has no words of its own to be found by."""
     return Work(partition=block.partition, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
 
 

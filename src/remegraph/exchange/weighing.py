@@ -12,7 +12,7 @@ from remegraph.models import Claim, Memory, Skill
 from remegraph.rules.claims import same
 from remegraph.rules.conflicts import Said, compare, said
 from remegraph.rules.context import holds_recalled
-from remegraph.rules.duplicates import content_digest, near_duplicate
+from remegraph.rules.duplicates import at_odds, content_digest, near_duplicate
 from remegraph.rules.procedures import is_skill, read_workflow, same_procedure
 from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.rules.understanding import Understood
@@ -52,6 +52,8 @@ class Candidate:
         finding = compare(Said.of(self.content, known.who, self.claims), known)
         if finding is not None:
             return finding.kind == "redundancy"
+        if at_odds(self.content, memory.content):
+            return False
         return same(self.claims, memory.claims) or near_duplicate(
             self.content, memory.content, [memory.topic.target_name]
         )

@@ -84,8 +84,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
-        self.knowledge = Knowledge(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
+        self.knowledge = Knowledge(self._open_parts, self.library, self.recall, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock

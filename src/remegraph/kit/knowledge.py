@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.models import Absorption, KnowledgeItem, Scope
-from remegraph.settings import Settings
+from remegraph.kit.extracting import Extracting
+from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
 
 if TYPE_CHECKING:
     from remegraph.exchange.absorbing import Absorber
     from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
+    from remegraph.ports import NewId
 
 __all__ = ["Knowledge"]
 
 
-class Knowledge:
-    """Knowledge from and for other agents.
+class Knowledge(Extracting):
+    """Makes knowledge of memories, and memories of knowledge.
 
     Args:
         parts: Gives the parts of an open kit.
-        settings: Its settings.
-        clock: Tells the time.
-        new_id: Makes ids.
+        library: The scope that an agent's memories live under.
+        recall: Finds memories.
+        new_id: Names operations.
         follow: Lets the vectors follow what changed; returns why they do not, if so.
     """
 
     def __init__(
         self,
         parts: Callable[[], Parts],
-        settings: Settings,
-        clock: Clock,
+        library: Callable[[Scope], Scope],
+        recall: Callable[..., Recall],
         new_id: NewId,
         follow: Callable[[], tuple[str, ...]],
     ) -> None:
         self._parts = parts
-        self._settings = settings
-        self._clock = clock
+        self._library = library
+        self._recall = recall
         self._new_id = new_id
         self._follow = follow
 
@@ -71,32 +71,96 @@ class Knowledge:
         from remegraph.engine.routing import home
         from remegraph.exchange.offering import Reception
         from remegraph.exchange.perceiving import perceive
+        from remegraph.rules.standardizing import item_digest
 
         if from_agent is not None:
             check_text(from_agent=from_agent)
-        mine = required(scope)
-        given = perceive(items)
-        reception = Reception(self._settings.sharing, mine.agent, from_agent, self._clock())
-        offers = [reception.offer(item, None) for item in given]
+        parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
+        reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
+        offers = [
+            reception.offer(item, parts.archive.shared_by(library, item.knowledge_id, item_digest(item)))
+            for item in perceive(items)
+        ]
         done = self._absorber().absorb(
             offers,
-            said_in=mine.partition(),
-            lives_in=home(mine, self._settings.trust_boundary),
-            actor=mine.agent or "operator",
+            said_in=library.partition(),
+            lives_in=home(library, parts.settings.trust_boundary),
+            actor=agent or "operator",
         )
         return done.evolve(degraded=self._follow())
 
     aabsorb = twin(absorb)
 
-    def _absorber(self) -> Absorber:
+    def waiting(self, *, scope: Scope) -> tuple[Memory, ...]:
+        """Return the memories that wait for approval, the newest first: nothing recalls or shows them until then.
+
+        Args:
+            scope: Whose.
+        """
+        from remegraph.governance.approving import waiting
+
+        return waiting(self._parts().archive, self._own(scope))
+
+    awaiting = twin(waiting)
+
+    def approve(self, memory_id: str, *, scope: Scope, by: str, note: str = "") -> Memory:
+        """Let a memory hold that waits for approval; `forget` takes it back. Approving it again changes nothing.
+
+        It is held against what is known, as a new one would be, and is believed no more than before.
+
+        Args:
+            memory_id: The memory.
+            scope: Whose.
+            by: The person who approves it.
+            note: Why, for the journal, which outlives the memory: say nothing there that may have to be forgotten.
+
+        Returns:
+            The memory, live.
+
+        Raises:
+            NotFoundError: There is no such memory, or it is not this user's.
+            InputError: It is not said who approves it.
+            ConflictError: It changed meanwhile, or its words stand in a live memory by now.
+        """
+        from remegraph.governance.approving import approve
+
+        check_text(memory_id=memory_id, by=by, note=note)
+        parts = self._parts()
+        memory = approve(
+            parts.archive,
+            self._commit,
+            self._own(scope),
+            memory_id,
+            by=by,
+            note=note,
+            at=parts.clock(),
+            operation_id=self._new_id(),
+        )
+        self._follow()
+        return memory
+
+    aapprove = twin(approve)
+
+    def _own(self, scope: Scope) -> Sequence[Partition]:
+        from remegraph.engine.routing import own
+
+        parts, library = self._parts(), self._library(required(scope))
+        return own(parts.archive.visible(library), library, parts.settings.trust_boundary)
+
+    def _commit(self, change: ChangeSet) -> tuple[ChangeSet, Receipt]:
         from remegraph.engine.disputes import Disputes
+
+        parts = self._parts()
+        return Disputes(parts.archive, parts.searcher).commit(change)
+
+    def _absorber(self) -> Absorber:
         from remegraph.exchange.absorbing import Absorber
 
         parts = self._parts()
         return Absorber(
             archive=parts.archive,
             near=parts.searcher.worded,
-            commit=Disputes(parts.archive, parts.searcher).commit,
-            clock=self._clock,
-            recipe=self._settings.summary.recipe,
+            commit=self._commit,
+            clock=parts.clock,
+            recipe=parts.settings.summary.recipe,
         )

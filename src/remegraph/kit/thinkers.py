@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from remegraph.engine.asking import Asker
     from remegraph.engine.metering import Meter
     from remegraph.engine.tasks import Thinker
-    from remegraph.ports import Concluder
+    from remegraph.ports import Concluder, Generalizer
 
 __all__ = ["Thinkers"]
 
@@ -75,6 +75,18 @@ class Thinkers:
 
         mind = self._minds[agent if agent in self._minds else None]
         return None if mind.model is None else ModelConcluder(_asker(mind.model, self._policy), meter)
+
+    def generalizer(self, agent: str | None, meter: Meter) -> Generalizer | None:
+        """Return who says things more generally for an agent: its model; none in extractive mode.
+
+        Args:
+            agent: Name of the agent.
+            meter: Books the calls.
+        """
+        from remegraph.engine.generalizing import ModelGeneralizer
+
+        mind = self._minds[agent if agent in self._minds else None]
+        return None if mind.model is None else ModelGeneralizer(_asker(mind.model, self._policy), meter)
 
     def names(self) -> dict[str | None, str]:
         """Return what thinks, by agent: for all in common (None), and for each agent with a model of its own."""

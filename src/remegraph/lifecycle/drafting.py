@@ -14,6 +14,7 @@ from remegraph.models import Abstraction, Evidence, Memory, Topic
 from remegraph.ports import Archive, Concluded, Concluder
 from remegraph.rules.abstracting import conclusion, conditions, phrased, recounted, repeats
 from remegraph.rules.naming import operation_id
+from remegraph.rules.origins import derived
 from remegraph.rules.standing import confidence
 
 __all__ = ["Drafter", "doubted", "united"]
@@ -75,6 +76,7 @@ class Drafter:
             tags=words,
             language=language,
             trust=trust,
+            origin=derived(sources),
             extractor=self._concluder.name if self._concluder and written else _COUNTED,
             merges=said - 1,
             said_at=max(source.said_at for source in sources),
@@ -107,6 +109,7 @@ class Drafter:
             block_ids=tuple(dict.fromkeys((*old.block_ids, *_block_ids(sources)))),
             importance=max(old.importance, *(source.importance for source in sources)),
             trust=trust,
+            origin=derived((old, *sources)),
             merges=said - 1,
             said_at=max(old.said_at, *(source.said_at for source in sources)),
             recorded_at=self._at,
@@ -147,6 +150,7 @@ def united(kept: Memory, retired: Memory, at: datetime) -> Memory:
         block_ids=tuple(dict.fromkeys((*kept.block_ids, *retired.block_ids))),
         importance=max(kept.importance, retired.importance),
         trust=trust,
+        origin=derived((kept, retired)),
         merges=said - 1,
         supersedes=(*kept.supersedes, retired.memory_id),
         said_at=max(kept.said_at, retired.said_at),

@@ -42,6 +42,7 @@ from remegraph.models.exchange import (
     WorkflowStep,
     in_english,
 )
+from remegraph.models.extraction import Extraction, ExtractionReport, Rejection, Removal, SharedItem
 from remegraph.models.governance import (
     Archaeology,
     AuditEntry,
@@ -174,6 +175,8 @@ __all__ = [
     "Eviction",
     "Evidence",
     "Explanation",
+    "Extraction",
+    "ExtractionReport",
     "Fading",
     "FieldDiff",
     "Find",
@@ -216,6 +219,8 @@ __all__ = [
     "RecallMode",
     "Receipt",
     "Record",
+    "Rejection",
+    "Removal",
     "Review",
     "ReviewKind",
     "Reviews",
@@ -225,6 +230,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "SharedItem",
     "Shelf",
     "Shown",
     "Signature",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.ports.archive import Archive, Pulse, Tail, Tally
 from remegraph.ports.concluding import Concluded, Concluder
+from remegraph.ports.generalizing import Draft, Generalizer, Reworded
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
@@ -23,7 +24,9 @@ __all__ = [
     "Clock",
     "Concluded",
     "Concluder",
+    "Draft",
     "Embedder",
+    "Generalizer",
     "Job",
     "JobQueue",
     "JobState",
@@ -34,6 +37,7 @@ __all__ = [
     "Projection",
     "Pulse",
     "RecordKind",
+    "Reworded",
     "Tail",
     "Tally",
     "TextMatch",

@@ -26,6 +26,7 @@ from remegraph.models import (
     Review,
     Reviews,
     Scope,
+    SharedItem,
     Shelf,
     SkillOutcome,
     Status,
@@ -303,6 +304,25 @@ class Archive(Protocol):
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
     ) -> Mapping[tuple[Partition, str, int], Tally]:
         """Return how the versions of these skills went, counted, by place, id and version; without runs: left out."""
+        ...
+
+    def add_shared(self, partition: Partition, items: Sequence[SharedItem]) -> None:
+        """Note that an agent shared items, durably, with an event for each. What is noted already is left as it is.
+
+        Args:
+            partition: Where what they were made of lives.
+            items: What was shared, by whom.
+        """
+        ...
+
+    def shared_by(self, scope: Scope, knowledge_id: str, digest: str) -> str | None:
+        """Return which agent of this tenant, user and project was the first to share exactly this item; none: no one.
+
+        Args:
+            scope: Who asks.
+            knowledge_id: The item.
+            digest: Of what it says (`rules.standardizing.item_digest`).
+        """
         ...
 
     def tool_stats(

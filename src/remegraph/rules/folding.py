@@ -9,6 +9,7 @@ from remegraph.models import Memory
 from remegraph.rules.claims import stated
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.merging import joined
+from remegraph.rules.origins import derived
 
 __all__ = ["folded_together", "twins"]
 
@@ -61,5 +62,6 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         layer="long_term" if any(each.layer == "long_term" for each in all_of_them) else kept.layer,
         status="active" if any(each.status == "active" for each in all_of_them) else kept.status,
         trust=min(each.trust for each in all_of_them),
+        origin=derived(all_of_them),
         said_at=max(each.said_at for each in all_of_them),
     )

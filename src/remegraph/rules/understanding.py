@@ -15,6 +15,7 @@ from pydantic import JsonValue, ValidationError
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
 from remegraph.models import (
+    MEMORY_FORMS,
     EpisodeContent,
     EpisodeKnowledge,
     Kind,
@@ -23,18 +24,29 @@ from remegraph.models import (
     ProfileContent,
     ProfileKnowledge,
     SemanticContent,
+    SemanticKnowledge,
     Skill,
     Topic,
     WorkflowContent,
     WorkflowKnowledge,
 )
+from remegraph.rules.forms import payload_of
+from remegraph.rules.saying import sentence
 
 __all__ = ["ItemContent", "Understood", "texts", "understood"]
 
 ItemContent = KnowledgeContent | MemoryContent
 
-_OURS = frozenset({"abstraction", "key", "session"})
+_OURS = ("abstraction", "key", "session")
 """Keys of a payload by which our own code knows where a memory comes from: nobody else sets them."""
+
+_TOLD = frozenset(
+    {
+        *(name for form in MEMORY_FORMS.values() for name in form.model_fields if name != "domain"),
+        *("generalized_attributes", "generalized_properties", "generalized_learnings", "event_pattern"),
+    }
+)
+"""Fields of knowledge that fields of a memory's content tell, and such fields, which no other one may write over."""
 
 _SKILL_FIELDS = ("preconditions", "postconditions", "avoid", "when_to_use")
 _PERSONS = frozenset({"user", "person", "用户", "人", "人物"})
@@ -61,21 +73,19 @@ def understood(content: ItemContent, title: str = "") -> Understood:
         content: Its content, in any of the protocol's forms.
         title: Its title; searched, too.
     """
-    kept = json.loads(content.to_json())
-    language = language_of(" ".join((title, *texts(kept))))
-    table = _table(language)
-    said = plain(_sentence(content, kept, table)).strip()
-    head = plain(title).strip()
-    situation = f"{head}: {said}" if head and head.casefold() not in said.casefold() else ""
-    is_workflow = isinstance(content, WorkflowKnowledge | WorkflowContent)
+    memory = _as_memory(content)
+    payload = payload_of(memory)
+    words, head = sentence(memory), plain(title).strip()
+    situation = f"{head}: {words}" if head and head.casefold() not in words.casefold() else ""
+    is_workflow = isinstance(memory, WorkflowContent)
     return Understood(
-        kind=_kind(content),
-        content=said,
-        when_to_use=plain(content.task_description) if is_workflow else situation,
-        payload={name: value for name, value in kept.items() if name not in _OURS},
-        topic=_topic(content, kept),
-        language=language,
-        skill=_skill(kept) if is_workflow else None,
+        kind=_kind(memory),
+        content=words,
+        when_to_use=plain(memory.task_description) if isinstance(memory, WorkflowContent) else situation,
+        payload={name: value for name, value in payload.items() if name not in _OURS},
+        topic=_topic(memory, payload),
+        language=language_of(words),
+        skill=_skill(payload) if is_workflow else None,
     )
 
 
@@ -93,74 +103,66 @@ def texts(value: JsonValue) -> Iterator[str]:
             inside.extend(reversed(part))
 
 
-def _kind(content: ItemContent) -> Kind:
+def _as_memory(content: ItemContent) -> MemoryContent:
+    """Return knowledge in the form of a memory's content; what that has no field for stays beside it."""
     match content:
-        case WorkflowKnowledge() | WorkflowContent():
-            return "workflow"
-        case ProfileKnowledge() | ProfileContent():
-            return "profile"
-        case EpisodeKnowledge() | EpisodeContent():
-            return "episode"
+        case WorkflowKnowledge():
+            return WorkflowContent.from_json(content.to_json())
+        case ProfileKnowledge():
+            told: dict[str, Any] = {
+                "entity_name": content.entity_type,
+                "entity_type": content.entity_type,
+                "attributes": content.generalized_attributes,
+            }
+            return ProfileContent.model_validate(_beside(content) | told)
+        case SemanticKnowledge():
+            properties = dict(content.generalized_properties)
+            definition = properties.pop("definition", "")
+            told = {
+                "concept_name": content.concept_name,
+                "definition": definition if isinstance(definition, str) else json.dumps(definition, ensure_ascii=False),
+                "properties": properties,
+            }
+            return SemanticContent.model_validate(_beside(content) | told)
+        case EpisodeKnowledge():
+            told = {"event_summary": _pattern(content), "learnings": content.generalized_learnings}
+            return EpisodeContent.model_validate(_beside(content) | told)
         case _:
-            return "semantic"
+            return content
 
 
-def _topic(content: ItemContent, kept: Mapping[str, Any]) -> Topic:
+def _beside(content: KnowledgeContent) -> dict[str, Any]:
+    """Return the fields of a content that the form of a memory has no place for."""
+    rest = json.loads(content.to_json())
+    return {name: value for name, value in rest.items() if name not in _TOLD}
+
+
+def _pattern(content: EpisodeKnowledge) -> str:
+    """Return what happens, with what leads to it and what follows from it."""
+    chain, words = content.generalized_causal_chain, content.event_pattern
+    table = _table(language_of(words))
+    for name, text in (("before", chain.precedent_pattern), ("after", chain.consequence_pattern)):
+        words = table[name].format(event=words.rstrip(".。"), text=text.rstrip(".。")) if text.strip() else words
+    return words
+
+
+def _kind(content: MemoryContent) -> Kind:
+    kinds: Mapping[type[MemoryContent], Kind] = {form: kind for kind, form in MEMORY_FORMS.items()}
+    return kinds[type(content)]
+
+
+def _topic(content: MemoryContent, payload: Mapping[str, Any]) -> Topic:
     """Return the shelf: that of the person it is about, if it names one; else that of its field. Never the agent's own."""
-    if isinstance(content, ProfileContent) and content.entity_type.strip().casefold() in _PERSONS:
-        return Topic(type="personal", target_name=plain(content.entity_name).strip() or "user")
-    field = kept.get("domain") or kept.get("source_domain")
+    if isinstance(content, ProfileContent) and _is_person(content):
+        return Topic(type="personal", target_name=plain(content.entity_name).strip())
+    field = payload.get("domain") or payload.get("source_domain")
     name = plain(field).strip() if isinstance(field, str) else ""
     return Topic(type="task", target_name=name or "general")
 
 
-def _sentence(content: ItemContent, kept: Mapping[str, Any], table: Mapping[str, str]) -> str:
-    match content:
-        case WorkflowKnowledge() | WorkflowContent():
-            steps = (_joined(table["of"], step.name, step.description) for step in content.steps)
-            about, told = content.task_description, table["then"].join(filter(None, steps))
-        case EpisodeKnowledge() | EpisodeContent():
-            about, told = "", _episode(content, table)
-        case ProfileKnowledge() | ProfileContent():
-            named = isinstance(content, ProfileContent)
-            about = content.entity_name if isinstance(content, ProfileContent) else content.entity_type
-            told = _words(kept["attributes" if named else "generalized_attributes"], table)
-        case _:
-            about, named = content.concept_name, isinstance(content, SemanticContent)
-            told = _words(kept["properties" if named else "generalized_properties"], table)
-            told = table["and"].join(filter(None, (kept.get("definition"), told)))
-    return _joined(table["of"], about, told)
-
-
-def _episode(content: EpisodeKnowledge | EpisodeContent, table: Mapping[str, str]) -> str:
-    if isinstance(content, EpisodeContent):
-        what, parts = content.event_summary, {"lesson": content.learnings}
-    else:
-        chain = content.generalized_causal_chain
-        what, parts = (
-            content.event_pattern,
-            {
-                "before": chain.precedent_pattern,
-                "after": chain.consequence_pattern,
-                "lesson": content.generalized_learnings,
-            },
-        )
-    told = (_joined(table["of"], table[name], text) for name, text in parts.items() if text.strip())
-    return table["and"].join((what, *told))
-
-
-def _words(value: JsonValue, table: Mapping[str, str]) -> str:
-    """Return a JSON value in words: names and what they hold, one after the other."""
-    if isinstance(value, dict):
-        parts = (_joined(table["of"], name, _words(each, table)) for name, each in value.items())
-        return table["and"].join(filter(None, parts))
-    if isinstance(value, list):
-        return table["comma"].join(filter(None, (_words(each, table) for each in value)))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _joined(colon: str, *parts: str) -> str:
-    return colon.join(part.strip() for part in parts if part.strip())
+def _is_person(content: ProfileContent) -> bool:
+    name, kind = content.entity_name.strip(), content.entity_type.strip()
+    return kind.casefold() in _PERSONS and name not in {"", kind}  # knowledge says it of all that are of a type
 
 
 def _skill(kept: Mapping[str, Any]) -> Skill | None:

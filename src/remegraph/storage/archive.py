@@ -29,6 +29,7 @@ from remegraph.models import (
     Review,
     Reviews,
     Scope,
+    SharedItem,
     Shelf,
     SkillOutcome,
     Status,
@@ -46,6 +47,7 @@ from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
+from remegraph.storage import shares as share_rows
 from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
@@ -388,6 +390,34 @@ class SqlArchive:
         """Return how the versions of these skills went, counted."""
         with self.database.read() as connection:
             return outcome_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
+
+    def add_shared(self, partition: Partition, items: Sequence[SharedItem]) -> None:
+        """Note what an agent shared, with an event for each; see `ports.Archive`."""
+        operation_id = self._new_id()
+        with self.database.write() as connection:
+            number = self._interning.ensure(connection, [partition])[partition]
+            self.database.lock(connection, [number])
+            new = share_rows.add(connection, number, items)
+            self.journal.add(
+                connection,
+                [
+                    Entry(
+                        partition_id=number,
+                        time=micros(item.at),
+                        actor=item.agent,
+                        action="share",
+                        record_id=item.knowledge_id,
+                        operation_id=operation_id,
+                        body=item.digest,
+                    )
+                    for item in new
+                ],
+            )
+
+    def shared_by(self, scope: Scope, knowledge_id: str, digest: str) -> str | None:
+        """Return which agent shared exactly this; see `ports.Archive`."""
+        with self.database.read() as connection:
+            return share_rows.author(connection, scope, knowledge_id, digest)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""

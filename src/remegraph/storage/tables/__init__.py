@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from remegraph.storage.tables.base import metadata, partitions
 from remegraph.storage.tables.found import collections, dirty, embedders, projections, texts, totals, vectors
-from remegraph.storage.tables.noted import injections, outcomes, reviews, tool_calls
+from remegraph.storage.tables.noted import injections, outcomes, reviews, shares, tool_calls
 from remegraph.storage.tables.remembered import links, memories, memory_sources, topics, versions
 from remegraph.storage.tables.said import blocks, messages, summaries, threads
 from remegraph.storage.tables.sealed import events, operations, seals
@@ -38,6 +38,7 @@ __all__ = [
     "projections",
     "reviews",
     "seals",
+    "shares",
     "summaries",
     "texts",
     "threads",

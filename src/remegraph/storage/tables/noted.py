@@ -6,7 +6,7 @@ from sqlalchemy import Boolean, Column, Float, Index, Integer, Table, Text, Uniq
 
 from remegraph.storage.tables.base import Big, metadata, partition
 
-__all__ = ["injections", "outcomes", "reviews", "tool_calls"]
+__all__ = ["injections", "outcomes", "reviews", "shares", "tool_calls"]
 
 tool_calls = Table(
     "tool_calls",
@@ -67,4 +67,17 @@ outcomes = Table(
     Column("seconds", Float),
     Column("tokens", Big),
     UniqueConstraint("partition_id", "memory_id", "run"),
+)
+
+# Which knowledge an agent has given to others: by that a true source is told from a forged one.
+shares = Table(
+    "shares",
+    metadata,
+    Column("id", Big, primary_key=True),
+    partition(),
+    Column("knowledge_id", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("at", Big, nullable=False),
+    UniqueConstraint("partition_id", "knowledge_id", "digest", "agent"),
 )

@@ -1,0 +1,64 @@
+"""What is known by name around some memories: people, places, threads, ids; none of it leaves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from remegraph.language.entities import entities
+from remegraph.models import Memory, Partition, Scope
+from remegraph.ports import Archive
+from remegraph.rules.claims import named
+from remegraph.rules.generalizing import common_words
+
+__all__ = ["Known", "known"]
+
+_CAPITAL = re.compile(r"[A-Z][^\W_]*(?:[ '’.-]+[^\W_]+)*")
+_ID = re.compile(r"(?=[^\W_]*\d)[^\W_]{6,}")
+"""What of an id is long enough, and odd enough, to be no word."""
+
+Known = frozenset[str]
+
+
+def known(archive: Archive, scope: Scope, agent: str, memories: Sequence[Memory], public: Collection[str]) -> Known:
+    """Return the names that may not leave with these memories.
+
+    Args:
+        archive: The ledger.
+        scope: Whose memories they are.
+        agent: Who shares them.
+        memories: What is shared.
+        public: Names that everybody may know, by the sharer's word.
+    """
+    places = archive.visible(scope)
+    people = (s.topic.target_name for s in archive.topics(places) if s.topic.type in {"self", "personal"})
+    callers = (scope.user, scope.tenant, scope.project or "", agent)
+    allowed = common_words() | {name.casefold() for name in public}
+    spoken = (*people, *callers, *_spoken(memories), *_indexed(archive, places, memories))
+    names = (name for name in spoken if len(name) > 1 and name.casefold() not in allowed)
+    return frozenset((*names, *(part for each in _ids(archive, places, memories) for part in _ID.findall(each))))
+
+
+def _spoken(memories: Iterable[Memory]) -> Iterator[str]:
+    """Yield the names that the memories themselves show by their form, or in their slots."""
+    for memory in memories:
+        yield from named(memory.claims)
+        yield from (claim.subject for claim in memory.claims if memory.topic.type == "personal")
+        for text in (memory.content, memory.when_to_use):
+            yield from (each.text for each in entities(text) if each.kind == "name")
+
+
+def _indexed(archive: Archive, places: Sequence[Partition], memories: Sequence[Memory]) -> Iterator[str]:
+    """Yield the names in the index entries of the blocks that they came from."""
+    blocks = list(dict.fromkeys(block_id for memory in memories for block_id in memory.block_ids))
+    for summary in archive.summaries(places, ids=blocks):
+        yield from (name for name in summary.entities if _CAPITAL.fullmatch(name))
+
+
+def _ids(archive: Archive, places: Sequence[Partition], memories: Sequence[Memory]) -> Iterator[str]:
+    blocks = list(dict.fromkeys(block_id for memory in memories for block_id in memory.block_ids))
+    yield from blocks
+    yield from (block.thread for block in archive.blocks(places, ids=blocks))
+    for memory in memories:
+        yield memory.memory_id
+        yield from (item.message_id for item in memory.evidence)

@@ -1,0 +1,48 @@
+"""Where files and people are: paths, and street addresses as far as their form tells (best effort)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from remegraph.language.scripts import HAN
+from remegraph.rules.desensitizing.finding import Finding
+from remegraph.rules.desensitizing.tables import table
+
+__all__ = ["paths", "streets"]
+
+_PART = r"[^\s/\\:*?\"'<>|,;()，。；、！？）》]"
+_DOS_PART = r"[^\\/:*?\"'<>|\r\n\x1f，。；、！？]"
+_WINDOWS = re.compile(
+    rf"(?<![A-Za-z0-9])[A-Za-z]:[\\/](?:{_DOS_PART}{{1,80}}[\\/])*+(?:{_PART}++)?|\\\\{_PART}++(?:\\(?:{_DOS_PART}{{1,80}}\\)*+(?:{_PART}++)?)+"
+)
+_HOME = re.compile(rf"(?<![A-Za-z0-9/~])~[\w-]{{0,32}}(?:/{_PART}++)+/?")
+_ENDING = re.compile(rf"(?<![A-Za-z0-9/.:~<])(?:/{_PART}++)+\.[A-Za-z0-9]{{1,8}}(?![A-Za-z0-9/])")
+_STREET = re.compile(
+    r"(?<![A-Za-z0-9])\d{1,5}[A-Za-z]?,?[ ](?:[A-Z][A-Za-z'.-]{0,20}[ ]){1,4}"
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Square|Sq|Terrace|Close|Crescent|Way|Place|Pl|Gardens|Grove|Row|Highway|Hwy)\b\.?"
+    r"(?:,?[ ](?:Apt|Apartment|Suite|Flat|Unit|Room)\.?[ ]?[A-Za-z0-9-]{1,6})?"
+)
+_CHINESE_STREET = re.compile(
+    rf"[{HAN}]{{1,12}}(?:路|街|大道|巷|弄|胡同|里|道)[ ]?\d{{1,5}}[ ]?(?:号|弄)(?:[ ]?[{HAN}A-Za-z0-9-]{{0,10}}(?:室|楼|单元|栋|幢|座|层|号))*"
+)
+
+
+def paths(text: str) -> Iterator[Finding]:
+    """Yield paths of files and folders: Windows, UNC, home, below a usual root, or with an ending."""
+    for pattern in (_WINDOWS, _HOME, _rooted(), _ENDING):
+        for found in pattern.finditer(text):
+            yield Finding(found.start(), found.start() + len(found.group().rstrip(".")), "path")
+
+
+def streets(text: str) -> Iterator[Finding]:
+    """Yield street addresses: a number and a street, in English or Chinese."""
+    for pattern in (_STREET, _CHINESE_STREET):
+        yield from (Finding(*found.span(), "address") for found in pattern.finditer(text))
+
+
+@cache
+def _rooted() -> re.Pattern[str]:
+    roots = "|".join(table("hosts")["roots"])
+    return re.compile(rf"(?<![A-Za-z0-9/.:~<])/(?:{roots})(?:/{_PART}++)+/?")

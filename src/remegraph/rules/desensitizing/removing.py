@@ -1,0 +1,95 @@
+"""Find what is private in a text, and replace it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from remegraph.errors import InputError
+from remegraph.rules.desensitizing import accounts, contacts, identity, money, network, people, places, secrets
+from remegraph.rules.desensitizing.finding import Finding, Kind, united
+from remegraph.rules.desensitizing.folding import folded
+from remegraph.rules.desensitizing.placeholders import Placeholders
+
+__all__ = ["LONGEST", "Cleaned", "desensitize", "findings"]
+
+LONGEST = 200_000
+"""Characters of a text at most, each placeholder in it counted as one."""
+
+_RECOGNISERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+    contacts.emails,
+    contacts.phones,
+    money.cards,
+    money.ibans,
+    identity.numbers,
+    identity.birth_dates,
+    network.addresses,
+    network.urls,
+    network.hosts,
+    secrets.keys,
+    secrets.passwords,
+    places.paths,
+    places.streets,
+    accounts.accounts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """A text without what is private."""
+
+    text: str
+    removed: Mapping[Kind, int]
+    """How many of each kind were replaced."""
+    table: Placeholders
+    """For the other texts of the same share."""
+
+
+def findings(text: str, *, names: Collection[str] = ()) -> tuple[Finding, ...]:
+    """Return what is private in a text, in order and without overlaps.
+
+    Args:
+        text: Any text, English or Chinese. What stands in a placeholder is not private.
+        names: Names that are known; each is also looked for in its parts, such as the first name.
+
+    Raises:
+        InputError: The text is longer than `LONGEST`.
+        MissingExtraError: The package `phonenumbers` is not installed.
+    """
+    plain = folded(text)
+    if len(plain.text) > LONGEST:
+        raise InputError(f"A text of {len(plain.text):,} characters is too long to be searched.", "Share it in parts.")
+    found = [each for recognise in _RECOGNISERS for each in recognise(plain.text)]
+    found += people.names(plain.text, names)
+    return united(Finding(*plain.span(each.start, each.end), each.kind) for each in found if each.start < each.end)
+
+
+def desensitize(text: str, *, names: Collection[str] = (), table: Placeholders | None = None) -> Cleaned:
+    """Return a text in which placeholders stand for all that is private. Cleaning it once more changes nothing.
+
+    Args:
+        text: Any text, English or Chinese.
+        names: Names that are known; each is also looked for in its parts, such as the first name.
+        table: The placeholders given so far in this share; a new one unless given.
+
+    Raises:
+        InputError: The text is longer than `LONGEST`.
+        MissingExtraError: The package `phonenumbers` is not installed.
+    """
+    table = Placeholders() if table is None else table
+    table.reserve(text)
+    removed: Counter[Kind] = Counter()
+    while found := findings(text, names=names):  # a gap may bare what stood beside it; each round removes characters
+        removed.update(each.kind for each in found)
+        text = _replaced(text, found, table)
+    return Cleaned(text, dict(removed), table)
+
+
+def _replaced(text: str, found: tuple[Finding, ...], table: Placeholders) -> str:
+    parts: list[str] = []
+    before = 0
+    for each in found:
+        parts += text[before : each.start], table.of(each.kind, folded(text[each.start : each.end]).text)
+        before = each.end
+    return "".join([*parts, text[before:]])

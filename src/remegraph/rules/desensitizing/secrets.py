@@ -1,0 +1,86 @@
+"""Keys by the forms that their issuers give them, and passwords by the words that announce them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from remegraph.rules.desensitizing.finding import Finding
+from remegraph.rules.desensitizing.tables import BLANK, either, table
+
+__all__ = ["keys", "passwords"]
+
+_VALUE = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|'(?P<single>[^'\n\x1f]{1,200})'|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」]|(?P<bare>[^\s\"'`“‘「，。；、！？）】》]{3,300}))"
+_STANDS_FOR_ONE = re.compile(r"\*+|[xX.•]+|\$\{?\w+\}?|\{+\w+\}+|<[\w -]+>|\[\w+\]|%\w+%|os\.environ.*|process\.env.*")
+_TRAILING = ".,;:?"
+
+
+def keys(text: str) -> Iterator[Finding]:
+    """Yield keys of a known form, and keys that are announced."""
+    yield from (Finding(*found.span(), "key") for found in _shapes().finditer(text))
+    for start, end, _ in _announced(text, "token"):
+        if _random(text[start:end]):
+            yield Finding(start, end, "key")
+
+
+def passwords(text: str) -> Iterator[Finding]:
+    """Yield passwords and one-time codes that are announced."""
+    for start, end, openly in _announced(text, "password"):
+        if openly or _no_word(text[start:end]):
+            yield Finding(start, end, "password")
+    yield from (Finding(*found.span("value"), "password") for found in _pins().finditer(text))
+
+
+def _announced(text: str, cue: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield where values stand that a cue announces, and whether they are marked as such by quotes, ":" or "="."""
+    plain = {word.lower() for word in table("cues")["no_password"]}
+    for found in _cue(cue).finditer(text):
+        group = next(name for name in ("double", "single", "curly", "bare") if found[name] is not None)
+        start, end = found.span(group)
+        if group == "bare":
+            end = _ended(text, start, end)
+        value = text[start:end]
+        if value.lower() not in plain and not _STANDS_FOR_ONE.fullmatch(value) and len(value) > 2:
+            yield start, end, group != "bare" or found["between"] in ":="
+
+
+def _ended(text: str, start: int, end: int) -> int:
+    """Return where a value without quotes ends: what closes the sentence around it is no part of it."""
+    while end > start and (text[end - 1] in _TRAILING or (text[end - 1] in ")]}" and _unopened(text[start:end]))):
+        end -= 1
+    return end
+
+
+def _unopened(value: str) -> bool:
+    opening = {")": "(", "]": "[", "}": "{"}[value[-1]]
+    return value.count(opening) < value.count(value[-1])
+
+
+def _random(value: str) -> bool:
+    """Return whether a value looks like a key: long enough, of letters and digits mixed as no word is."""
+    return len(value) >= 8 and any(map(str.isdigit, value)) and not re.fullmatch(r"[\d.,:/-]+", value[:12])
+
+
+def _no_word(value: str) -> bool:
+    """Return whether a value after "is" looks like no word of a sentence, or is all that the sentence says."""
+    return value.isascii() and len(value) >= 4
+
+
+@cache
+def _shapes() -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(table('secrets')['shapes'])})")
+
+
+@cache
+def _cue(name: str) -> re.Pattern[str]:
+    words = either(table("cues")[name])
+    between = either(table("cues")["between"])
+    return re.compile(rf"{words}[\"'`]?{BLANK}(?P<between>{between}){BLANK}{_VALUE}", re.IGNORECASE)
+
+
+@cache
+def _pins() -> re.Pattern[str]:
+    words = either(table("cues")["pin"])
+    between = either(table("cues")["between"])
+    return re.compile(rf"{words}{BLANK}{between}?{BLANK}(?P<value>\d{{3,8}})(?![A-Za-z0-9])", re.IGNORECASE)
