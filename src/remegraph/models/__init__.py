@@ -81,6 +81,7 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -209,6 +210,12 @@ __all__ = [
     "Message",
     "Mismatch",
     "Origin",
+    "PackBuilt",
+    "PackDiff",
+    "PackInfo",
+    "PackInstalled",
+    "PackKind",
+    "PackReason",
     "Partition",
     "ProfileContent",
     "ProfileKnowledge",

@@ -27,7 +27,9 @@ class PackInfo(Record):
     pack_id: Token = Field(description="Its id.")
     kind: PackKind = Field(description="preset or export.")
     domain: tuple[Text, ...] = Field(default=(), description="The fields it is for.")
-    digest: str = Field(description="SHA-256 of its manifest: what its signature is over, and what tells it from others.")
+    digest: str = Field(
+        description="SHA-256 of its manifest: what its signature is over, and what tells it from others."
+    )
     counts: dict[str, int] = Field(default_factory=dict, description="Records, by member.")
     activate: tuple[Token, ...] = Field(default=(), description="Ids and tags that it wants to have active.")
     key_id: str = Field(default="", description="The key that signed it; empty where none did.")
@@ -52,7 +54,8 @@ class PackDiff(Record):
     new: tuple[str, ...] = Field(default=(), description="Items or memories that would be new and active.")
     known: tuple[str, ...] = Field(default=(), description="Those that are here already; some are borne out by it.")
     conflicting: tuple[str, ...] = Field(
-        default=(), description="Items that contradict a memory; of an export, records that are here with other content."
+        default=(),
+        description="Items that contradict a memory; of an export, records that are here with other content.",
     )
     quarantined: tuple[str, ...] = Field(default=(), description="Items that would wait for approval.")
     refused: tuple[str, ...] = Field(default=(), description="Items that would not be taken.")

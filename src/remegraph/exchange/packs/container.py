@@ -74,7 +74,9 @@ class Container:
                 self._file: BinaryIO = opened.enter_context(path.open("rb"))
                 self._length = os.fstat(self._file.fileno()).st_size
             except OSError as error:
-                raise PackError("unreadable", f"{path} cannot be read ({error.strerror}).", "Check the path.") from error
+                raise PackError(
+                    "unreadable", f"{path} cannot be read ({error.strerror}).", "Check the path."
+                ) from error
             if self._length > limits.file:
                 raise PackError("too_large", f"The file has {self._length} bytes, and {limits.file} are the most.")
             self._members = self._read_directory(allowed)

@@ -145,9 +145,7 @@ class _Words:
         said: dict[int, Message] = {}
         blocks: dict[str, BlockLine] = {}
         for block in archive.blocks([home], ids=cited):
-            held = archive.messages(
-                [home], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
-            )
+            held = archive.messages([home], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq)
             entry = entries.get(block.block_id)
             said |= {message.seq: message for message in held}
             blocks[block.block_id] = BlockLine(

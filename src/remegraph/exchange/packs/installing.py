@@ -84,7 +84,9 @@ class Arrival:
     there: frozenset[str]
     """Blocks that are here."""
 
-    def change(self, digest: str, lives_in: Partition, said_in: Partition, *, actor: str, at: datetime, recipe: str) -> ChangeSet:
+    def change(
+        self, digest: str, lives_in: Partition, said_in: Partition, *, actor: str, at: datetime, recipe: str
+    ) -> ChangeSet:
         """Return the change that installs it, all at once.
 
         Args:

@@ -122,7 +122,7 @@ class ExportRecords:
             for end in (link.source_id, link.target_id):
                 if end not in self._memories:
                     raise PackError("reference", f"{where} names memory {end!r}, which is not in the pack.")
-            _once("\n".join((link.source_id, link.type, link.target_id)), seen, where)
+            _once(f"{link.source_id}\n{link.type}\n{link.target_id}", seen, where)
             yield link
 
     def _version(self, found: Any, where: str) -> Memory:

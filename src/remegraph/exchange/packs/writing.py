@@ -79,4 +79,6 @@ def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise InputError(f"The pack {path} cannot be written ({error}).", "Name a file in a folder of yours.") from error
+        raise InputError(
+            f"The pack {path} cannot be written ({error}).", "Name a file in a folder of yours."
+        ) from error
