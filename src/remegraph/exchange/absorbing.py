@@ -147,7 +147,9 @@ class Absorber:
         there = self.archive.blocks([said_in], message_ids=list(wanted))
         blocks = {block.thread.removeprefix(THREAD): block.block_id for block in there}
         missing = [message_of(each, now) for name, each in wanted.items() if name not in blocks]
-        brought = recorded(missing, said_in, self.archive.blocks([said_in], **around(now)))
+        since, until = around(now)
+        near = self.archive.blocks([said_in], time_start=since, time_end=until)
+        brought = recorded(missing, said_in, near)
         blocks |= {block.message_ids[0]: block.block_id for block in brought.blocks}
         old = [verdict.memory_id for verdict in writing if verdict.outcome == "corroborated"]
         heads = self.archive.memories([lives_in], ids=old) if old else ()

@@ -52,9 +52,9 @@ def message_of(candidate: Candidate, now: datetime) -> Message:
     )
 
 
-def around(now: datetime) -> dict[str, datetime]:
+def around(now: datetime) -> tuple[datetime, datetime]:
     """Return the times between which all blocks of a day lie, in whatever zone that is."""
-    return {"time_start": now - timedelta(days=2), "time_end": now + timedelta(days=2)}
+    return now - timedelta(days=2), now + timedelta(days=2)
 
 
 def recorded(messages: Sequence[Message], said_in: Partition, near: Iterable[Block]) -> Brought:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from remegraph.kit.draining import Cancel
     from remegraph.kit.summarizing import OnProgress
 
-__all__ = ["actor_of", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
+__all__ = ["File", "actor_of", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
+
+File = str | PathLike[str]
+"""The path of a file."""
 
 _ASKED_FOR: frozenset[Status] = frozenset({"quarantined", "proposed", "deleted"})
 _NAMED = 5
@@ -30,7 +33,7 @@ def path_of(path: object) -> Path:
     """
     if not isinstance(path, str | PathLike):
         raise InputError(f"The path is of type {type(path).__name__}.", "Give the path of a file.")
-    text = fspath(cast("str | PathLike[str]", path))
+    text = fspath(cast("File", path))
     check_text(path=text)
     return Path(text)
 

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from remegraph.errors import ConflictError, InputError, MessageChangedError, NotFoundError, PackError
-from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
+from remegraph.kit.calling import check_numbers, required, twin
+from remegraph.kit.pack_building import PackBuilding
 from remegraph.kit.pack_keys import PackKeys
-from remegraph.kit.packing import actor_of, check_choice, conflict_of, path_of, signing, steps, topic_of, wanted
+from remegraph.kit.packing import File, actor_of, conflict_of, path_of, steps, wanted
 from remegraph.models import (
     ChangeSet,
-    Memory,
-    PackBuilt,
     PackDiff,
     PackInfo,
     PackInstalled,
-    PackKind,
     Partition,
     Receipt,
     Scope,
     Signature,
-    Status,
     TrustedKey,
 )
 
 if TYPE_CHECKING:
     from remegraph.exchange.absorbing import Absorber
     from remegraph.exchange.offers import Offer
-    from remegraph.exchange.packs.exporting import Contents, Step
+    from remegraph.exchange.packs.exporting import Step
     from remegraph.exchange.packs.reading import PackFile
     from remegraph.kit.draining import Cancel
     from remegraph.kit.parts import Parts
@@ -38,10 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Packs"]
 
-_File = str | PathLike[str]
 
-
-class Packs(PackKeys):
+class Packs(PackBuilding, PackKeys):
     """Builds packs, and takes them in: measured first, then checked, then all of it or nothing.
 
     Args:
@@ -60,82 +54,9 @@ class Packs(PackKeys):
         self._library = library
         self._follow = follow
 
-    # ------------------------------------------------------------------------------------------ building
-
-    def build(
-        self,
-        path: _File,
-        *,
-        scope: Scope,
-        kind: PackKind = "export",
-        topic: str | None = None,
-        memory_ids: Sequence[str] | None = None,
-        include: Collection[Status] = (),
-        pack_id: str = "",
-        domain: Sequence[str] = (),
-        activate: Sequence[str] = (),
-        desensitize: bool = False,
-        key: _File | None = None,
-        progress: OnProgress | None = None,
-        cancel: Cancel | None = None,
-    ) -> PackBuilt:
-        """Write memories of a scope to a pack. The same memories make the same file. Nothing of another scope goes in.
-
-        An export holds them whole: all versions, links, and the words that they came from. A preset holds what they say,
-        for any agent: without ids, times and words.
-
-        Args:
-            path: The file; one that is there is replaced.
-            scope: Whose memories.
-            kind: export or preset.
-            topic: Only those of this topic, `type:name`.
-            memory_ids: Only these.
-            include: Statuses beside those that go in anyway: quarantined, proposed or deleted, in an export only.
-            pack_id: Its id; made of its content unless given.
-            domain: The fields that it is for.
-            activate: Ids or tags of a preset's items that shall stand ready without a query.
-            desensitize: Whether personal data, secrets and known names are taken out of a preset.
-            key: File of the private key that signs it.
-            progress: Told how far it is.
-            cancel: Asked before each memory.
-
-        Raises:
-            InputError: A choice cannot be used, the file cannot be written, or the key cannot be read.
-            NotFoundError: A memory is not of this scope.
-            CancelledError: `cancel` said so; nothing was written.
-        """
-        from remegraph.exchange.packs.exporting import export, preset
-        from remegraph.exchange.packs.writing import write
-
-        check_choice(kind, include, desensitize=desensitize, activate=activate)
-        check_text(pack_id=pack_id)
-        said_in, lives_in = self._places(scope)
-        memories = self._chosen(lives_in, topic, memory_ids, include)
-        step = steps("Build", progress, cancel)
-        contents: Contents
-        if kind == "preset":
-            contents = preset(memories, self._cleaner(scope, memories) if desensitize else None, step)
-        else:
-            contents = export(self._parts().archive, lives_in, said_in, memories, step)
-        target = path_of(path)
-        write(
-            target,
-            kind,
-            contents.members,
-            pack_id=pack_id,
-            domain=domain,
-            activate=activate,
-            sign=None if key is None else signing(path_of(key)),
-        )
-        with self._opened(target) as pack:
-            info = pack.info
-        return PackBuilt(path=str(target), pack=info, left_out=contents.left_out, dropped=contents.dropped)
-
-    abuild = twin(build)
-
     # ------------------------------------------------------------------------------------------- reading
 
-    def inspect(self, path: _File) -> PackInfo:
+    def inspect(self, path: File) -> PackInfo:
         """Return what a pack says of itself, once its size and checksums are in order. Its signature is told, not required.
 
         Args:
@@ -149,7 +70,7 @@ class Packs(PackKeys):
 
     ainspect = twin(inspect)
 
-    def verify(self, path: _File, *, require_signature: bool | None = None) -> PackInfo:
+    def verify(self, path: File, *, require_signature: bool | None = None) -> PackInfo:
         """Check a pack whole: size, checksums, signature, every record.
 
         Args:
@@ -164,7 +85,7 @@ class Packs(PackKeys):
         from remegraph.exchange.packs.limits import LIMITS
         from remegraph.exchange.packs.records import ExportRecords, items
 
-        with self._checked(path, require_signature) as pack:
+        with self._checked(path, required=require_signature) as pack:
             if pack.manifest.kind == "preset":
                 for _ in items(pack, LIMITS):
                     pass
@@ -175,7 +96,7 @@ class Packs(PackKeys):
     averify = twin(verify)
 
     def diff(
-        self, path: _File, *, scope: Scope, trust: float | None = None, require_signature: bool | None = None
+        self, path: File, *, scope: Scope, trust: float | None = None, require_signature: bool | None = None
     ) -> PackDiff:
         """Return what installing a pack would do. Nothing changes.
 
@@ -190,7 +111,7 @@ class Packs(PackKeys):
         """
         from remegraph.exchange.packs.installing import arrival
 
-        with self._checked(path, require_signature) as pack:
+        with self._checked(path, required=require_signature) as pack:
             believed = self._believed(pack, trust)
             said_in, lives_in = self._places(scope)
             if pack.manifest.kind == "export":
@@ -223,7 +144,7 @@ class Packs(PackKeys):
 
     def install(
         self,
-        path: _File,
+        path: File,
         *,
         scope: Scope,
         trust: float | None = None,
@@ -253,7 +174,7 @@ class Packs(PackKeys):
             PackError: It is refused; `reason` says why. Nothing changed.
             CancelledError: `cancel` said so. Nothing changed.
         """
-        with self._checked(path, require_signature) as pack:
+        with self._checked(path, required=require_signature) as pack:
             believed = self._believed(pack, trust)
             step = steps("Install", progress, cancel)
             if pack.manifest.kind == "export":
@@ -318,7 +239,7 @@ class Packs(PackKeys):
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _opened(self, path: _File) -> PackFile:
+    def _opened(self, path: File) -> PackFile:
         from remegraph.exchange.packs.layout import PURPOSE
         from remegraph.exchange.packs.limits import LIMITS
         from remegraph.exchange.packs.reading import PackFile
@@ -330,11 +251,11 @@ class Packs(PackKeys):
         return PackFile(path_of(path), LIMITS, verify)
 
     @contextmanager
-    def _checked(self, path: _File, require_signature: bool | None) -> Iterator[PackFile]:
+    def _checked(self, path: File, *, required: bool | None) -> Iterator[PackFile]:
         """Open a pack whose signature will do."""
-        wanted = self._parts().settings.sharing.require_signature
+        by_default = self._parts().settings.sharing.require_signature
         with self._opened(path) as pack:
-            pack.check_signature(required=wanted if require_signature is None else require_signature)
+            pack.check_signature(required=by_default if required is None else required)
             yield pack
 
     def _believed(self, pack: PackFile, trust: float | None) -> float:
@@ -359,28 +280,6 @@ class Packs(PackKeys):
 
         library = self._library(required(scope))
         return library.partition(), home(library, self._parts().settings.trust_boundary)
-
-    def _chosen(
-        self, lives_in: Partition, topic: str | None, memory_ids: Sequence[str] | None, include: Collection[Status]
-    ) -> list[Memory]:
-        from remegraph.exchange.packs.exporting import CARRIED
-
-        found = self._parts().archive.memories(
-            [lives_in],
-            ids=None if memory_ids is None else list(dict.fromkeys(memory_ids)),
-            topics=None if topic is None else [topic_of(topic)],
-            statuses=sorted(CARRIED | set(include)),
-        )
-        if missing := sorted(set(memory_ids or ()) - {memory.memory_id for memory in found}):
-            raise NotFoundError(f"There is no memory {missing[0]!r} here that a pack may hold.")
-        return sorted(found, key=lambda memory: memory.memory_id)
-
-    def _cleaner(self, scope: Scope, memories: Sequence[Memory]) -> Callable[[Any], Any]:
-        from remegraph.exchange.cleaning import Cleaner
-        from remegraph.exchange.naming import known
-
-        names = known(self._parts().archive, self._library(scope), scope.agent or "", memories, ())
-        return Cleaner(names).clean
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
         from remegraph.exchange.packs.installing import offer
