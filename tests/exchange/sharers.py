@@ -20,7 +20,9 @@ TRUST = {"scout": 0.9, "clerk": 0.7, "shady": 0.2}
 _NUMBERS = itertools.count(1)
 
 
-def knows(kind: str, content: Mapping[str, Any], agent: str = "scout", title: str = "", **metadata: Any) -> KnowledgeItem:
+def knows(
+    kind: str, content: Mapping[str, Any], agent: str = "scout", title: str = "", **metadata: Any
+) -> KnowledgeItem:
     """A knowledge item."""
     return KnowledgeItem.model_validate(
         {
