@@ -13,6 +13,8 @@ from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
 from remegraph.kit.conflicts import Conflicts
 from remegraph.kit.governing import Governance
+from remegraph.kit.knowledge import Knowledge
+from remegraph.kit.packs import Packs
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
 from remegraph.kit.toolbox import ToolMemory
@@ -31,7 +33,7 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not any(is_one(value) for is_one in asynchronous)}
 
 
-KINDS = (MemoryKit, Admin, Conflicts, Governance, Sharing, Skills, ToolMemory)
+KINDS = (MemoryKit, Admin, Conflicts, Governance, Knowledge, Packs, Sharing, Skills, ToolMemory)
 VERBS = [(kind, name) for kind in KINDS for name in verbs(kind) if name not in _WITHOUT]
 
 

@@ -4,6 +4,8 @@ from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
+    Brought,
+    BroughtBlock,
     ChangeSet,
     Event,
     MemoryChange,
@@ -79,6 +81,7 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -114,6 +117,7 @@ from remegraph.models.sharing import (
     Proposal,
     ProposalState,
 )
+from remegraph.models.signatures import Signature, TrustedKey
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -151,6 +155,8 @@ __all__ = [
     "Avoidance",
     "Block",
     "BlockSummary",
+    "Brought",
+    "BroughtBlock",
     "Budget",
     "CallRecord",
     "Captured",
@@ -216,6 +222,12 @@ __all__ = [
     "Message",
     "Mismatch",
     "Origin",
+    "PackBuilt",
+    "PackDiff",
+    "PackInfo",
+    "PackInstalled",
+    "PackKind",
+    "PackReason",
     "Partition",
     "ProfileContent",
     "ProfileKnowledge",
@@ -242,6 +254,7 @@ __all__ = [
     "SharedItem",
     "Shelf",
     "Shown",
+    "Signature",
     "Skill",
     "SkillChoice",
     "SkillFigures",
@@ -273,6 +286,7 @@ __all__ = [
     "Trace",
     "Trigger",
     "TriggerKind",
+    "TrustedKey",
     "TypicalError",
     "Usage",
     "Verification",

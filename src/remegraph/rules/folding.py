@@ -49,7 +49,6 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         others: Those that it stands for.
     """
     content, all_of_them = kept.content, (kept, *others)
-    agents = tuple(dict.fromkeys(agent for each in all_of_them if each.origin for agent in each.origin.agents))
     for other in others:
         content = joined(content, other.content)
     return kept.evolve(
@@ -62,7 +61,6 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         supersedes=tuple(dict.fromkeys((*kept.supersedes, *(other.memory_id for other in others)))),
         layer="long_term" if any(each.layer == "long_term" for each in all_of_them) else kept.layer,
         status="active" if any(each.status == "active" for each in all_of_them) else kept.status,
-        origin=kept.origin and kept.origin.evolve(agents=agents),
         trust=min(each.trust for each in all_of_them),
         origin=derived(all_of_them),
         said_at=max(each.said_at for each in all_of_them),
