@@ -22,6 +22,7 @@ from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
+from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
 from remegraph.storage.guard import GuardedIndex
@@ -65,6 +66,7 @@ class Parts:
     def summarizer(self) -> Summarizer:
         """The summariser's graph."""
         from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.perceiving import Perceiver
         from remegraph.engine.summarizer import Tools, build_summarizer
 
         return build_summarizer(
@@ -75,6 +77,7 @@ class Parts:
                 thinker_of=self.thinkers.of,
                 plain=ExtractiveThinker(),
                 settings=self.settings,
+                perceiver=Perceiver(self.archive.attachments, self.settings.perception),
                 attention=self.attention["later"],
             )
         )
@@ -124,7 +127,8 @@ def open_parts(
         home, policy = settings.home.expanduser(), settings.recall
         url = settings.ledger_url or _sqlite_url(home)
         key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
-        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id)
+        blobs = BlobFolder(settings.blobs) if settings.blobs else None
+        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id, blobs=blobs)
         opened.callback(archive.close)
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:

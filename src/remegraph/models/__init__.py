@@ -1,5 +1,6 @@
 """The vocabulary: frozen, validated records (DESIGN, section 3)."""
 
+from remegraph.models.attachments import Attachment, AttachmentKind, Reading
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -124,6 +125,8 @@ __all__ = [
     "Access",
     "AddReceipt",
     "Archaeology",
+    "Attachment",
+    "AttachmentKind",
     "AuditEntry",
     "AuditHead",
     "Avoidance",
@@ -194,6 +197,7 @@ __all__ = [
     "ProfileKnowledge",
     "Progress",
     "Quote",
+    "Reading",
     "Recall",
     "RecallFilter",
     "RecallMode",

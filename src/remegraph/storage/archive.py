@@ -39,6 +39,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
+from remegraph.models.attachments import Blob
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
 from remegraph.storage import block_notes, fulltext, jobs
 from remegraph.storage import blocks as block_rows
@@ -47,6 +48,8 @@ from remegraph.storage import messages as message_rows
 from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
 from remegraph.storage import tool_calls as tool_rows
+from remegraph.storage.attached import LOCK, SqlAttachments
+from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
@@ -68,9 +71,12 @@ class SqlArchive:
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations and marks.
+        blobs: Keeps the bytes of attachments; without it there are none.
     """
 
-    def __init__(self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(
+        self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId, blobs: BlobFolder | None = None
+    ) -> None:
         self.database = database
         self.journal = journal
         self.queue = jobs.SqlJobQueue(database, clock)
@@ -78,9 +84,10 @@ class SqlArchive:
         self._new_id = new_id
         self._interning = Interning()
         self._layouts = LayoutCache()
+        self.attachments = SqlAttachments(database, self._interning, self._layouts, blobs)
 
     @classmethod
-    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId) -> Self:
+    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, blobs: BlobFolder | None = None) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
@@ -88,6 +95,7 @@ class SqlArchive:
             key: Seals the journal.
             clock: Tells the time.
             new_id: Gives new ids.
+            blobs: Keeps the bytes of attachments.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
@@ -96,7 +104,7 @@ class SqlArchive:
         database = Database.open(url)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id)
+            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, blobs=blobs)
             unless_ready.pop_all()
         return archive
 
@@ -111,16 +119,25 @@ class SqlArchive:
             return self._interning.all(connection)
 
     def add_messages(
-        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+        self,
+        partition: Partition,
+        messages: Sequence[Message],
+        recorded_at: datetime,
+        *,
+        asleep: bool = False,
+        blobs: Mapping[str, Blob] | None = None,
     ) -> AddReceipt:
-        """Record messages durably and enqueue `summarize`, in one transaction."""
+        """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
         added = 0
         if messages:
-            with self.database.write() as connection:
+            held = self.attachments.keep(messages, blobs)
+            failpoint("add.kept")
+            with self.database.write([LOCK] if held else ()) as connection:
+                self.attachments.keep(messages, held)  # a sweep may have come before the lock
                 partition_id = self._interning.ensure(connection, [partition])[partition]
                 self.database.lock(connection, [partition_id])
                 failpoint("add.begin")
-                added = message_rows.add(connection, partition_id, messages, recorded_at)
+                added = message_rows.add(connection, partition_id, messages, recorded_at, held)
                 if added:
                     due = jobs.ASLEEP if asleep else micros(self._clock())
                     jobs.enqueue(connection, "summarize", partition_id, due)
