@@ -114,9 +114,9 @@ def describe(connection: Connection, partition_id: int, message_id: str, told: S
         select(messages.c.body, texts.c.seq, texts.c.asks).where(
             messages.c.partition_id == partition_id,
             messages.c.message_id == message_id,
-            texts.c.partition_id == partition_id,
+            texts.c.partition_id == messages.c.partition_id,
             texts.c.kind == "message",
-            texts.c.record_id == message_id,
+            texts.c.record_id == messages.c.message_id,
         )
     ).one()
     known = [each.text for each in readings(connection, partition_id, message_id)]
