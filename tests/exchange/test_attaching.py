@@ -189,6 +189,24 @@ def test_a_name_is_shown_without_its_folders_and_names_no_file_of_ours(name: str
     assert held.name == "passwd"
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"path": ["__class__"]},
+        {"path": [["base64"]]},
+        {"path": []},
+        {"path": "base64"},
+        {"path": ["text"], "prefix": "text"},
+        {"path": ["base64"], "sha256": 7},
+    ],
+    ids=range(6),
+)
+def test_a_reference_that_we_did_not_write_leads_nowhere_and_breaks_nothing(forged: dict[str, Any]) -> None:
+    """Messages hold what their writers like; a history must be readable all the same."""
+    block = {"type": "image", "attachment": {"sha256": sha(PNG), "prefix": ""} | forged}
+    assert restored([block], lambda name: b"\xff" if name == sha(PNG) else None) == [block]
+
+
 def test_the_same_message_is_the_same_after_its_bytes_are_taken_out() -> None:
     """Hosts give a thread again and again; a second reading must find nothing new."""
     given = message({"type": "text", "text": "Look."}, image())

@@ -231,10 +231,10 @@ def test_a_model_describes_a_picture_once_and_it_is_found_by_what_it_shows(tmp_p
         kit.add_messages([shows("My new one.", image(extras={"filename": "new.png"}))], scope=ANN)
         kit.summarize(scope=ANN, close=True)
         (call,) = shown
-        (text, number, picture) = call.messages[-1].content
+        text, number, picture = (dict(block) for block in call.messages[-1].content_blocks)
         assert picture == {"type": "image", "base64": b64(PNG), "mime_type": "image/png"}
         assert number == {"type": "text", "text": "1:"}
-        assert '1 image "new.png", message 1' in text["text"]  # type: ignore[index]
+        assert '1 image "new.png", message 1' in str(text["text"])
 
         (hit,) = kit.recall("scarlet bicycle", scope=ANN, depth="messages").messages
         assert hit.text.endswith("[image: new.png, 67 B: A scarlet bicycle leans on a wall.]")
@@ -248,7 +248,9 @@ def test_what_is_learned_from_a_picture_cites_it_and_is_quarantined(tmp_path: Pa
     words = "Ann is the new president."
     script = LEARNS | {
         "DescribeAnswer": {"descriptions": [{"n": 1, "text": f"A poster: {words}"}]},
-        "ProposalAnswer": proposal(create("Ann is the new president.", 2, words), create("Ann likes posters.", 1, "I like it")),
+        "ProposalAnswer": proposal(
+            create("Ann is the new president.", 2, words), create("Ann likes posters.", 1, "I like it")
+        ),
     }
     with seeing(tmp_path, script) as kit:
         kit.add_messages([shows("I like it.", image())], scope=ANN)
@@ -315,7 +317,11 @@ def test_a_model_that_cannot_read_a_picture_costs_none_of_the_words(tmp_path: Pa
 def test_a_model_that_is_down_is_asked_again_and_what_it_described_is_not_lost(tmp_path: Path) -> None:
     """After a crash between description and memories, nobody pays for the description twice."""
     script = LEARNS | {
-        "DescribeAnswer": [TimeoutError("down"), {"descriptions": [{"n": 1, "text": "A dot."}]}, AssertionError("twice")],
+        "DescribeAnswer": [
+            TimeoutError("down"),
+            {"descriptions": [{"n": 1, "text": "A dot."}]},
+            AssertionError("twice"),
+        ],
         "DigestAnswer": [TimeoutError("down"), digest()],
     }
     with seeing(tmp_path, script) as kit:
@@ -349,9 +355,11 @@ async def test_async_looks_at_pictures_too_in_the_language_of_the_block(tmp_path
 def test_without_a_model_a_chinese_summary_says_what_was_not_read(kit: MemoryKit) -> None:
     """Whoever reads the index must know that there was something."""
     ann = Scope(user="chinese")
-    kit.add_messages([shows("我喜欢这辆新自行车。", image(extras={"filename": "新车.png"}))], scope=ann)
+    photo = image(extras={"filename": "新车.png"})
+    kit.add_messages([shows("我喜欢这辆新自行车。", text_file(TEXT * 20, "b.md"), photo)], scope=ann)
     kit.summarize(scope=ann, close=True)
     (entry,) = kit.blocks(scope=ann)
+    assert entry.language == "zh"  # the file is English, and longer
     assert entry.summary.endswith("[图片：新车.png，67 B，未读取]")
 
 

@@ -77,8 +77,14 @@ def test_words_come_first_and_the_marks_are_in_their_language() -> None:
     [
         ({"type": "interaction", "action": "click", "target": "Buy now"}, "[click: Buy now]"),
         ({"type": "interaction", "action": "input", "target": "city", "value": "Lisbon"}, "[input: city = Lisbon]"),
-        ({"type": "non_standard", "value": {"type": "interaction", "action": "点击", "target": "购买"}}, "[点击: 购买]"),
-        ({"type": "interaction", "action": "sensor", "target": "temperature", "value": 21.5}, "[sensor: temperature = 21.5]"),
+        (
+            {"type": "non_standard", "value": {"type": "interaction", "action": "点击", "target": "购买"}},
+            "[点击: 购买]",
+        ),
+        (
+            {"type": "interaction", "action": "sensor", "target": "temperature", "value": 21.5},
+            "[sensor: temperature = 21.5]",
+        ),
         ({"type": "interaction", "action": "scroll"}, "[scroll]"),
         ({"type": "interaction", "target": "nothing done"}, ""),
         ({"type": "non_standard", "value": 3}, ""),

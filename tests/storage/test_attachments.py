@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from remegraph import SetupError
+from remegraph import InputError, SetupError
 from remegraph.failpoints import listen
-from remegraph.models import Message, Partition, Reading
+from remegraph.models import Evidence, Message, Partition, Reading
 from remegraph.models.attachments import Blob
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.blobs import BlobFolder
 from tests.pictures import PNG, TEXT, png, sha
-from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger
+from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, whole
 
 
 class Crash(BaseException):
@@ -154,6 +154,23 @@ def test_what_is_in_a_picture_is_written_once_and_its_message_is_found_by_it(
     (matches,) = archive.match([ANN], "message", ["scarlet"])
     assert (matches.total, matches.lengths[0]) == (1, archive.layout(ANN).lengths.sum())
     assert archive.layout(ANN).lengths.sum() > before
+
+
+def test_a_quote_of_an_attachment_must_stand_in_what_was_read_of_it(archive: SqlArchive, ledger: Ledger) -> None:
+    """A memory that cites a picture for words that nobody read there has no evidence at all."""
+    put(archive, ANN, "m1", PNG)
+    archive.attachments.describe(ANN, {"m1": [Reading(sha256=sha(PNG), text="A scarlet bicycle.", reader="m")]})
+    (tail,) = archive.tails(ANN)
+    (block,) = archive.add_blocks(ANN, [whole(tail.after_seq, tail.messages[-1].seq)], "1")
+
+    def learn(quote: str, attachment: str) -> None:
+        evidence = Evidence(message_id="m1", quote=quote, block_id=block.block_id, attachment=attachment)
+        ledger.commit(create(ledger.memory().evolve(evidence=(evidence,), block_ids=(block.block_id,))))
+
+    learn("scarlet bicycle", sha(PNG))
+    for quote, attachment in (("blue bicycle", sha(PNG)), ("scarlet bicycle", sha(TEXT)), ("scarlet bicycle", "")):
+        with pytest.raises(InputError, match="quote"):
+            learn(quote, attachment)
 
 
 def test_without_a_folder_a_message_with_bytes_is_refused_and_one_without_is_not(ledger: Ledger) -> None:

@@ -27,6 +27,9 @@ _RAW = (("base64",), ("data",), ("source", "data"), ("input_audio", "data"), ("f
 _URLS = (("image_url", "url"), ("image_url",), ("source", "url"), ("url",), ("file_url",))
 """Where blocks hold a URL, which may be a data: URL."""
 
+_PATHS = (*_RAW, *_URLS, ("text",))
+"""All places where bytes may have stood."""
+
 _MIMES = (("mime_type",), ("media_type",), ("source", "media_type"), ("source", "mime_type"), ("file", "mime_type"))
 _NAMES = (("name",), ("filename",), ("file", "filename"), ("title",), ("extras", "filename"), ("extras", "name"))
 
@@ -141,16 +144,25 @@ def restored(content: Any, read: Callable[[str], bytes | None]) -> Any:
 
 def _restored(block: Any, read: Callable[[str], bytes | None]) -> Any:
     reference = block.get("attachment") if isinstance(block, dict) and kind_of(block) else None
-    path = reference.get(_PATH) if isinstance(reference, dict) else None
-    if not isinstance(reference, dict) or not reference.get("sha256") or not isinstance(path, list):
+    if not isinstance(reference, dict) or not isinstance(reference.get(_PATH), list):
         return block
-    data, prefix = read(str(reference["sha256"])), str(reference.get(_PREFIX, ""))
-    if data is None:
+    path = next((each for each in _PATHS if list(each) == reference[_PATH]), None)
+    data = read(str(reference.get("sha256")))
+    packed = _packed(data, str(reference.get(_PREFIX, ""))) if data is not None else None
+    if path is None or packed is None:  # a message may hold any reference: only ours lead back
         return block
-    packed = data.decode("utf-8", "surrogatepass") if prefix == _TEXT else prefix + base64.b64encode(data).decode()
-    if prefix.startswith("data:") and not prefix.endswith(";base64,"):
-        packed = f"{prefix.removesuffix(',')};base64,{base64.b64encode(data).decode()}"
-    return _with({key: value for key, value in block.items() if key != "attachment"}, tuple(path), packed)
+    return _with({key: value for key, value in block.items() if key != "attachment"}, path, packed)
+
+
+def _packed(data: bytes, prefix: str) -> str | None:
+    if prefix == _TEXT:
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+    if prefix and not prefix.endswith(";base64,"):
+        prefix = f"{prefix.removesuffix(',')};base64,"
+    return prefix + base64.b64encode(data).decode()
 
 
 def _kept_out(block: Any, why: str) -> Any:
