@@ -7,6 +7,7 @@ from collections.abc import Callable
 __all__ = ["FAILPOINTS", "failpoint", "listen"]
 
 FAILPOINTS = (
+    "add.kept",
     "add.begin",
     "add.before_commit",
     "add.after_commit",

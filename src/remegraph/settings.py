@@ -16,6 +16,7 @@ __all__ = [
     "ExtractionPolicy",
     "LifecyclePolicy",
     "Mode",
+    "PerceptionPolicy",
     "Perspective",
     "RecallPolicy",
     "RetrievalPolicy",
@@ -41,7 +42,8 @@ class _Policy(BaseModel):
         Args:
             changes: New values by field name.
         """
-        return type(self).model_validate({**dict(self), **changes})
+        given = {name: getattr(self, name) for name in self.model_fields_set}  # what was not given stays so
+        return type(self).model_validate({**given, **changes})
 
 
 class SlicingPolicy(_Policy):
@@ -250,6 +252,22 @@ class ToolPolicy(_Policy):
     cited: int = Field(default=12, ge=1, le=50, description="Calls that a guideline is made from, at most.")
 
 
+class PerceptionPolicy(_Policy):
+    """What is kept and read of attachments (K3)."""
+
+    reads: frozenset[Literal["image", "audio", "video", "file"]] = Field(
+        default=frozenset(), description="What the chat model can look at and shall describe; none: by reference only."
+    )
+    most: int = Field(default=8, ge=1, description="Attachments of a block that it is shown, the first ones.")
+    max_bytes: int = Field(default=10_000_000, ge=1, description="Largest attachment.")
+    max_message_bytes: int = Field(default=25_000_000, ge=1, description="All attachments of a message together.")
+    max_text: int = Field(default=20_000, ge=0, description="Characters of a text file that are read, without a model.")
+    folder: Path | None = Field(
+        default=None,
+        description="Where their bytes are kept: all that share a ledger need the same; `blobs` in the home unless given.",
+    )
+
+
 class SharingPolicy(_Policy):
     """Whom an agent learns from, and when a library of several agents takes something up (B12, K8)."""
 
@@ -321,6 +339,7 @@ class Settings(_Policy):
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
+    perception: PerceptionPolicy = Field(default_factory=PerceptionPolicy, description="What is read of attachments.")
     sharing: SharingPolicy = Field(default_factory=SharingPolicy, description="Whom it learns from.")
     tools: ToolPolicy = Field(default_factory=ToolPolicy, description="How tools are remembered.")
     agent: AgentMemorySettings = Field(
@@ -335,6 +354,14 @@ class Settings(_Policy):
             name: The agent of a scope; none: no agent in particular.
         """
         return self.agent if name is None else self.agents.get(name, self.agent)
+
+    @property
+    def blobs(self) -> Path | None:
+        """Where the bytes of attachments are kept; None where the ledger is elsewhere and nobody named a folder."""
+        if self.perception.folder is not None:
+            return self.perception.folder.expanduser()
+        elsewhere = self.ledger_url is not None and "home" not in self.model_fields_set
+        return None if elsewhere else self.home.expanduser() / "blobs"
 
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:

@@ -9,6 +9,7 @@ import pytest
 from remegraph import SummaryPolicy
 from remegraph.engine.attention import attended, attention
 from remegraph.models import StoredMessage
+from tests.pictures import image
 from tests.talk import ANN, NOON, called, replied, returned, said
 
 THRESHOLD = SummaryPolicy().attention
@@ -53,3 +54,10 @@ def test_messages_under_the_threshold_are_left_out_and_tools_never() -> None:
     assert heard == [("Hi!", 0), ("I fly on Friday.", 1), ("Enjoy!", 4)]
     assert attended(block, score, 0.0) == tuple(block)
     assert len(heard) == 3
+
+
+def test_a_picture_without_words_gets_attention() -> None:
+    """Whoever sends a picture alone says something by it."""
+    message = said("").model_copy(update={"content": [image()]})
+    sent = StoredMessage(**dict(message), partition=ANN.partition(), seq=1, recorded_at=NOON)
+    assert attended([sent], lambda _text, _before: 0.0, 0.5) == (sent,)

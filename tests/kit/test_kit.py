@@ -255,6 +255,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
     known: dict[str, Any] = {
         "scope": ANN,
         "messages": DAYS,
+        "sha256": "0" * 64,
         "query": "Lisbon",
         "memory_id": "m",
         "memory_ids": ["m"],

@@ -88,6 +88,13 @@ def test_a_sound_change_passes() -> None:
     assert review(_said("I'm allergic to peanuts."), [], after) == ()
 
 
+def test_words_of_an_attachment_are_not_looked_for_in_the_message() -> None:
+    """The commit looks for them in what was read; here they would only be missed."""
+    memory = _memory("Ann is president.", quote="president")
+    cited = tuple(each.evolve(attachment="0" * 64) for each in memory.evidence)
+    assert review(_said("Look at this."), [], [memory.evolve(evidence=cited)]) == ()
+
+
 @pytest.mark.requirement("R11", "X6")
 def test_an_invented_quote_is_refused() -> None:
     """A memory rests on words that were said."""

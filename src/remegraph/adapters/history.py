@@ -39,11 +39,14 @@ class MessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class declares a plain attribute
         """The messages, oldest first."""
-        return _shown(self._kit.messages(self._thread, scope=resolve_scope(self._scope)))
+        scope = resolve_scope(self._scope)
+        return _shown(self._kit.with_attachments(self._kit.messages(self._thread, scope=scope), scope=scope))
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return the messages, oldest first."""
-        return _shown(await self._kit.amessages(self._thread, scope=resolve_scope(self._scope)))
+        scope = resolve_scope(self._scope)
+        found = await self._kit.amessages(self._thread, scope=scope)
+        return _shown(await self._kit.awith_attachments(found, scope=scope))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages, all or none; they are durable once this returns. A known id with the same content is skipped.

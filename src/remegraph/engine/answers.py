@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
     "ConclusionAnswer",
+    "DescribeAnswer",
+    "DescriptionAnswer",
     "DigestAnswer",
     "FieldAnswer",
     "GeneralAnswer",
@@ -46,6 +48,19 @@ class DigestAnswer(_Answer):
     topics: list[_Words] = Field(
         default_factory=list, max_length=50, description="Keys type:name; empty: nothing to remember."
     )
+
+
+class DescriptionAnswer(_Answer):
+    """What is in one attachment."""
+
+    n: int = Field(description="Attachment number.")
+    text: _Words = Field(min_length=1, max_length=4000)
+
+
+class DescribeAnswer(_Answer):
+    """What is in the attachments of a block."""
+
+    descriptions: list[DescriptionAnswer] = Field(max_length=100)
 
 
 class QuoteAnswer(_Answer):

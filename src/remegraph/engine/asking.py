@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -64,6 +64,8 @@ class Question(Generic[A, T]):
     schema: type[A]
     accept: Callable[[A], T]
     """Turns the answer into its result, or raises InvalidAnswerError: its text goes back to the model."""
+    shown: Sequence[dict[str, Any]] = ()
+    """Content blocks that the model looks at, after the data."""
 
 
 class Asker:
@@ -161,7 +163,8 @@ class Asker:
         if not takes_tools:
             form = json.dumps(question.schema.model_json_schema())
             user += "\n\n" + load("form", question.language).render(schema=form)[1]
-        opening: list[BaseMessage] = [SystemMessage(system), HumanMessage(user)]
+        data = HumanMessage([{"type": "text", "text": user}, *question.shown] if question.shown else user)
+        opening: list[BaseMessage] = [SystemMessage(system), data]
         messages = opening
         for repairs_left in range(self._repairs, -1, -1):
             reply = yield messages

@@ -33,7 +33,7 @@ def attention(messages: Sequence[Message]) -> float:
 
 
 def attended(messages: Sequence[StoredMessage], score: Attention, least: float) -> tuple[StoredMessage, ...]:
-    """Return the messages of a block that get enough attention; tool calls and their results always do.
+    """Return the messages of a block that get enough attention; tool calls, their results and attachments always do.
 
     Args:
         messages: The block.
@@ -44,7 +44,11 @@ def attended(messages: Sequence[StoredMessage], score: Attention, least: float) 
     return tuple(
         message
         for at, message in enumerate(messages)
-        if not least or message.tool_calls or message.role == "tool" or score(message.text, texts[:at]) >= least
+        if not least
+        or message.tool_calls
+        or message.attachments
+        or message.role == "tool"
+        or score(message.text, texts[:at]) >= least
     )
 
 

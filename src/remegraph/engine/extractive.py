@@ -8,7 +8,7 @@ cannot write in an agent's voice, whatever the settings ask for. Every memory sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
@@ -19,7 +19,17 @@ from remegraph.engine.distilling import skill_of
 from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routing import called_tools, person
-from remegraph.engine.tasks import Digest, DigestTask, DistilTask, GuideTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import (
+    DescribeTask,
+    Digest,
+    DigestTask,
+    DistilTask,
+    GuideTask,
+    Proposal,
+    ProposeTask,
+    ReviewTask,
+    Voice,
+)
 from remegraph.engine.worth import stated, tells
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
@@ -27,13 +37,14 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Evidence, Memory, Scope, Shelf, Skill, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Memory, Reading, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import conflicting, named, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
+from remegraph.rules.perceiving import marks
 from remegraph.rules.review import Objection
 from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
@@ -43,6 +54,7 @@ __all__ = ["ExtractiveThinker"]
 
 _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
+_MOST_MARKS = 4  # attachments that a summary names
 _MOST_SENTENCES = 60
 """Sentences ranked at most: the graph of their likeness grows with the square."""
 
@@ -78,13 +90,21 @@ class ExtractiveThinker:
             partition=task.block.partition,
             start_time=task.block.start_time,
             end_time=task.block.end_time,
-            summary=_summary(task.messages) or task.block.thread,
+            summary=_with_marks(_summary(task.messages), task) or task.block.thread,
             entities=_entities(text, statements, task.language),
             language=task.language,
             extractor=self.name,
         )
         keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, statements, task.messages)]
         return Digest(summary=summary, topics=tuple(keys))
+
+    def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Read nothing: there is nobody to look."""
+        return {}
+
+    async def adescribe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Read nothing; see `describe`."""
+        return {}
 
     async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise and route; see `digest`."""
@@ -158,6 +178,12 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
     )
     chosen = sorted(telling[:_SUMMARY_SENTENCES])
     return " ".join(f"{said[at][0].speaker}: {said[at][1]}" for at in chosen)[:_SUMMARY_CHARACTERS]
+
+
+def _with_marks(summary: str, task: DigestTask) -> str:
+    """Return a summary with what came beside the words, and whether it was read."""
+    beside = [mark for message in task.messages for mark in marks(message, task.language)][:_MOST_MARKS]
+    return " ".join(part for part in (summary, *beside) if part)
 
 
 def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:

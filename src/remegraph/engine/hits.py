@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from remegraph.models import BlockSummary, Hit, Memory, StoredMessage
 from remegraph.rules.blending import Ranked
+from remegraph.rules.perceiving import shown
 from remegraph.rules.standing import confidence
 from remegraph.rules.summarising import summary_of
 
@@ -83,7 +84,8 @@ def message_hit(message: StoredMessage, ranked: Ranked) -> Hit:
 def _said(message: StoredMessage) -> str:
     """Return who says what, and what it asks of tools: many a request says nothing else."""
     calls = (f"{call.name}({json.dumps(call.args, ensure_ascii=False)})" for call in message.tool_calls)
-    return f"{message.speaker}: {' '.join((*([message.text] if message.text else ()), *calls))}"
+    words = shown(message)
+    return f"{message.speaker}: {' '.join((*([words] if words else ()), *calls))}"
 
 
 def reasons(contributions: Mapping[str, float]) -> str:

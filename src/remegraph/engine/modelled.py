@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from remegraph.engine.answers import (
+    DescribeAnswer,
     DigestAnswer,
     GuidelineAnswer,
     OperationAnswer,
@@ -17,8 +18,10 @@ from remegraph.engine.answers import (
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.distilling import read_skill
 from remegraph.engine.metering import Meter
+from remegraph.engine.perceiving import as_blocks
 from remegraph.engine.proposals import Writer
 from remegraph.engine.rendering import (
+    attachment_lines,
     block_lines,
     call_lines,
     memory_lines,
@@ -28,9 +31,19 @@ from remegraph.engine.rendering import (
     tool_lines,
     topic_lines,
 )
-from remegraph.engine.tasks import Digest, DigestTask, DistilTask, GuideTask, Proposal, ProposeTask, ReviewTask, Voice
+from remegraph.engine.tasks import (
+    DescribeTask,
+    Digest,
+    DigestTask,
+    DistilTask,
+    GuideTask,
+    Proposal,
+    ProposeTask,
+    ReviewTask,
+    Voice,
+)
 from remegraph.errors import InvalidAnswerError
-from remegraph.models import BlockSummary, Claim, Evidence, Memory, Skill, StoredMessage
+from remegraph.models import BlockSummary, Claim, Evidence, Memory, Reading, Skill, StoredMessage
 from remegraph.prompts import Language, Prompt, load
 from remegraph.rules.claims import canonical, read_claims
 from remegraph.rules.conflicts import compare, said
@@ -65,6 +78,14 @@ class ModelThinker:
         self.name = asker.name
         self.similar_limit = similar_limit
         self.looks_back = self._voice.mode == "first-person"
+
+    def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Say what is in the attachments of a block in one call."""
+        return self._asker.ask(self._describe(task), meter)
+
+    async def adescribe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Say what is in the attachments of a block in one call."""
+        return await self._asker.aask(self._describe(task), meter)
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise and route a block in one call."""
@@ -106,6 +127,25 @@ class ModelThinker:
         """Say how to use a tool in one call."""
         return await self._asker.aask(self._guide(task), meter)
 
+    def _describe(self, task: DescribeTask) -> Question[DescribeAnswer, Mapping[tuple[str, str], Reading]]:
+        def accept(answer: DescribeAnswer) -> Mapping[tuple[str, str], Reading]:
+            told = {each.n: each.text.strip() for each in answer.descriptions}
+            wanted = set(range(1, len(task.pictured) + 1))
+            if told.keys() != wanted:
+                raise InvalidAnswerError(f"descriptions of {sorted(told)}; the attachments are {sorted(wanted)}.")
+            return {
+                (each.message_id, each.attachment.sha256): Reading(
+                    sha256=each.attachment.sha256, text=told[number], reader=self.name
+                )
+                for number, each in enumerate(task.pictured, start=1)
+            }
+
+        data = load("describe", task.language).render(
+            attachments=attachment_lines(task.pictured), block=block_lines(task.messages, task.language)
+        )
+        prompt, shown = framed(data, task.language), as_blocks(task.pictured)
+        return Question("describe", prompt, task.language, DescribeAnswer, accept, shown)
+
     def _digest(self, task: DigestTask) -> Question[DigestAnswer, Digest]:
         keys = {shelf.topic.key.casefold(): shelf.topic.key for shelf in task.shelves}
 
@@ -126,7 +166,7 @@ class ModelThinker:
             return Digest(summary=summary, topics=tuple(answer.topics))
 
         prompt = load("digest", task.language)
-        data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages))
+        data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages, task.language))
         return Question("digest", framed(data, task.language), task.language, DigestAnswer, accept)
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
@@ -142,7 +182,7 @@ class ModelThinker:
             perspective=_part(f"perspective_{self._voice.perspective}", task.language, told),
             memories=memory_lines([*(("self", memory) for memory in task.itself), *names.items()]),
             objections=objections,
-            block=block_lines(task.messages),
+            block=block_lines(task.messages, task.language),
         )
         reader = _Reader(task, names, self.name, self._voice, prompt.digest)
         return Question("propose", framed(data, task.language), task.language, ProposalAnswer, reader.read)
@@ -173,7 +213,7 @@ class ModelThinker:
             flags=objection_lines(task.flags),
             before=memory_lines((memory.topic.key, memory) for memory in task.before),
             after=memory_lines((memory.topic.key, memory) for memory in task.after),
-            block=block_lines(task.messages),
+            block=block_lines(task.messages, task.language),
         )
         return Question("review", framed(data, task.language), task.language, VerdictAnswer, accept)
 

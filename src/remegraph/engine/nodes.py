@@ -35,7 +35,7 @@ class Think:
     """A request of a node's body to its thinker."""
 
     thinker: Thinker
-    verb: Literal["digest", "propose", "review", "guide"]
+    verb: Literal["describe", "digest", "propose", "review", "guide"]
     task: Any
     meter: Meter
 

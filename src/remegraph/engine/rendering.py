@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from remegraph.engine.tasks import Pictured
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
+from remegraph.prompts import Language
+from remegraph.rules.perceiving import marks
 from remegraph.rules.review import Objection
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call
 
 __all__ = [
+    "attachment_lines",
     "block_lines",
     "call_lines",
     "memory_lines",
@@ -26,8 +30,11 @@ _TOOL_TEXT_LIMIT = 2000
 """Characters of a tool's output that a prompt shows; the ledger holds it whole."""
 
 
-def block_lines(messages: Sequence[Message]) -> str:
-    """Return a block as numbered lines, the day and zone on top and relative dates resolved; tool output is cut."""
+def block_lines(messages: Sequence[Message], language: Language) -> str:
+    """Return a block as numbered lines, the day and zone on top and relative dates resolved; tool output is cut.
+
+    Attachments are marked behind the words, outside the quotation marks: nobody said that.
+    """
     lines = [f"({describe(messages[0].time)})"]
     day = messages[0].time.date()
     for number, message in enumerate(messages, start=1):
@@ -37,10 +44,19 @@ def block_lines(messages: Sequence[Message]) -> str:
         text = message.text[:_TOOL_TEXT_LIMIT] if message.role == "tool" else message.text
         who = message.role if message.name in {"", message.role} else f"{_quoted(message.name)[1:-1]} ({message.role})"
         calls = "".join(f" -> {_quoted(call.name)[1:-1]}({_quoted(call.args)})" for call in message.tool_calls)
+        beside = "".join(f" {_quoted(mark)[1:-1]}" for mark in marks(message, language, told=False))
         failed = " failed" if message.ok is False else ""
         times = datetime_tool(text, message.time) if message.role != "tool" else ""
-        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{times and f' ({times})'}")
+        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{beside}{times and f' ({times})'}")
     return "\n".join(lines)
+
+
+def attachment_lines(pictured: Sequence[Pictured]) -> str:
+    """Return attachments as numbered lines: what each is, and which message it belongs to."""
+    return "\n".join(
+        f"{number} {each.attachment.kind} {_quoted(each.attachment.name)}, message {each.number}"
+        for number, each in enumerate(pictured, start=1)
+    )
 
 
 def call_lines(calls: Sequence[Call]) -> str:

@@ -12,10 +12,10 @@ One run does one block. Durability is the ledger's: no graph of ours has a check
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -26,6 +26,7 @@ from remegraph.engine.committing import change_set
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.perceiving import Perceiver, citing, spoken
 from remegraph.engine.reviser import inspect
 from remegraph.engine.routing import home, resolve, self_topic, shelves_for
 from remegraph.engine.search import Searcher
@@ -59,6 +60,8 @@ class Tools:
     plain: Thinker
     """Thinks without a model; indexes what is not worth a call."""
     settings: Settings
+    perceiver: Perceiver
+    """Has attachments read."""
     attention: Attention
     """Scores what was said, where `SummaryPolicy.salience` asks for it."""
 
@@ -143,6 +146,7 @@ class _Steps:
         self._thinker_of = tools.thinker_of
         self._plain = tools.plain
         self._attention = tools.attention
+        self._perceiver = tools.perceiver
         self._policy = tools.settings.summary
         self._slicing = tools.settings.slicing
         self._settings = tools.settings
@@ -178,7 +182,8 @@ class _Steps:
 
     def compress_message_block(self, state: _State) -> Body:
         """Summarise the block and route it; a block to redo keeps its digest and goes to the topics named."""
-        scope, messages, block = state["scope"], state["messages"], _block(state)
+        messages, unread = yield from self._perceived(state)
+        scope, block = state["scope"], _block(state)
         where = home(scope, self._settings.trust_boundary)
         existing = self._archive.topics(self._archive.visible(scope))
         allowed = shelves_for(
@@ -189,12 +194,12 @@ class _Steps:
         extracts = bool(messages) and self._settings.for_agent(scope.agent).extracts
         if redo is not None and redo.topics and known:
             topics, refused = resolve(redo.topics if extracts else (), allowed, where, self._policy)
-            return {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
+            routed = {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
+            return {"messages": messages, "objections": unread, **routed}
         language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
         plain = replace(task, messages=messages or _said(state["rows"]))  # what nobody attends to is still indexed
-        failure = ""
-        thinker = self._thinker(state)
+        failure, thinker = "", self._thinker(state)
         if not extracts or (thinker.learns and attention(messages) < self._policy.attention):
             digest = self._plain.digest(plain, state["meter"]).without_topics()
         else:
@@ -207,12 +212,26 @@ class _Steps:
                 digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
         topics, refused = resolve(digest.topics, allowed, where, self._policy)
         return {
+            "messages": messages,
+            "objections": unread,
             "summary": digest.summary,
             "topics": topics,
             "allowed": allowed,
             "refused": refused,
             "digest_failure": failure,
         }
+
+    def _perceived(self, state: _State) -> Generator[Think, Any, tuple[tuple[StoredMessage, ...], tuple[str, ...]]]:
+        """Return the messages with what is in their attachments, and what could not be read."""
+        messages, thinker = state["messages"], self._thinker(state)
+        looks = thinker if self._settings.for_agent(state["scope"].agent).extracts else self._plain
+        try:
+            return (
+                yield from self._perceiver.read(_block(state), messages, _language(messages), looks, state["meter"])
+            )
+        except ModelUnavailableError as error:
+            self._note_outage(_block(state), thinker.name, error)
+            raise
 
     def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the block to each of its topics; to the commit where there is none."""
@@ -274,7 +293,7 @@ class _Steps:
             block=_block(state),
             messages=state["rows"],
             summary=state["summary"],
-            proposals=newest,
+            proposals={key: citing(proposal) for key, proposal in newest.items()},
             objections=state.get("standing", ()),
             refused=state.get("refused", ()),
             weighed=self._weighs(state) and not state.get("unreviewed"),
@@ -370,7 +389,7 @@ class _Steps:
 
 
 def _language(messages: Sequence[StoredMessage]) -> Language:
-    return language_of("\n".join(message.text for message in messages))
+    return language_of("\n".join(message.text for message in spoken(messages)))
 
 
 def _said(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from remegraph.engine.metering import Meter
 from remegraph.models import (
+    Attachment,
     Block,
     BlockSummary,
     Link,
     Memory,
     MemoryChange,
+    Reading,
     Scope,
     Shelf,
     Skill,
@@ -27,10 +29,12 @@ from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
 __all__ = [
+    "DescribeTask",
     "Digest",
     "DigestTask",
     "DistilTask",
     "GuideTask",
+    "Pictured",
     "Proposal",
     "ProposeTask",
     "ReviewTask",
@@ -70,6 +74,26 @@ class Digest:
     def without_topics(self) -> Digest:
         """Return the index entry alone."""
         return replace(self, topics=())
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """An attachment that somebody looks at."""
+
+    number: int
+    """Of its message in the block, from 1."""
+    message_id: str
+    attachment: Attachment
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTask:
+    """Say what is in the attachments of a block."""
+
+    messages: tuple[StoredMessage, ...]
+    pictured: tuple[Pictured, ...]
+    language: Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +184,14 @@ class Thinker(Protocol):
     @property
     def similar_limit(self) -> int:
         """How many similar memories it can look at."""
+        ...
+
+    def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Say what is in attachments, by message id and SHA-256; what cannot be read is left out."""
+        ...
+
+    async def adescribe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
+        """Say what is in attachments."""
         ...
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:

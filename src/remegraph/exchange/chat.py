@@ -6,7 +6,7 @@ LangChain is recognised by shape, never imported: this module is part of `import
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol, runtime_checkable
@@ -134,9 +134,21 @@ def to_message(value: object, *, thread: str, default_time: datetime, timezone: 
 
 
 def to_messages(
-    values: Iterable[object], *, thread: str, default_time: datetime, timezone: tzinfo | None
+    values: Iterable[object],
+    *,
+    thread: str,
+    default_time: datetime,
+    timezone: tzinfo | None,
+    take: Callable[[Message], Message] | None = None,
 ) -> tuple[Message, ...]:
     """Turn messages of any known form into ours, all or none; see `to_message`.
+
+    Args:
+        values: The messages.
+        thread: The conversation of messages that name none.
+        default_time: The time of messages that have none.
+        timezone: The zone of times that name none.
+        take: Takes the bytes out of each.
 
     Raises:
         NaiveTimeError: As for `to_message`; names the message by its index, from 0.
@@ -145,7 +157,8 @@ def to_messages(
     found: list[Message] = []
     for index, value in enumerate(listed(values)):
         with at_index(index):
-            found.append(to_message(value, thread=thread, default_time=default_time, timezone=timezone))
+            message = to_message(value, thread=thread, default_time=default_time, timezone=timezone)
+            found.append(take(message) if take else message)
     return tuple(found)
 
 

@@ -60,13 +60,23 @@ class Turns:
         agent: Who captures, none if there is one only: messages without an id are told apart by it, too.
         now: The time of messages that have none.
         timezone: The zone of times that name none.
+        take: Takes the bytes of attachments out of a message.
     """
 
-    def __init__(self, thread: str, agent: str | None, now: datetime, timezone: tzinfo | None) -> None:
+    def __init__(
+        self,
+        thread: str,
+        agent: str | None,
+        now: datetime,
+        timezone: tzinfo | None,
+        *,
+        take: Callable[[Message], Message] | None = None,
+    ) -> None:
         self._thread = thread
         self._agent = agent
         self._now = now
         self._timezone = timezone
+        self._take = take
         self._kinds: dict[type, bool] = {}
 
     def heard(self, values: Iterable[object]) -> tuple[Heard, ...]:
@@ -130,7 +140,8 @@ class Turns:
 
     def _read(self, value: object, index: int) -> Message:
         with at_index(index):
-            return to_message(value, thread=self._thread, default_time=self._now, timezone=self._timezone)
+            message = to_message(value, thread=self._thread, default_time=self._now, timezone=self._timezone)
+            return self._take(message) if self._take else message
 
     def _named(self, message: Message, position: int) -> Message:
         origin = [self._agent, message.thread, position, message.role, message.content]

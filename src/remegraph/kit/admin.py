@@ -12,7 +12,7 @@ from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
 from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
 from remegraph.ports import JobState
-from remegraph.rules.quotes import find_quote
+from remegraph.rules.quotes import cited_text, find_quote
 from remegraph.settings import Settings
 
 __all__ = ["Admin"]
@@ -79,6 +79,16 @@ class Admin:
 
     areindex = twin(reindex)
 
+    def unreferenced(self, *, remove: bool = False) -> tuple[str, ...]:
+        """Return the SHA-256 of attachments that no message holds: what a crash left behind before it was recorded.
+
+        Args:
+            remove: Whether their files are removed. Nobody can add any meanwhile, so it is safe at any time.
+        """
+        return self._parts().archive.attachments.unreferenced(remove=remove)
+
+    aunreferenced = twin(unreferenced)
+
     def seal_journal(self) -> None:
         """Chain the journal anew with the key of this kit, because the one before is lost. Exported heads fit no more.
 
@@ -124,12 +134,17 @@ class Admin:
             missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
             elsewhere = {each.message_id: each for each in archive.messages(sharers, ids=missing)} if missing else {}
             sources = [
-                (item.quote, messages.get(item.message_id) or elsewhere.get(item.message_id))
-                for item in memory.evidence
+                (item, messages.get(item.message_id) or elsewhere.get(item.message_id)) for item in memory.evidence
             ]
-            if any(source is None or find_quote(quote, source.text) is None for quote, source in sources):
+            if any(
+                source is None or find_quote(item.quote, cited_text(item, source)) is None for item, source in sources
+            ):
                 found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
-        return [*found, *self._parts().trail.differences(partition)]
+        lost = [
+            Mismatch(where="attachments", record_id=sha256, problem="its bytes are missing")
+            for sha256 in archive.attachments.missing(partition)
+        ]
+        return [*found, *lost, *self._parts().trail.differences(partition)]
 
 
 def _cut(head: AuditHead) -> Mismatch:

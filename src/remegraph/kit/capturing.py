@@ -16,6 +16,7 @@ from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
 
 if TYPE_CHECKING:
+    from remegraph.exchange.attaching import Intake
     from remegraph.kit.parts import Parts
     from remegraph.kit.running import Runner
     from remegraph.ports import Clock, Tail
@@ -36,6 +37,10 @@ class Capturing(ABC):
     @abstractmethod
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
+
+    @abstractmethod
+    def _intake(self, *, strict: bool) -> Intake:
+        """Return what takes the bytes out of messages."""
 
     @abstractmethod
     def _background(self) -> Runner:
@@ -85,7 +90,7 @@ class Capturing(ABC):
         check_text(thread=thread)
         if not memory.enabled:
             return Captured(enabled=False)
-        news = self._record(Turns(thread, scope.agent, self._clock(), zone(timezone)), messages, home)
+        news = self._record(thread, scope.agent, zone(timezone), messages, home)
         self.health.count("captures")
         report = Captured(added=len(news.messages), known=news.known, revised=news.revised)
         if not report.added and not report.known:
@@ -119,13 +124,22 @@ class Capturing(ABC):
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _record(self, turns: Turns, messages: Iterable[MessageLike], home: Scope) -> News:
+    def _record(
+        self,
+        thread: str,
+        agent: str | None,
+        timezone: tzinfo | None,
+        messages: Iterable[MessageLike],
+        home: Scope,
+    ) -> News:
         archive, partition = self._open_parts().archive, home.partition()
+        intake = self._intake(strict=False)  # a turn that was said is not lost for a file
+        turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
         heard = turns.heard(messages)
         for _ in range(_ATTEMPTS):
             news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
             try:
-                archive.add_messages(partition, news.messages, self._clock(), asleep=True)
+                archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
             except MessageChangedError:
                 continue  # another process recorded one of them between our look and our write
             return news

@@ -17,6 +17,7 @@ from uuid import uuid4
 from remegraph.errors import ClosedError, MessageError, RemegraphError
 from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.activating import Activating
+from remegraph.kit.attaching import Attaching
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.health import Health
@@ -65,7 +66,7 @@ FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
 
-class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, Using, Capturing, Sensing):
+class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, Using, Attaching, Capturing, Sensing):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
@@ -257,16 +258,20 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         Raises:
             MessageError: A message cannot be recorded; none was.
             MessageChangedError: An id is recorded with other content; none was recorded.
+            SetupError: An attachment cannot be kept; no message was recorded.
             ScopeError: The scope is missing.
         """
         parts, now = self._open_parts(), self._clock()
         partition = required(scope).partition()
-        read = to_messages(messages, thread=thread or "main", default_time=now, timezone=zone(timezone))
+        intake = self._intake(strict=True)
+        read = to_messages(
+            messages, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take
+        )
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
         asleep = not self.settings.for_agent(scope.agent).learns
-        return parts.archive.add_messages(partition, named, now, asleep=asleep)
+        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)
 
     aadd_messages = twin(add_messages)
 

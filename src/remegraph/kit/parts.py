@@ -32,6 +32,7 @@ from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
+from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
 from remegraph.storage.grants import SqlGrants
@@ -77,6 +78,7 @@ class Parts:
     def summarizer(self) -> Summarizer:
         """The summariser's graph."""
         from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.perceiving import Perceiver
         from remegraph.engine.summarizer import Tools, build_summarizer
 
         return build_summarizer(
@@ -87,6 +89,7 @@ class Parts:
                 thinker_of=self.thinkers.of,
                 plain=ExtractiveThinker(),
                 settings=self.settings,
+                perceiver=Perceiver(self.archive.attachments, self.settings.perception),
                 attention=self.attention["later"],
             )
         )
@@ -136,7 +139,8 @@ def open_parts(
         home, policy = settings.home.expanduser(), settings.recall
         url = settings.ledger_url or _sqlite_url(home)
         key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
-        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum)
+        blobs = BlobFolder(settings.blobs) if settings.blobs else None
+        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum, blobs=blobs)
         opened.callback(archive.close)
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:

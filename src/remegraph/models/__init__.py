@@ -1,6 +1,7 @@
 """The vocabulary: frozen, validated records (DESIGN, section 3)."""
 
 from remegraph.models.absorbing import Absorbed, Absorption
+from remegraph.models.attachments import Attachment, AttachmentKind, Reading
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -150,6 +151,8 @@ __all__ = [
     "Access",
     "AddReceipt",
     "Archaeology",
+    "Attachment",
+    "AttachmentKind",
     "AuditEntry",
     "AuditHead",
     "Avoidance",
@@ -235,6 +238,7 @@ __all__ = [
     "Proposal",
     "ProposalState",
     "Quote",
+    "Reading",
     "Recall",
     "RecallFilter",
     "RecallMode",

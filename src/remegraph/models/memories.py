@@ -102,8 +102,13 @@ class Evidence(Record):
     """Words in a raw message that bear a memory out."""
 
     message_id: Token = Field(description="The message.")
-    quote: Text = Field(min_length=1, description="The words, as they stand in the message.")
+    quote: Text = Field(
+        min_length=1, description="The words, as they stand in the message, or in the reading of its attachment."
+    )
     block_id: str = Field(description="The block through which the message was read.")
+    attachment: str = Field(
+        default="", pattern="^([0-9a-f]{64})?$", description="SHA-256 of the attachment in whose reading they stand."
+    )
 
 
 class Claim(Record):

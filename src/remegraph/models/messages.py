@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from remegraph.models.attachments import Attachment, Reading, attachments_of, deed
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
 
@@ -49,20 +50,25 @@ class Message(Record):
 
     @property
     def text(self) -> str:
-        """The words of this message: its text, or the text of its content blocks, one per line."""
+        """The words of this message: its text, or the text and the deeds of its content blocks, one per line."""
         if isinstance(self.content, str):
             return self.content
         parts = [
-            part if isinstance(part, str) else part.get("text", "") if isinstance(part, dict) else ""
+            part if isinstance(part, str) else part.get("text") or deed(part) if isinstance(part, dict) else ""
             for part in self.content
         ]
         return "\n".join(part for part in parts if isinstance(part, str) and part)
 
     @property
     def indexed_text(self) -> str:
-        """The words it is found by: who speaks, what is said, and what is asked of tools."""
+        """The words it is found by: who speaks, what is said, what is asked of tools, and names of attachments."""
         asked = (word for call in self.tool_calls for word in (call.name, *_words(call.args)))
-        return " ".join((self.speaker, self.text, *asked))
+        return " ".join((self.speaker, self.text, *asked, *(each.name for each in self.attachments)))
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """What it refers to beside words, in its order."""
+        return attachments_of(self.content)
 
     @property
     def speaker(self) -> str:
@@ -94,6 +100,15 @@ class StoredMessage(Message):
     partition: Partition = Field(description="Where it lives.")
     seq: int = Field(ge=1, description="Its place in the partition, in the order of recording, from 1.")
     recorded_at: AwareTime = Field(description="When it was committed.")
+    readings: tuple[Reading, ...] = Field(default=(), description="What is in its attachments, as far as it was read.")
+
+    def reading(self, sha256: str) -> str | None:
+        """Return what is in one of its attachments; None where that was not read.
+
+        Args:
+            sha256: Of its bytes.
+        """
+        return next((each.text for each in self.readings if each.sha256 == sha256), None)
 
 
 class AddReceipt(Record):

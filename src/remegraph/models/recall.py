@@ -154,13 +154,19 @@ class Quote(Record):
     """Evidence, found again in the raw message."""
 
     message: StoredMessage = Field(description="The message.")
-    start: int = Field(ge=0, description="Where the words begin in the message's text.")
+    start: int = Field(ge=0, description="Where the words begin in the text.")
     end: int = Field(ge=0, description="Where they end.")
+    attachment: str = Field(default="", description="SHA-256 of the attachment whose reading holds them.")
+
+    @property
+    def text(self) -> str:
+        """What they stand in: the words of the message, or what is in its attachment."""
+        return (self.message.reading(self.attachment) or "") if self.attachment else self.message.text
 
     @property
     def words(self) -> str:
         """The exact words."""
-        return self.message.text[self.start : self.end]
+        return self.text[self.start : self.end]
 
 
 class Trace(Record):

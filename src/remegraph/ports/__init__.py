@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from remegraph.ports.archive import Archive, Pulse, Tail, Tally
+from remegraph.ports.attachments import Attachments
 from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.generalizing import Draft, Generalizer, Reworded
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "WHOLE",
     "Archive",
+    "Attachments",
     "Attention",
     "AuditTrail",
     "Clock",

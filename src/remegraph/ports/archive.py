@@ -38,6 +38,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
+from remegraph.models.attachments import Blob
 from remegraph.ports.text import Layout, TextMatches
 
 __all__ = [
@@ -96,7 +97,13 @@ class Archive(Protocol):
         ...
 
     def add_messages(
-        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+        self,
+        partition: Partition,
+        messages: Sequence[Message],
+        recorded_at: datetime,
+        *,
+        asleep: bool = False,
+        blobs: Mapping[str, Blob] | None = None,
     ) -> AddReceipt:
         """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
 
@@ -107,9 +114,11 @@ class Archive(Protocol):
             messages: What was said.
             recorded_at: When it is recorded.
             asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
+            blobs: The bytes of the attachments that they refer to, by SHA-256: durable before the messages are.
 
         Raises:
             MessageChangedError: An id is recorded with other content.
+            SetupError: Bytes cannot be kept.
         """
         ...
 

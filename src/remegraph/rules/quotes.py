@@ -10,7 +10,7 @@ from functools import lru_cache
 from remegraph.language.scripts import CJK
 from remegraph.models import Evidence, Quote, StoredMessage
 
-__all__ = ["find_quote", "quoted"]
+__all__ = ["cited_text", "find_quote", "quoted"]
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _QUOTATION_MARKS = frozenset(
@@ -58,12 +58,22 @@ def quoted(
     missing: list[str] = []
     for item in evidence:
         message = messages.get(item.message_id)
-        span = find_quote(item.quote, message.text) if message else None
+        span = find_quote(item.quote, cited_text(item, message)) if message else None
         if message is None or span is None:
             missing.append(item.message_id)
         else:
-            quotes.append(Quote(message=message, start=span[0], end=span[1]))
+            quotes.append(Quote(message=message, start=span[0], end=span[1], attachment=item.attachment))
     return tuple(quotes), tuple(missing)
+
+
+def cited_text(evidence: Evidence, message: StoredMessage) -> str:
+    """Return the text that evidence cites: the words of its message, or what is in an attachment of it.
+
+    Args:
+        evidence: Names the message, and the attachment.
+        message: That message.
+    """
+    return (message.reading(evidence.attachment) or "") if evidence.attachment else message.text
 
 
 def _find_folded(quote: str, text: str) -> tuple[int, int] | None:

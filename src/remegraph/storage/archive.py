@@ -41,6 +41,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
+from remegraph.models.attachments import Blob
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
 from remegraph.storage import block_notes, fulltext, jobs
 from remegraph.storage import blocks as block_rows
@@ -51,6 +52,8 @@ from remegraph.storage import outcomes as outcome_rows
 from remegraph.storage import reviews as review_rows
 from remegraph.storage import shares as share_rows
 from remegraph.storage import tool_calls as tool_rows
+from remegraph.storage.attached import LOCK, SqlAttachments
+from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
@@ -73,9 +76,19 @@ class SqlArchive:
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations and marks.
         quorum: How many agents must bear out what is proposed for all of a user's.
+        blobs: Keeps the bytes of attachments; without it there are none.
     """
 
-    def __init__(self, database: Database, journal: Journal, *, clock: Clock, new_id: NewId, quorum: int = 2) -> None:
+    def __init__(
+        self,
+        database: Database,
+        journal: Journal,
+        *,
+        clock: Clock,
+        new_id: NewId,
+        quorum: int = 2,
+        blobs: BlobFolder | None = None,
+    ) -> None:
         self.database = database
         self.journal = journal
         self.queue = jobs.SqlJobQueue(database, clock)
@@ -84,9 +97,12 @@ class SqlArchive:
         self._quorum = quorum
         self._interning = Interning()
         self._layouts = LayoutCache()
+        self.attachments = SqlAttachments(database, self._interning, self._layouts, blobs)
 
     @classmethod
-    def open(cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, quorum: int = 2) -> Self:
+    def open(
+        cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, quorum: int = 2, blobs: BlobFolder | None = None
+    ) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
@@ -95,6 +111,7 @@ class SqlArchive:
             clock: Tells the time.
             new_id: Gives new ids.
             quorum: How many agents must bear out what is proposed for all of a user's.
+            blobs: Keeps the bytes of attachments.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
@@ -103,7 +120,7 @@ class SqlArchive:
         database = Database.open(url)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, quorum=quorum)
+            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
             unless_ready.pop_all()
         return archive
 
@@ -118,16 +135,25 @@ class SqlArchive:
             return self._interning.all(connection)
 
     def add_messages(
-        self, partition: Partition, messages: Sequence[Message], recorded_at: datetime, *, asleep: bool = False
+        self,
+        partition: Partition,
+        messages: Sequence[Message],
+        recorded_at: datetime,
+        *,
+        asleep: bool = False,
+        blobs: Mapping[str, Blob] | None = None,
     ) -> AddReceipt:
-        """Record messages durably and enqueue `summarize`, in one transaction."""
+        """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
         added = 0
         if messages:
-            with self.database.write() as connection:
+            held = self.attachments.keep(messages, blobs)
+            failpoint("add.kept")
+            with self.database.write([LOCK] if held else ()) as connection:
+                self.attachments.keep(messages, held)  # a sweep may have come before the lock
                 partition_id = self._interning.ensure(connection, [partition])[partition]
                 self.database.lock(connection, [partition_id])
                 failpoint("add.begin")
-                added = message_rows.add(connection, partition_id, messages, recorded_at)
+                added = message_rows.add(connection, partition_id, messages, recorded_at, held)
                 if added:
                     due = jobs.ASLEEP if asleep else micros(self._clock())
                     jobs.enqueue(connection, "summarize", partition_id, due)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, delete, insert, select
 from remegraph.errors import InputError, NotFoundError
 from remegraph.models import Evidence, Memory, Message, Partition
 from remegraph.rules.quotes import find_quote
+from remegraph.storage import attachments
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import blocks, memory_sources, messages, partitions
 
@@ -87,6 +88,14 @@ def _witnesses(
     return {_witness(connection, evidence, rows.get(evidence.message_id, [])) for evidence in fresh}
 
 
+def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
+    """Return what the quote must stand in: the words of the message, or what is in the attachment that is named."""
+    if not evidence.attachment:
+        return Message.from_json(row.body).text
+    read = attachments.readings(connection, row.partition_id, row.message_id)
+    return next((each.text for each in read if each.sha256 == evidence.attachment), "")
+
+
 def _messages(
     connection: Connection, partition_ids: Sequence[int], message_ids: Sequence[str]
 ) -> dict[str, list[Row[Any]]]:
@@ -115,7 +124,7 @@ def _sharers(connection: Connection, partition: Partition) -> list[int]:
 def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]]) -> Source:
     if not rows:
         raise NotFoundError(f"Evidence names message {evidence.message_id}, which is not here.")
-    said = [row for row in rows if find_quote(evidence.quote, Message.from_json(row.body).text) is not None]
+    said = [row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]
     if not said:
         raise InputError(
             f"The quote is not in message {evidence.message_id}.", "Quote the message as it stands, word by word."

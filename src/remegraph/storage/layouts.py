@@ -68,6 +68,15 @@ class LayoutCache:
                 self._cached.popitem(last=False)
         return new.layout
 
+    def forget(self, partition_id: int) -> None:
+        """Read the columns of a partition anew: what a message is found by has changed.
+
+        Args:
+            partition_id: Where.
+        """
+        with self._lock:
+            self._cached.pop(partition_id, None)
+
 
 def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
     last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0

@@ -15,8 +15,9 @@ from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
-from remegraph.models import Message, Partition, StoredMessage
-from remegraph.storage import fulltext
+from remegraph.models import Message, Partition, Reading, StoredMessage
+from remegraph.models.attachments import Blob
+from remegraph.storage import attachments, fulltext
 from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
@@ -37,8 +38,21 @@ _LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("he
 _MOVE_PARTITION = update(partitions).where(partitions.c.id == bindparam("here")).values(last_seq=bindparam("to"))
 
 
-def add(connection: Connection, partition_id: int, given: Sequence[Message], recorded_at: datetime) -> int:
+def add(
+    connection: Connection,
+    partition_id: int,
+    given: Sequence[Message],
+    recorded_at: datetime,
+    blobs: Mapping[str, Blob],
+) -> int:
     """Record messages under the partition's lock; return how many were new.
+
+    Args:
+        connection: A write transaction.
+        partition_id: Where.
+        given: The messages.
+        recorded_at: When.
+        blobs: The bytes of attachments that came with them, by SHA-256.
 
     Raises:
         MessageError: A message without an id.
@@ -71,10 +85,14 @@ def add(connection: Connection, partition_id: int, given: Sequence[Message], rec
         connection,
         fulltext.TextShelf(partition_id, "message"),
         [
-            fulltext.TextEntry(message.message_id, token_counts(message.indexed_text), seq, asks(message.text))
+            fulltext.TextEntry(
+                message.message_id, token_counts(attachments.words(message, blobs)), seq, asks(message.text)
+            )
             for seq, (message, _, _) in enumerate(rows, last + 1)
         ],
     )
+    if blobs:
+        attachments.add(connection, partition_id, [message for message, _, _ in rows], blobs)
     ends = {message.thread: seq for seq, (message, _, _) in enumerate(rows, last + 1)}
     connection.execute(
         _move_threads(connection.dialect.name),
@@ -156,10 +174,16 @@ def _fold(value: str) -> str:
     return value.translate(_ASCII_FOLD)
 
 
-def stored(partition: Partition, row: Row[Any]) -> StoredMessage:
-    """Return the message of a row of the table `messages`."""
+def stored(partition: Partition, row: Row[Any], readings: Sequence[Reading] = ()) -> StoredMessage:
+    """Return the message of a row of the table `messages`, with what is in its attachments."""
     return StoredMessage.model_validate(
-        {**json.loads(row.body), "partition": partition, "seq": row.seq, "recorded_at": from_micros(row.recorded_at)}
+        {
+            **json.loads(row.body),
+            "partition": partition,
+            "seq": row.seq,
+            "recorded_at": from_micros(row.recorded_at),
+            "readings": readings,
+        }
     )
 
 
@@ -179,7 +203,10 @@ def read(
         for row in _rows(connection, query, ids):
             if left is not None and left <= 0:
                 return
-            message = stored(partition, row)
+            read = attachments.mentions(row.body)
+            message = stored(
+                partition, row, attachments.readings(connection, partition_id, row.message_id) if read else ()
+            )
             if wanted.holds(message):
                 yield message
                 left = left if left is None else left - 1

@@ -25,6 +25,7 @@ from remegraph.cli.views.looks import (
     table_of,
 )
 from remegraph.models import BlockSummary, Hit, Memory, Recall, Shelf, SkillFigures, StoredMessage, ToolStats
+from remegraph.rules.perceiving import shown
 
 __all__ = ["blocks", "memories", "messages", "recall", "skills", "tools", "topics"]
 
@@ -127,7 +128,7 @@ def messages(found: Sequence[StoredMessage]) -> Views:
 
 def _said(message: StoredMessage) -> Text:
     """Return the words and the tool calls of a message."""
-    words = Text(shortened(message.text) if message.role == "tool" else plain(message.text))
+    words = Text(shortened(message.text) if message.role == "tool" else plain(shown(message)))
     for call in message.tool_calls:
         args = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False)
         words.append(("\n" if words else "") + f"→ {plain(call.name)} {shortened(args)}", style="cyan")

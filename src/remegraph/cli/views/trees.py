@@ -46,7 +46,7 @@ def trace(found: Trace) -> RenderableType:
 def _quoted(quote: Quote) -> Text:
     """Return the message with the exact words between brackets, and highlighted."""
     message = quote.message
-    before, after = message.text[: quote.start], message.text[quote.end :]
+    before, after = quote.text[: quote.start], quote.text[quote.end :]
     head = f"{plain(message.speaker)}, {minute(message.time)}, message {plain(message.message_id)}\n"
     return Text.assemble((head, "dim"), plain(before), (f"[{plain(quote.words)}]", WORDS), plain(after))
 

@@ -11,13 +11,14 @@ from remegraph.storage.tables.base import metadata, partitions
 from remegraph.storage.tables.found import collections, dirty, embedders, projections, texts, totals, vectors
 from remegraph.storage.tables.noted import injections, outcomes, reviews, shares, tool_calls
 from remegraph.storage.tables.remembered import links, memories, memory_sources, topics, versions
-from remegraph.storage.tables.said import blocks, messages, summaries, threads
+from remegraph.storage.tables.said import attachments, blocks, messages, summaries, threads
 from remegraph.storage.tables.sealed import events, operations, seals
 from remegraph.storage.tables.shared import endorsements, granted, grants, revocations
 from remegraph.storage.tables.stored import item_namespaces, item_texts, items
 from remegraph.storage.tables.working import jobs, work
 
 __all__ = [
+    "attachments",
     "blocks",
     "collections",
     "dirty",

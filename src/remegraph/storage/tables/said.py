@@ -6,7 +6,7 @@ from sqlalchemy import Column, Index, Integer, Table, Text, UniqueConstraint
 
 from remegraph.storage.tables.base import Big, metadata, partition
 
-__all__ = ["blocks", "messages", "summaries", "threads"]
+__all__ = ["attachments", "blocks", "messages", "summaries", "threads"]
 
 messages = Table(
     "messages",
@@ -25,6 +25,20 @@ messages = Table(
     UniqueConstraint("partition_id", "seq"),
     Index(None, "partition_id", "thread", "seq"),
     Index(None, "partition_id", "time"),
+)
+
+# Which bytes, in the folder of attachments, a message holds, and what is in them, as far as it was read.
+attachments = Table(
+    "attachments",
+    metadata,
+    Column("id", Big, primary_key=True),
+    partition(),
+    Column("message_id", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("reading", Text),  # JSON text
+    Column("reader", Text),  # JSON text
+    UniqueConstraint("partition_id", "message_id", "sha256"),
+    Index(None, "sha256"),
 )
 
 # Where each thread stands: what no block holds yet is found without reading the history.

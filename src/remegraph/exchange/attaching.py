@@ -1,0 +1,222 @@
+"""Takes the bytes of attachments out of messages, and puts them back.
+
+Known are the forms of LangChain (`base64`, `data`, data: URLs), of OpenAI and of Anthropic. Nothing is ever fetched:
+a block with a URL or a file id stays as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from remegraph.errors import MessageError
+from remegraph.exchange.mimes import checked_mime, text_of
+from remegraph.models import Message
+from remegraph.models.attachments import Attachment, AttachmentKind, Blob, Reading, attachments_of, kind_of, shown_name
+from remegraph.settings import PerceptionPolicy
+
+__all__ = ["Intake", "restored"]
+
+_RAW = (("base64",), ("data",), ("source", "data"), ("input_audio", "data"), ("file", "file_data"), ("file_data",))
+"""Where blocks hold base64, or a data: URL."""
+
+_URLS = (("image_url", "url"), ("image_url",), ("source", "url"), ("url",), ("file_url",))
+"""Where blocks hold a URL, which may be a data: URL."""
+
+_PATHS = (*_RAW, *_URLS, ("text",))
+"""All places where bytes may have stood."""
+
+_MIMES = (("mime_type",), ("media_type",), ("source", "media_type"), ("source", "mime_type"), ("file", "mime_type"))
+_NAMES = (("name",), ("filename",), ("file", "filename"), ("title",), ("extras", "filename"), ("extras", "name"))
+
+_PATH, _PREFIX = "path", "prefix"
+"""Keys of a reference, beside the fields of `Attachment`: where its bytes stood, and what came before them."""
+
+_TEXT = "text"
+"""The prefix of bytes that were given as text."""
+
+
+class _Refused(ValueError):  # noqa: N818 - no error yet: whether it is one, the intake says
+    """Bytes that are not kept."""
+
+    def __init__(self, why: str, cure: str) -> None:
+        super().__init__(why)
+        self.cure = cure
+
+
+class Intake:
+    """Takes the bytes out of the messages of one call, and leaves references in their place.
+
+    Args:
+        policy: How much is taken.
+        strict: Whether what is refused is an error. Else it stays as a reference that says why: a turn that was said
+            is not lost for a file.
+        keeps: Whether there is a folder to keep bytes in.
+    """
+
+    def __init__(self, policy: PerceptionPolicy, *, strict: bool, keeps: bool = True) -> None:
+        self._policy = policy
+        self._strict = strict
+        self._keeps = keeps
+        self.blobs: dict[str, Blob] = {}
+
+    def take(self, message: Message) -> Message:
+        """Return the message with references instead of bytes; itself where it has none.
+
+        Raises:
+            MessageError: An attachment cannot be recorded as it is, where that is an error.
+        """
+        if isinstance(message.content, str):
+            return message
+        content = [self._taken(block) for block in message.content]
+        total = sum(each.size or 0 for each in attachments_of(content) if each.sha256 in self.blobs)
+        if total > self._policy.max_message_bytes:
+            whole = f"the attachments of one message are {total} bytes, over {self._policy.max_message_bytes}"
+            if self._strict:
+                raise MessageError(
+                    f"Too much at once: {whole}.", "Send them apart, or raise perception.max_message_bytes."
+                )
+            content = [_kept_out(block, whole) for block in content]
+        return message if content == message.content else message.model_copy(update={"content": content})
+
+    def _taken(self, block: Any) -> Any:
+        kind = kind_of(block)
+        where = _bytes_of(block) if kind else None
+        if kind is None or where is None:
+            return block
+        path, prefix, payload = where
+        said = _first(block, _MIMES) or _url_mime(prefix) or _audio_mime(block)
+        known: dict[str, object] = {"kind": kind, "name": shown_name(_first(block, _NAMES)), "mime_type": said[:255]}
+        try:
+            data = self._decoded(prefix, payload)
+            known |= self._keep(kind, said, data)
+        except _Refused as refusal:
+            if self._strict:
+                raise MessageError(f"The attachment {known['name'] or kind!r}: {refusal}.", refusal.cure) from refusal
+            known |= {"refused": str(refusal)[:200]}
+        reference = Attachment.model_validate(known).model_dump(exclude_defaults=True)
+        return _with(block, path, None) | {"attachment": reference | {_PATH: list(path), _PREFIX: prefix}}
+
+    def _decoded(self, prefix: str, payload: str) -> bytes:
+        most = self._policy.max_bytes
+        packed = prefix != _TEXT and (not prefix or prefix.endswith(";base64,"))
+        if not self._keeps:
+            raise _Refused("there is no folder to keep its bytes in", "Name a folder: perception.folder, or a home.")
+        if (
+            len(payload) * 3 // 4 > most + most // 32 if packed else len(payload) > most * 3
+        ):  # before a byte is unpacked
+            raise _Refused(f"it is larger than {most} bytes", "Send less, or raise perception.max_bytes.")
+        if not packed:
+            data = payload.encode("utf-8", "surrogatepass") if prefix == _TEXT else unquote_to_bytes(payload)
+        else:
+            try:
+                data = base64.b64decode("".join(payload.split()), validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise _Refused(f"it is no base64 ({error})", "Give the bytes in base64, padded.") from error
+        if len(data) > most:
+            raise _Refused(f"it is larger than {most} bytes", "Send less, or raise perception.max_bytes.")
+        return data
+
+    def _keep(self, kind: AttachmentKind, said: str, data: bytes) -> dict[str, object]:
+        try:
+            mime = checked_mime(kind, said, data)
+        except ValueError as error:
+            raise _Refused(str(error), "Say what it is, in mime_type; a block's type must fit it.") from error
+        sha256 = hashlib.sha256(data).hexdigest()
+        text = text_of(mime, data, self._policy.max_text)
+        self.blobs[sha256] = Blob(data, None if text is None else Reading(sha256=sha256, text=text, reader="text"))
+        return {"mime_type": mime, "size": len(data), "sha256": sha256}
+
+
+def restored(content: Any, read: Callable[[str], bytes | None]) -> Any:
+    """Return content with the bytes of its attachments where they stood.
+
+    Args:
+        content: As the ledger holds it.
+        read: Gives the bytes by their SHA-256; none where they cannot be had: then the reference stays.
+    """
+    return [_restored(block, read) for block in content] if isinstance(content, list) else content
+
+
+def _restored(block: Any, read: Callable[[str], bytes | None]) -> Any:
+    reference = block.get("attachment") if isinstance(block, dict) and kind_of(block) else None
+    if not isinstance(reference, dict) or not isinstance(reference.get(_PATH), list):
+        return block
+    path = next((each for each in _PATHS if list(each) == reference[_PATH]), None)
+    data = read(str(reference.get("sha256")))
+    packed = _packed(data, str(reference.get(_PREFIX, ""))) if data is not None else None
+    if path is None or packed is None:  # a message may hold any reference: only ours lead back
+        return block
+    return _with({key: value for key, value in block.items() if key != "attachment"}, path, packed)
+
+
+def _packed(data: bytes, prefix: str) -> str | None:
+    if prefix == _TEXT:
+        try:
+            return data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+    if prefix and not prefix.endswith(";base64,"):
+        prefix = f"{prefix.removesuffix(',')};base64,"
+    return prefix + base64.b64encode(data).decode()
+
+
+def _kept_out(block: Any, why: str) -> Any:
+    """Return a block whose bytes are not kept after all."""
+    reference = block.get("attachment") if isinstance(block, dict) else None
+    if not isinstance(reference, dict) or not reference.get("sha256"):
+        return block
+    return block | {"attachment": {**reference, "sha256": "", "refused": why[:200]}}
+
+
+def _bytes_of(block: Mapping[str, Any]) -> tuple[tuple[str, ...], str, str] | None:
+    """Return where a block holds bytes, what comes before them, and the bytes as given; None where it holds none."""
+    source = block.get("source")
+    inner = isinstance(source, dict)
+    form = source.get("type") if isinstance(source, dict) else block.get("source_type")
+    if form == "text" or block.get("type") == "text-plain":
+        path = ("source", "data") if inner else ("text",)
+        if value := _at(block, path):
+            return path, _TEXT, value
+    for path in (*_RAW, *_URLS):
+        value = _at(block, path)
+        if value.startswith("data:"):
+            head, comma, payload = value.partition(",")
+            return path, head + comma, payload
+        if value and path in _RAW:
+            return path, "", value
+    return None
+
+
+def _at(block: Any, path: tuple[str, ...]) -> str:
+    for key in path:
+        block = block.get(key) if isinstance(block, Mapping) else None
+    return block if isinstance(block, str) else ""
+
+
+def _with(block: Mapping[str, Any], path: tuple[str, ...], value: str | None) -> dict[str, Any]:
+    """Return a copy of a block with another value at a path; None: without it."""
+    key, *rest = path
+    if rest:
+        inner = block.get(key)
+        return {**block, key: _with(inner if isinstance(inner, Mapping) else {}, tuple(rest), value)}
+    left = {name: item for name, item in block.items() if name != key}
+    return left if value is None else left | {key: value}
+
+
+def _first(block: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> str:
+    return next((value for path in paths if (value := _at(block, path))), "")
+
+
+def _url_mime(prefix: str) -> str:
+    return prefix.removeprefix("data:").partition(";")[0].rstrip(",") if prefix.startswith("data:") else ""
+
+
+def _audio_mime(block: Mapping[str, Any]) -> str:
+    """OpenAI names the form of sound alone."""
+    form = _at(block, ("input_audio", "format"))
+    return f"audio/{form}" if form else ""
