@@ -30,7 +30,12 @@ def drawings() -> dict[str, str]:
         # LangGraph's xray looks only into subgraphs that may keep checkpoints: ours never do, so it is drawn by itself.
         sub_agent = parts.summarizer.builder.nodes["sub_agent"].runnable
         assert isinstance(sub_agent, CompiledStateGraph)
-        graphs = {"summarizer": parts.summarizer, "sub_agent": sub_agent, "retriever": parts.retriever}
+        graphs = {
+            "summarizer": parts.summarizer,
+            "sub_agent": sub_agent,
+            "retriever": parts.retriever,
+            "extractor": kit.knowledge._extractor,
+        }
         return {name: graph.get_graph().draw_mermaid() for name, graph in graphs.items()}
 
 

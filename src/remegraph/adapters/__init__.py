@@ -21,20 +21,36 @@ if TYPE_CHECKING:
     from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered
     from remegraph.adapters.retriever import MemoryRetriever
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
+    from remegraph.adapters.services import (
+        BaseMemoryService,
+        KnowledgeExchange,
+        KnowledgeService,
+        MemoryService,
+        RetrievalOptions,
+        RetrievalType,
+        RetrievedItem,
+    )
     from remegraph.adapters.store import MemoryStore
     from remegraph.adapters.tools import memory_tools, skill_tools, tool_advice
     from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
+    "BaseMemoryService",
+    "KnowledgeExchange",
+    "KnowledgeService",
     "MemoryCaptured",
     "MemoryEvent",
     "MemoryFailed",
     "MemoryMiddleware",
     "MemoryRecalled",
     "MemoryRetriever",
+    "MemoryService",
     "MemoryStore",
     "MessageHistory",
     "Recalled",
+    "RetrievalOptions",
+    "RetrievalType",
+    "RetrievedItem",
     "ScopeSource",
     "ToolMemoryHandler",
     "capture_node",
@@ -53,15 +69,22 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BaseMemoryService": "services",
+    "KnowledgeExchange": "services",
+    "KnowledgeService": "services",
     "MemoryCaptured": "events",
     "MemoryEvent": "events",
     "MemoryFailed": "events",
     "MemoryMiddleware": "middleware",
     "MemoryRecalled": "events",
     "MemoryRetriever": "retriever",
+    "MemoryService": "services",
     "MemoryStore": "store",
     "MessageHistory": "history",
     "Recalled": "nodes",
+    "RetrievalOptions": "services",
+    "RetrievalType": "services",
+    "RetrievedItem": "services",
     "ScopeSource": "scopes",
     "ToolMemoryHandler": "hearing",
     "capture_node": "nodes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from remegraph.engine.explicit import Stated
 from remegraph.engine.governed import UNGOVERNED, Governed
@@ -16,13 +16,16 @@ from remegraph.models import (
     LinkType,
     Memory,
     MemoryChange,
+    MemoryItem,
     SaveResult,
     Scope,
     Shelf,
 )
 from remegraph.rules.claims import slot
+from remegraph.rules.forms import fused, in_form, links_of, payload_of
 from remegraph.rules.merging import Decision, joined
 from remegraph.rules.naming import operation_id
+from remegraph.rules.procedures import is_skill
 from remegraph.rules.summarising import summary_of
 from remegraph.settings import Perspective
 
@@ -52,6 +55,8 @@ class Candidate:
     """As what it is kept; as the agent's settings say unless given."""
     governed: Governed = UNGOVERNED
     """What it says of itself as governance has it."""
+    item: MemoryItem | None = None
+    """The item whose words it is, if it is one's: the memory has its form, time and links."""
 
     @property
     def perspective(self) -> Perspective:
@@ -78,6 +83,8 @@ class Change:
     claims: tuple[Claim, ...]
     stated: Stated
     decision: Decision
+    there: frozenset[str] = frozenset()
+    """Those of the memories that its item names which are here."""
 
     def changes(self) -> tuple[MemoryChange, ...]:
         """Return the next versions; the first is that of the memory that holds the statement."""
@@ -101,10 +108,16 @@ class Change:
         return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
 
     def links(self, memory: Memory) -> tuple[Link, ...]:
-        """Return the links of a new memory to those that it may contradict."""
-        return tuple(
-            Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
-            for old in self.decision.may_contradict
+        """Return the links of a memory: to those that a new one may contradict, and to those that its item names."""
+        item = self.candidate.item
+        told = links_of(item.evolve(memory_id=memory.memory_id)) if item is not None else ()
+        here = {*self.there, memory.memory_id}
+        return (
+            *(
+                Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
+                for old in self.decision.may_contradict
+            ),
+            *(link for link in told if {link.source_id, link.target_id} <= here),
         )
 
     def result(self, committed: ChangeSet) -> SaveResult:
@@ -136,15 +149,13 @@ class Change:
             topic=self.shelf.topic,
             content=candidate.content,
             when_to_use="" if candidate.indexed_text == candidate.content else candidate.indexed_text,
-            kind="profile" if self.shelf.topic.type == "personal" else "workflow",
+            **self._form(),
             category=candidate.category or ("preference" if liking else "fact"),
-            payload={"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
             claims=self.claims,
             canonical_topic=candidate.governed.slot() or (slot(self.claims[0]) if self.claims else ""),
             **candidate.governed.fields(candidate.content, self.shelf.partition),
             evidence=(self.stated.evidence,),
             block_ids=(self.stated.block.block_id,),
-            layer="long_term",
             importance=candidate.importance,
             tags=candidate.tags,
             language=language_of(candidate.content),
@@ -155,8 +166,28 @@ class Change:
             usage=candidate.usage or "memory",
             supersedes=tuple(old.memory_id for old in self.decision.replaced),
             said_at=message.time,
-            recorded_at=message.time,
+            recorded_at=message.recorded_at,
         )
+
+    def _form(self) -> dict[str, Any]:
+        """Return kind, payload and layer of a new memory."""
+        candidate = self.candidate
+        if candidate.item is not None:
+            kind = candidate.item.memory_type
+            layer = "episodic" if kind == "episode" else "long_term"
+            return {"kind": kind, "payload": payload_of(candidate.item.content), "layer": layer}
+        return {
+            "layer": "long_term",
+            "kind": "profile" if self.shelf.topic.type == "personal" else "workflow",
+            "payload": {"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
+        }
+
+    def _form_of(self, old: Memory) -> dict[str, Any]:
+        """Return kind and payload of a memory that an item is merged into: what both say, in the form of one type."""
+        item = self.candidate.item
+        if item is None or is_skill(old) or (in_form(old) is not None and old.kind != item.memory_type):
+            return {}
+        return {"kind": item.memory_type, "payload": fused(old.payload, payload_of(item.content))}
 
     def _merged(self, old: Memory) -> Memory:
         message = self.stated.message
@@ -172,13 +203,14 @@ class Change:
             block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
             tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),
             merges=old.merges + 1,
+            **self._form_of(old),
             perspective=self.candidate.perspective
             if old.content != content == self.candidate.content
             else old.perspective,
             usage="knowledge" if self.candidate.usage == "knowledge" else old.usage,
             trust=old.trust if content == old.content else min(old.trust, message.trust),
             said_at=max(old.said_at, message.time),
-            recorded_at=message.time,
+            recorded_at=message.recorded_at,
         )
 
 

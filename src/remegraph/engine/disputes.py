@@ -15,7 +15,10 @@ from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 from remegraph.rules.standing import APPROVE
 
-__all__ = ["Disputes"]
+__all__ = ["UPDATE", "Disputes"]
+
+UPDATE = "update"
+"""The action of a change by which somebody says outright what a memory says from now on."""
 
 _LOOKED_AT = 8
 """Memories that a new one is held against."""
@@ -57,8 +60,9 @@ class Disputes:
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it for contradictions.
 
-        New memories, and those that somebody approves, are held against those most like them. What contradicts a memory is linked, and both are in dispute;
-        what says more than another is linked both ways. A memory whose last open contradiction ends is active again.
+        New memories, and those that somebody approves or updates, are held against those most like them. What contradicts
+        a memory is linked, and both are in dispute; what says more than another is linked both ways. A memory whose last
+        open contradiction ends is active again.
 
         Args:
             changes: What shall change.
@@ -84,7 +88,8 @@ class Disputes:
             here = [each for each in crowd if each.canonical_topic == memory.canonical_topic]
             before = {each.memory_id: each for each in (*new[:place], *known[place], *here)}
             for each in before.values():
-                yield memory, each
+                if each.memory_id != memory.memory_id:  # as it was before the update
+                    yield memory, each
 
 
 @dataclass
@@ -185,7 +190,7 @@ class _Weighing:
 
 
 def _begins(change: MemoryChange) -> bool:
-    return change.expected_version == 0 or change.action == APPROVE
+    return change.expected_version == 0 or change.action in {APPROVE, UPDATE}
 
 
 def _link_of(source: Memory, kind: LinkType, target: Memory, reason: str) -> Link:

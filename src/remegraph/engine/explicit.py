@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from remegraph.engine.governed import UNGOVERNED, Governed
@@ -20,6 +21,7 @@ from remegraph.models import (
     Message,
     Partition,
     Shelf,
+    StoredMessage,
     Work,
 )
 from remegraph.ports import Archive, Clock, NewId
@@ -32,7 +34,7 @@ __all__ = ["Stated", "check_statement", "remember", "state"]
 class Stated:
     """A statement as it was recorded: one message, in a block of its own."""
 
-    message: Message
+    message: StoredMessage
     block: Block
 
     @property
@@ -86,6 +88,7 @@ def state(
     actor: str,
     recipe: str,
     extra: Mapping[str, object] | None = None,
+    said_at: datetime | None = None,
 ) -> Stated:
     """Record a statement as a message and a block of its own; one that is recorded already is taken up again.
 
@@ -99,6 +102,7 @@ def state(
         actor: Who states it.
         recipe: Name of the way of summarising, for the work row.
         extra: What else was said with it.
+        said_at: When it was said; now unless given.
     """
     if not archive.messages([partition], ids=[statement_id]):
         now = clock()
@@ -108,7 +112,7 @@ def state(
             role=role,
             name=actor,
             content=content,
-            time=now,
+            time=said_at or now,
             extra=dict(extra or {}),
         )
         archive.add_messages(partition, [message], now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -30,6 +31,7 @@ from remegraph.models import (
 from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
+from remegraph.rules.forms import named_by
 from remegraph.rules.merging import Alike, decide
 from remegraph.rules.naming import operation_id
 from remegraph.rules.telling import NARRATOR
@@ -89,6 +91,7 @@ class MemoryWriter:
         statement_id = self._statement_id(candidate, scope)
         if (done := self._done(statement_id, scope, shelf.partition)) is not None:
             return done
+        there, elsewhere = self._there(candidate, scope)
         rivals: tuple[Memory, ...] = ()
         stated: Stated | None = None
         for _ in range(_ATTEMPTS):
@@ -101,17 +104,19 @@ class MemoryWriter:
                 by_person=not candidate.by_model,
                 settles_knowledge=not candidate.by_model or candidate.usage == "knowledge",
                 named=named,
+                said_at=candidate.item.timestamp if candidate.item else None,
             )
             if decision.refusal:
                 return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
             stated = stated or self._state(candidate, scope, statement_id)
-            change = Change(candidate, scope, shelf, claims, stated, decision)
+            change = Change(candidate, scope, shelf, claims, stated, decision, there)
             try:
                 committed, receipt = self._commit(change)
             except ConflictError as conflict:
                 rivals = self._archive.memories([shelf.partition], ids=conflict.records)
             else:
-                return change.result(committed).evolve(warnings=receipt.warnings, degraded=degraded)
+                warnings = (*receipt.warnings, *elsewhere)
+                return change.result(committed).evolve(warnings=warnings, degraded=degraded)
         raise ConflictError([memory.memory_id for memory in rivals] or [statement_id], "Save it again.")
 
     def forget(self, memory_id: str, scope: Scope) -> Memory:
@@ -177,6 +182,17 @@ class MemoryWriter:
                 raise NotFoundError(f"There is no live memory {memory_id!r} here.")
         return tuple(found[memory_id] for memory_id in ids)
 
+    def _there(self, candidate: Candidate, scope: Scope) -> tuple[frozenset[str], tuple[str, ...]]:
+        """Return which of the memories that an item names are here, and a warning about the others."""
+        if candidate.item is None or not (ids := named_by(candidate.item)):
+            return frozenset(), ()
+        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
+        found = self._archive.memories(mine, ids=sorted(ids)) if mine else ()
+        there = frozenset(memory.memory_id for memory in found if memory.status not in {"deleted", *TOMBSTONES})
+        missing = sorted(ids - there)
+        warning = f"It is linked with memories that are not here: {', '.join(missing)}."
+        return there, (warning,) if missing else ()
+
     def _statement_id(self, candidate: Candidate, scope: Scope) -> str:
         if not candidate.call_id:
             return self._new_id()
@@ -223,7 +239,13 @@ class MemoryWriter:
             role="assistant" if candidate.by_model else "system",
             actor=candidate.actor(scope),
             recipe=self._settings.summary.recipe,
-            extra={"key": candidate.key, "tags": list(candidate.tags), "session": candidate.session},
+            extra={
+                "key": candidate.key,
+                "tags": list(candidate.tags),
+                "session": candidate.session,
+                **({"item": json.loads(candidate.item.to_json())} if candidate.item else {}),
+            },
+            said_at=candidate.item.timestamp if candidate.item else None,
         )
 
     def _commit(self, change: Change) -> tuple[ChangeSet, Receipt]:
@@ -234,7 +256,7 @@ class MemoryWriter:
             ChangeSet(
                 operation_id=operation_id("save", stated.message.message_id),
                 actor=change.candidate.actor(change.scope),
-                recorded_at=stated.message.time,
+                recorded_at=stated.message.recorded_at,
                 shelves=(change.shelf,),
                 changes=changes,
                 links=change.links(changes[0].memory),

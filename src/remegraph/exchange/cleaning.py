@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ class Cleaner:
         names: What is known by name, and may not leave.
     """
 
-    names: Collection[str]
+    names: frozenset[str]
     removed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often, by path and kind."""
     _table: Placeholders = field(default_factory=Placeholders)

@@ -162,8 +162,11 @@ class _Steps:
         """Put placeholders for all that is private; a model, where there is one, then looks for names that are left."""
         _begin(state, "desensitize", len(state["left"]))
         memories = [each.memory for each in state["left"]]
-        names = known(self._sources.archive, state["scope"], state["agent"], memories, state["public"])
         told = {each.memory.memory_id: self._content(each) for each in state["left"]}
+        said = texts(list(told.values()))
+        names = known(
+            self._sources.archive, state["scope"], state["agent"], memories, said=said, public=state["public"]
+        )
         cleaners = {name: Cleaner(names) for name in told}
         clean = [replace(each, content=_cleaned(each, cleaners, told)) for each in state["left"]]
         found, rejected = _names_left(clean, state)

@@ -20,7 +20,15 @@ _ID = re.compile(r"(?=[^\W_]*\d)[^\W_]{6,}")
 Known = frozenset[str]
 
 
-def known(archive: Archive, scope: Scope, agent: str, memories: Sequence[Memory], public: Collection[str]) -> Known:
+def known(
+    archive: Archive,
+    scope: Scope,
+    agent: str,
+    memories: Sequence[Memory],
+    *,
+    said: Iterable[str],
+    public: Collection[str],
+) -> Known:
     """Return the names that may not leave with these memories.
 
     Args:
@@ -28,24 +36,29 @@ def known(archive: Archive, scope: Scope, agent: str, memories: Sequence[Memory]
         scope: Whose memories they are.
         agent: Who shares them.
         memories: What is shared.
+        said: All that they say.
         public: Names that everybody may know, by the sharer's word.
     """
     places = archive.visible(scope)
     people = (s.topic.target_name for s in archive.topics(places) if s.topic.type in {"self", "personal"})
     callers = (scope.user, scope.tenant, scope.project or "", agent)
     allowed = common_words() | {name.casefold() for name in public}
-    spoken = (*people, *callers, *_spoken(memories), *_indexed(archive, places, memories))
+    spoken = (*people, *callers, *_shown(said), *_spoken(memories), *_indexed(archive, places, memories))
     names = (name for name in spoken if len(name) > 1 and name.casefold() not in allowed)
     return frozenset((*names, *(part for each in _ids(archive, places, memories) for part in _ID.findall(each))))
 
 
+def _shown(said: Iterable[str]) -> Iterator[str]:
+    """Yield the names that texts show by their form."""
+    for text in said:
+        yield from (each.text for each in entities(text) if each.kind == "name")
+
+
 def _spoken(memories: Iterable[Memory]) -> Iterator[str]:
-    """Yield the names that the memories themselves show by their form, or in their slots."""
+    """Yield the names that memories have in their slots."""
     for memory in memories:
         yield from named(memory.claims)
         yield from (claim.subject for claim in memory.claims if memory.topic.type == "personal")
-        for text in (memory.content, memory.when_to_use):
-            yield from (each.text for each in entities(text) if each.kind == "name")
 
 
 def _indexed(archive: Archive, places: Sequence[Partition], memories: Sequence[Memory]) -> Iterator[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from math import isfinite
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from remegraph.errors import InputError
-from remegraph.models import KnowledgeItem
+from remegraph.models import KnowledgeItem, MemoryItem, in_english
 
-__all__ = ["perceive"]
+__all__ = ["perceive", "read_item"]
+
+Item = TypeVar("Item", KnowledgeItem, MemoryItem)
 
 _MOST_ITEMS = 200
 _DEEPEST = 24
@@ -34,30 +37,57 @@ def perceive(items: Iterable[KnowledgeItem | Mapping[str, Any]]) -> list[Knowled
         raise InputError(f"There are {len(given)} items.", f"Give {_MOST_ITEMS} at most at once.")
     for at, item in enumerate(given):
         _check_size(item, f"items[{at}]")
-    return [_item(item, f"items[{at}]") for at, item in enumerate(given)]
+    return [_item(item, KnowledgeItem, f"items[{at}]") for at, item in enumerate(given)]
 
 
-def _item(item: KnowledgeItem | Mapping[str, Any], name: str) -> KnowledgeItem:
-    if isinstance(item, KnowledgeItem):
+def read_item(given: Item | Mapping[str, Any], form: type[Item], **unless_given: object) -> Item:
+    """Return one item, as a record.
+
+    Args:
+        given: The item, or JSON in its form.
+        form: What it shall be.
+        unless_given: Values of fields that it may leave out.
+
+    Raises:
+        InputError: It is too large, too deep, or no such item; the field is named.
+    """
+    _check_size(given, "item")
+    return _item(given, form, "item", **unless_given)
+
+
+def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_given: object) -> Item:
+    if isinstance(item, form):
         return item
     if not isinstance(item, Mapping):
-        raise InputError(f"{name} is of type {type(item).__name__}.", "Give a KnowledgeItem, or a mapping in its form.")
+        wanted = f"Give a {form.__name__}, or a mapping in its form."
+        raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
-        return KnowledgeItem.model_validate(dict(item))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, (name, *first["loc"])))
-        raise InputError(f"{where} cannot be used: {first['msg']}.", "See remegraph.models.KnowledgeItem.") from error
+        return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
+    except ValueError as error:  # pydantic's, or that a field is given twice
+        where, what = _first(error)
+        raise InputError(
+            f"{'.'.join((name, *where))} cannot be used: {what}.", f"See remegraph.models.{form.__name__}."
+        ) from error
+
+
+def _first(error: ValueError) -> tuple[list[str], str]:
+    """Return where the first thing is that is wrong, and what it is."""
+    if not isinstance(error, ValidationError):
+        return [], str(error)
+    first = error.errors()[0]
+    return [str(each) for each in first["loc"]], first["msg"]
 
 
 def _check_size(item: object, name: str) -> None:
-    """Refuse what is too large or too deep, without following it down by recursion."""
+    """Refuse what is too large or too deep, or no JSON, without following it down by recursion."""
     inside: list[tuple[object, int]] = [(item, 1)]
     parts = length = 0
     while inside:
         value, depth = inside.pop()
         parts += 1
         length += len(value) if isinstance(value, str) else 1
+        if isinstance(value, float) and not isfinite(value):
+            raise InputError(f"{name} holds {value}.", "Give numbers that JSON can hold.")
         if depth > _DEEPEST:
             raise InputError(f"{name} is more than {_DEEPEST} levels deep.", "Say it more simply.")
         if parts > _MOST_PARTS or length > _LONGEST:

@@ -160,6 +160,7 @@ def _scope(partition: Partition) -> Scope | None:
 def _add(one: SummaryReport, other: SummaryReport) -> SummaryReport:
     return SummaryReport(
         blocks=one.blocks + other.blocks,
+        memory_ids=tuple(dict.fromkeys(one.memory_ids + other.memory_ids)),
         created=one.created + other.created,
         updated=one.updated + other.updated,
         work=one.work + other.work,

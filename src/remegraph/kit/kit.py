@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
     from remegraph.kit.conflicts import Conflicts
+    from remegraph.kit.forms import Forms
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
     from remegraph.kit.packs import Packs
@@ -70,6 +71,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.admin import Admin
         from remegraph.kit.conflicts import Conflicts
         from remegraph.kit.draining import Worker
+        from remegraph.kit.forms import Forms
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.knowledge import Knowledge
@@ -103,6 +105,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             shown=self._shown,
             changed=self._bring_up_to_date,
         )
+        self.forms: Forms = Forms(self._open_parts, self.skills, self._bring_up_to_date, clock, new_id)
         self._calls = CallBuffer(parts.archive, clock, new_id)
         self.tools: ToolMemory = ToolMemory(
             self._open_parts,

@@ -54,6 +54,7 @@ class _Tally:
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         return SummaryReport(
             blocks=tuple(self.blocks),
+            memory_ids=tuple(dict.fromkeys(self.memory_ids)),
             created=self.created,
             updated=len(self.memory_ids) - self.created,
             work=tuple(work for work in open_work if work.state != "pending"),

@@ -38,7 +38,7 @@ def _json(value: Any) -> Any:
         return type(value)()
     try:
         return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"must be JSON: {error}") from error
 
 

@@ -72,6 +72,7 @@ class SummaryReport(Record):
     """What `summarize` did."""
 
     blocks: tuple[str, ...] = Field(default=(), description="The blocks that were summarised.")
+    memory_ids: tuple[str, ...] = Field(default=(), description="Memories that are new or have a new version.")
     created: int = Field(default=0, ge=0, description="New memories.")
     updated: int = Field(default=0, ge=0, description="New versions of known memories.")
     work: tuple[Work, ...] = Field(default=(), description="Work that failed or waits for a person.")

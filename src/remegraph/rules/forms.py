@@ -25,16 +25,35 @@ from remegraph.models import (
     MemoryItem,
     ProfileContent,
     SemanticContent,
+    Skill,
     SourceInfo,
     WorkflowContent,
 )
+from remegraph.rules.procedures import read_payload
 from remegraph.rules.saying import STATEMENTS, sentence
 from remegraph.rules.summarising import summary_of
 
-__all__ = ["content_of", "fields_of", "importance_of", "item_of", "level_of", "links_of", "payload_of", "revised"]
+__all__ = [
+    "NOTES",
+    "content_of",
+    "fields_of",
+    "fused",
+    "importance_of",
+    "in_form",
+    "item_of",
+    "level_of",
+    "links_of",
+    "named_by",
+    "payload_of",
+    "revised",
+    "skill_of",
+]
 
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
 """From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
+
+NOTES = frozenset({"abstraction", "key", "session"})
+"""Keys of a payload by which our own code knows how a memory was made: they are part of no content."""
 
 _ENTITY_TYPES = {"self": "agent", "personal": "user", "task": "task", "tool": "tool"}
 
@@ -66,8 +85,10 @@ def content_of(memory: Memory) -> MemoryContent:
 
 def in_form(memory: Memory) -> MemoryContent | None:
     """Return the payload of a memory in the form of its kind; none where it is something else."""
+    payload = memory.payload
+    told = {key: value for key, value in payload.items() if key not in NOTES} if isinstance(payload, dict) else payload
     try:
-        return MEMORY_FORMS[memory.kind].model_validate(memory.payload)
+        return MEMORY_FORMS[memory.kind].model_validate(told)
     except ValidationError:  # most payloads are notes of how a memory was made
         return None
 
@@ -107,6 +128,11 @@ def links_of(item: MemoryItem) -> tuple[Link, ...]:
     return tuple(link for link in dict.fromkeys(found) if link.source_id != link.target_id)
 
 
+def named_by(item: MemoryItem) -> frozenset[str]:
+    """Return the ids of the other memories that an item names."""
+    return frozenset(end for link in links_of(item) for end in (link.source_id, link.target_id)) - {item.memory_id}
+
+
 def fields_of(item: MemoryItem) -> dict[str, Any]:
     """Return the fields of a memory that says what an item says.
 
@@ -124,6 +150,27 @@ def fields_of(item: MemoryItem) -> dict[str, Any]:
     }
 
 
+def fused(old: Any, new: Any) -> Any:
+    """Return what two payloads that say the same hold together: what was known stays, what it lacks is added.
+
+    Args:
+        old: As it is.
+        new: What is told once more. Of lists, parts of one name are one part.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old | {key: fused(old[key], value) if key in old else value for key, value in new.items()}
+    if isinstance(old, list) and isinstance(new, list):
+        named = {each["name"]: each for each in new if _named(each)}
+        kept = [fused(each, named.get(each["name"], each)) if _named(each) else each for each in old]
+        names = {each["name"] for each in old if _named(each)}
+        return [*kept, *(each for each in new if not (_named(each) and each["name"] in names) and each not in old)]
+    return new if old in (None, "") else old
+
+
+def _named(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("name"), str)
+
+
 def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Memory:
     """Return a memory that says what an item says; of what the item leaves as it was, nothing changes.
 
@@ -138,10 +185,28 @@ def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Mem
     if (item.memory_type, item.content) == (seen.memory_type, seen.content):
         for name in ("kind", "payload", "content", "language"):
             del fields[name]
-    elif fields["content"] != memory.content:
+        return memory.evolve(**fields)
+    if isinstance(memory.payload, dict):
+        fields["payload"] |= {key: value for key, value in memory.payload.items() if key in NOTES - {"abstraction"}}
+    if fields["content"] != memory.content:
         fields["summary"] = summary_of(fields["content"])
         fields["when_to_use"] = memory.when_to_use.replace(memory.content, fields["content"])
     return memory.evolve(**fields)
+
+
+def skill_of(content: MemoryContent) -> Skill | None:
+    """Return a workflow as a skill; none where it does not have the form of one. Whether it can be executed is not said.
+
+    Args:
+        content: Of any form.
+    """
+    if not isinstance(content, WorkflowContent) or any(step.model_extra for step in content.steps):
+        return None
+    kept = payload_of(content)
+    try:
+        return read_payload(kept | {"source_info": kept["source_info"] or {}})
+    except ValidationError:  # it says more than a skill does, or something else
+        return None
 
 
 # -------------------------------------------------------------------------------- told from other fields

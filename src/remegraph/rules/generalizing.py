@@ -19,7 +19,17 @@ from remegraph.language.tokens import query_tokens
 from remegraph.models import Kind
 from remegraph.rules.desensitizing import PLACEHOLDER
 
-__all__ = ["as_slots", "common_words", "generalized", "prose", "reworded", "says_something", "title_of"]
+__all__ = [
+    "as_slots",
+    "common_words",
+    "generalized",
+    "prose",
+    "reworded",
+    "says_something",
+    "stand_ins",
+    "texts",
+    "title_of",
+]
 
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _LEAST = 3
@@ -96,8 +106,8 @@ def says_something(kind: Kind, content: Mapping[str, Any], language: str) -> boo
     if kind == "workflow" and content.get("steps"):
         return True
     hollow = {token for word in _table(language)["words"].values() for token in query_tokens(word)}
-    texts = _texts(content[root] for root in content if root not in _LABELS)
-    return sum(token not in hollow for text in texts for token in query_tokens(text)) >= _LEAST
+    told = texts([content[root] for root in content if root not in _LABELS])
+    return sum(token not in hollow for text in told for token in query_tokens(text)) >= _LEAST
 
 
 _LABELS = frozenset({"domain", "source_domain", "entity_type", "result_status", "version"})
@@ -122,6 +132,28 @@ def as_slots(value: Any) -> Any:
 def common_words() -> frozenset[str]:
     """Return the names that tell nothing of anybody, as they are compared."""
     return frozenset(_data()["common"].casefold().split())
+
+
+@cache
+def stand_ins() -> frozenset[str]:
+    """Return the words that stand for what was taken out, as they are compared."""
+    said = [
+        word for language in ("en", "zh") for word in (*_table(language)["words"].values(), _table(language)["time"])
+    ]
+    return frozenset(part for text in said for part in text.casefold().split())
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield all texts of JSON, its keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts(each)
 
 
 # ------------------------------------------------------------------------------------------- inside
@@ -208,10 +240,11 @@ def _sentence(text: str, table: Mapping[str, Any]) -> str:
     words: Mapping[str, str] = table["words"]
     if any(found[1] not in words for found in PLACEHOLDER.finditer(text)):
         return ""
+    begins = text[:1].isupper() or text[:1] == "<"
     for mention in sorted(resolve(text, _ANY_TIME), key=lambda each: -each.start):
         text = f"{text[: mention.start]}{table['time']}{text[mention.end :]}"
-    text = PLACEHOLDER.sub(lambda found: words[found[1]], text)
-    return _SPEAKER.sub("", text)
+    said = _SPEAKER.sub("", PLACEHOLDER.sub(lambda found: words[found[1]], text))
+    return said[:1].upper() + said[1:] if begins else said
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -223,16 +256,6 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _leaves(f"{path}[{number}]", each)
-
-
-def _texts(values: Any) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            yield from _texts((*value.keys(), *value.values()))
-        elif isinstance(value, list | tuple):
-            yield from _texts(value)
 
 
 @cache

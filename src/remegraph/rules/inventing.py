@@ -24,17 +24,15 @@ def invented(texts: Iterable[str], sources: Iterable[str]) -> str:
     known = "\n".join(sources).casefold()
     figures = set(_FIGURE.findall(known))
     for text in texts:
-        for found in _FIGURE.findall(text):
-            if found not in figures:
-                return found
-        for found in _named(text):
-            if found.casefold() not in known:
-                return found
+        new = [figure.group() for figure in _FIGURE.finditer(text) if figure.group() not in figures]
+        new += [name for name in _named(text) if name.casefold() not in known]
+        if new:
+            return new[0]
     return ""
 
 
 def _named(text: str) -> Iterator[str]:
-    yield from _ADDRESS.findall(text)
+    yield from (match.group() for match in _ADDRESS.finditer(text))
     for entity in entities(text):
         if entity.kind != "date":
             yield entity.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from remegraph.models import Claim, Memory
 from remegraph.rules.claims import conflicting
@@ -42,6 +43,7 @@ def decide(
     by_person: bool,
     settles_knowledge: bool = True,
     named: Sequence[Memory] = (),
+    said_at: datetime | None = None,
 ) -> Decision:
     """Decide by words, slots and similarity, in this order.
 
@@ -58,6 +60,7 @@ def decide(
         by_person: Whether a person states it, or an application for them; else a model does.
         settles_knowledge: Whether the statement may change knowledge.
         named: Memories that a person wants replaced, whatever they say.
+        said_at: When it was said, if not now: it replaces nothing that was said later.
     """
     digest = content_digest(content)
     fixed = () if settles_knowledge else tuple(one.memory for one in known if one.memory.usage == "knowledge")
@@ -67,12 +70,13 @@ def decide(
             return Decision(refusal=f"Memory {twin.memory.memory_id} says it already: it replaces nothing.")
         return _known(twin.memory) if twin.memory in fixed else Decision(target=twin)
     against = tuple(one.memory for one in known if conflicting(claims, one.memory.claims))
-    replaced = (*named, *(memory for memory in against if memory not in fixed and memory not in named))
+    beside = tuple(memory for memory in against if memory in fixed or (said_at and memory.said_at > said_at))
+    replaced = (*named, *(memory for memory in against if memory not in beside and memory not in named))
     for memory in replaced:
         if (refusal := _guarded(memory, by_person=by_person)) and memory not in named:
             return Decision(refusal=refusal)
     if replaced or against:
-        return Decision(replaced=replaced, may_contradict=tuple(memory for memory in against if memory in fixed))
+        return Decision(replaced=replaced, may_contradict=beside)
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
     may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))

@@ -13,7 +13,17 @@ from remegraph.language.plain import plain
 from remegraph.models import Condition, Memory, Skill, SkillStep, StepPattern, ToolCall
 from remegraph.rules.templates import filled, slots
 
-__all__ = ["check_skill", "is_skill", "ordered", "planned", "read_workflow", "same_procedure", "told", "workflow"]
+__all__ = [
+    "check_skill",
+    "is_skill",
+    "ordered",
+    "planned",
+    "read_payload",
+    "read_workflow",
+    "same_procedure",
+    "told",
+    "workflow",
+]
 
 _ONE_WORD = re.compile(r"[\w-]+")
 _TOOL = re.compile(r"[^\s,;!?，；。！？、]+")
@@ -132,7 +142,19 @@ def is_skill(memory: Memory) -> bool:
 
 def read_workflow(memory: Memory) -> Skill:
     """Return the skill that a memory holds: what `workflow` was given."""
-    kept = dict(memory.payload)
+    return read_payload(memory.payload)
+
+
+def read_payload(payload: Mapping[str, Any]) -> Skill:
+    """Return the skill of which `workflow` made a payload.
+
+    Args:
+        payload: Of a workflow memory.
+
+    Raises:
+        pydantic.ValidationError: It is no skill.
+    """
+    kept = dict(payload)
     steps = [
         {"name": step["name"], "description": step["description"], **step["details"]} for step in kept.pop("steps")
     ]

@@ -30,15 +30,12 @@ from remegraph.models import (
     WorkflowContent,
     WorkflowKnowledge,
 )
-from remegraph.rules.forms import payload_of
+from remegraph.rules.forms import NOTES, payload_of
 from remegraph.rules.saying import sentence
 
-__all__ = ["ItemContent", "Understood", "texts", "understood"]
+__all__ = ["ItemContent", "Understood", "texts", "topic_of", "understood"]
 
 ItemContent = KnowledgeContent | MemoryContent
-
-_OURS = ("abstraction", "key", "session")
-"""Keys of a payload by which our own code knows where a memory comes from: nobody else sets them."""
 
 _TOLD = frozenset(
     {
@@ -82,8 +79,8 @@ def understood(content: ItemContent, title: str = "") -> Understood:
         kind=_kind(memory),
         content=words,
         when_to_use=plain(memory.task_description) if isinstance(memory, WorkflowContent) else situation,
-        payload={name: value for name, value in payload.items() if name not in _OURS},
-        topic=_topic(memory, payload),
+        payload={name: value for name, value in payload.items() if name not in NOTES},
+        topic=topic_of(memory),
         language=language_of(words),
         skill=_skill(payload) if is_workflow else None,
     )
@@ -151,10 +148,15 @@ def _kind(content: MemoryContent) -> Kind:
     return kinds[type(content)]
 
 
-def _topic(content: MemoryContent, payload: Mapping[str, Any]) -> Topic:
-    """Return the shelf: that of the person it is about, if it names one; else that of its field. Never the agent's own."""
+def topic_of(content: MemoryContent) -> Topic:
+    """Return the shelf: that of the person it is about, if it names one; else that of its field. Never the agent's own.
+
+    Args:
+        content: Of any form.
+    """
     if isinstance(content, ProfileContent) and _is_person(content):
         return Topic(type="personal", target_name=plain(content.entity_name).strip())
+    payload = payload_of(content)
     field = payload.get("domain") or payload.get("source_domain")
     name = plain(field).strip() if isinstance(field, str) else ""
     return Topic(type="task", target_name=name or "general")

@@ -69,7 +69,8 @@ def _valid(number: str, regions: tuple[str, ...]) -> bool:
     whole = re.sub(r"^00[ -]?", "+", number)
     for region in (None,) if whole.startswith("+") else regions:
         try:
-            if library.is_valid_number(library.parse(whole, region)):
+            parsed = library.parse(whole, region)
+            if library.is_valid_number(parsed) or (region is None and library.is_possible_number(parsed)):
                 return True
         except library.NumberParseException:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
-from remegraph.rules.desensitizing.finding import Finding
+from remegraph.rules.desensitizing.finding import Finding, Kind
 from remegraph.rules.desensitizing.tables import announced, either, table
 
 __all__ = ["birth_dates", "numbers"]
@@ -68,11 +68,11 @@ def _digits(text: str) -> int:
 def _plate() -> re.Pattern[str]:
     provinces = table("numbers")["chinese"]["plates"]
     body = "[A-HJ-NP-Z0-9]{4,5}[A-HJ-NP-Z0-9挂学警港澳使领]"
-    return re.compile(rf"[{provinces}][A-HJ-NP-Z][ ·•・.-]?{body}(?![A-Za-z0-9])", re.IGNORECASE)
+    return re.compile(rf"[{provinces}][A-Z][ ·•・.-]?{body}(?![A-Za-z0-9])", re.IGNORECASE)
 
 
 @cache
-def _announced() -> dict[str, re.Pattern[str]]:
+def _announced() -> dict[Kind, re.Pattern[str]]:
     cues = table("cues")
     return {
         "ssn": announced(cues["ssn"], r"\d{3}[ -]?\d{2}[ -]?\d{4}(?!\d)", openly=False),

@@ -23,7 +23,7 @@ def cards(text: str) -> Iterator[Finding]:
         groups = [group.span() for group in _GROUP.finditer(text, *run.span())]
         for first, (start, _) in enumerate(groups):
             digits = ""
-            for group in groups[first:]:
+            for group in groups[first : first + _LONGEST]:
                 digits += text[slice(*group)] if group[1] - group[0] <= _LONGEST else "0" * _LONGEST
                 if len(digits) > _LONGEST:
                     break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 
 from remegraph.language.scripts import has_cjk
 from remegraph.language.tokens import stop_words
@@ -54,7 +55,7 @@ def _latin(text: str, known: Collection[str]) -> Iterator[Finding]:
 def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re.Match[str] | None:
     """Return the last word of a name that begins at a word, or None where it does not go on so."""
     here = found[at : at + len(words)]
-    close = all(right.start() - left.end() <= _GAP for left, right in zip(here, here[1:], strict=False))
+    close = all(right.start() - left.end() <= _GAP for left, right in pairwise(here))
     same = tuple(word.group().casefold() for word in here) == words
     return here[-1] if same and close else None
 

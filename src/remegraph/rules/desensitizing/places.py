@@ -19,13 +19,11 @@ _WINDOWS = re.compile(
 )
 _HOME = re.compile(rf"(?<![A-Za-z0-9/~])~[\w-]{{0,32}}(?:/{_PART}++)+/?")
 _ENDING = re.compile(rf"(?<![A-Za-z0-9/.:~<])(?:/{_PART}++)+\.[A-Za-z0-9]{{1,8}}(?![A-Za-z0-9/])")
-_STREET = re.compile(
-    r"(?<![A-Za-z0-9])\d{1,5}[A-Za-z]?,?[ ](?:[A-Z][A-Za-z'.-]{0,20}[ ]){1,4}"
-    r"(?:Street|St|Avenue|Ave|Road|Rd|Lane|Ln|Drive|Dr|Boulevard|Blvd|Court|Ct|Square|Sq|Terrace|Close|Crescent|Way|Place|Pl|Gardens|Grove|Row|Highway|Hwy)\b\.?"
-    r"(?:,?[ ](?:Apt|Apartment|Suite|Flat|Unit|Room)\.?[ ]?[A-Za-z0-9-]{1,6})?"
-)
+_NUMBER = r"(?<![A-Za-z0-9.,-])(?:(?:Flat|Studio|Unit)[ ][A-Za-z0-9]{1,5},?[ \n])?\d{1,5}[A-Za-z]?,?[ ]"
+_NOT_IN_STREETS = "在住于到去至从来往址是为的了和与跟给"
 _CHINESE_STREET = re.compile(
-    rf"[{HAN}]{{1,12}}(?:路|街|大道|巷|弄|胡同|里|道)[ ]?\d{{1,5}}[ ]?(?:号|弄)(?:[ ]?[{HAN}A-Za-z0-9-]{{0,10}}(?:室|楼|单元|栋|幢|座|层|号))*"
+    rf"(?:(?![{_NOT_IN_STREETS}])[{HAN}]){{1,12}}(?:路|街|大道|巷|弄|胡同|里|道)(?:[ ]?\d{{1,5}}[ ]?(?:号|弄)|[ ]?[A-Za-z0-9]{{1,3}}[座栋幢])"
+    rf"(?:[ ]?[{HAN}A-Za-z0-9-]{{0,10}}(?:室|楼|单元|栋|幢|座|层|号))*"
 )
 
 
@@ -38,7 +36,7 @@ def paths(text: str) -> Iterator[Finding]:
 
 def streets(text: str) -> Iterator[Finding]:
     """Yield street addresses: a number and a street, in English or Chinese."""
-    for pattern in (_STREET, _CHINESE_STREET):
+    for pattern in (_english_street(), _CHINESE_STREET):
         yield from (Finding(*found.span(), "address") for found in pattern.finditer(text))
 
 
@@ -46,3 +44,11 @@ def streets(text: str) -> Iterator[Finding]:
 def _rooted() -> re.Pattern[str]:
     roots = "|".join(table("hosts")["roots"])
     return re.compile(rf"(?<![A-Za-z0-9/.:~<])/(?:{roots})(?:/{_PART}++)+/?")
+
+
+@cache
+def _english_street() -> re.Pattern[str]:
+    words = r"(?:[A-Z][A-Za-z'.-]{0,20}[ ]){1,4}?"
+    unit = r"(?:Apt|Apartment|Suite|Ste|Flat|Unit|Room)\.?[ ]?[A-Za-z0-9-]{1,6}"
+    ends = rf"(?:{'|'.join(table('streets')['ends'].split())})(?![A-Za-z])\.?(?:,?[ ]{unit})?"
+    return re.compile(rf"{_NUMBER}{words}(?:{ends}|{unit})")

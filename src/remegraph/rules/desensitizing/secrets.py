@@ -11,9 +11,11 @@ from remegraph.rules.desensitizing.tables import BLANK, either, table
 
 __all__ = ["keys", "passwords"]
 
-_VALUE = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|'(?P<single>[^'\n\x1f]{1,200})'|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」]|(?P<bare>[^\s\"'`“‘「，。；、！？）】》]{3,300}))"
-_STANDS_FOR_ONE = re.compile(r"\*+|[xX.•]+|\$\{?\w+\}?|\{+\w+\}+|<[\w -]+>|\[\w+\]|%\w+%|os\.environ.*|process\.env.*")
-_TRAILING = ".,;:?"
+_QUOTED = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|'(?P<single>[^'\n\x1f]{1,200})'|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」])"
+_ASCII = r"[!#-&(-_a-~][!-~]{2,299}"
+_WIDE = r"[^\s\x00-\x7f，。；、！？（）“”‘’「」【】《》][^\s，。；、！？）”’」】》]{1,63}"
+_STANDS_FOR_ONE = r"\*+|[xX.•]+|\$\{?\w+\}?|\{+\w+\}+|<[\w -]+>|\[\w+\]|%\w+%|os\.environ.*|process\.env.*"
+_TRAILING = ".,;:?\"'`"
 
 
 def keys(text: str) -> Iterator[Finding]:
@@ -34,15 +36,13 @@ def passwords(text: str) -> Iterator[Finding]:
 
 def _announced(text: str, cue: str) -> Iterator[tuple[int, int, bool]]:
     """Yield where values stand that a cue announces, and whether they are marked as such by quotes, ":" or "="."""
-    plain = {word.lower() for word in table("cues")["no_password"]}
     for found in _cue(cue).finditer(text):
         group = next(name for name in ("double", "single", "curly", "bare") if found[name] is not None)
         start, end = found.span(group)
         if group == "bare":
             end = _ended(text, start, end)
-        value = text[start:end]
-        if value.lower() not in plain and not _STANDS_FOR_ONE.fullmatch(value) and len(value) > 2:
-            yield start, end, group != "bare" or found["between"] in ":="
+        if end - start > 2 and not _plain().fullmatch(text, start, end):
+            yield start, end, group != "bare" or found["between"] in {":", "=", ":="}
 
 
 def _ended(text: str, start: int, end: int) -> int:
@@ -63,8 +63,16 @@ def _random(value: str) -> bool:
 
 
 def _no_word(value: str) -> bool:
-    """Return whether a value after "is" looks like no word of a sentence, or is all that the sentence says."""
-    return value.isascii() and len(value) >= 4
+    """Return whether a value after "is" can be one, and no word that the sentence goes on with."""
+    return value.isascii() and len(value) > 3
+
+
+@cache
+def _plain() -> re.Pattern[str]:
+    """Return a pattern of what stands after such cues and is no secret: words of a sentence, stars, variables."""
+    cues = table("cues")
+    chinese = "|".join(map(re.escape, cues["no_password_zh"]))
+    return re.compile(rf"{either(cues['no_password'])}|(?:{chinese}).*|{_STANDS_FOR_ONE}", re.IGNORECASE)
 
 
 @cache
@@ -76,7 +84,8 @@ def _shapes() -> re.Pattern[str]:
 def _cue(name: str) -> re.Pattern[str]:
     words = either(table("cues")[name])
     between = either(table("cues")["between"])
-    return re.compile(rf"{words}[\"'`]?{BLANK}(?P<between>{between}){BLANK}{_VALUE}", re.IGNORECASE)
+    value = rf"(?:{BLANK}{between}?{BLANK}{_QUOTED}|{BLANK}(?P<between>{between}){BLANK}(?P<bare>{_ASCII}|{_WIDE}))"
+    return re.compile(rf"{words}[\"'`]?{value}", re.IGNORECASE)
 
 
 @cache

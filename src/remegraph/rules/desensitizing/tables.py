@@ -9,8 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from remegraph.language.scripts import has_cjk
-
 __all__ = ["BLANK", "announced", "either", "table"]
 
 BLANK = r"[ \t]{0,3}"
@@ -34,10 +32,12 @@ def either(words: Iterable[str]) -> str:
         words: English or Chinese; English ones are looked for as whole words.
     """
     longest = sorted(words, key=len, reverse=True)
-    chinese = [re.escape(word) for word in longest if has_cjk(word)]
-    english = [r"[ _-]?".join(map(re.escape, word.split())) for word in longest if not has_cjk(word)]
+    english = [
+        r"[ _-]?".join(map(re.escape, word.split())) for word in longest if word[0].isascii() and word[0].isalnum()
+    ]
     whole = [rf"(?<![A-Za-z0-9])(?:{'|'.join(english)})(?![A-Za-z])"] if english else []
-    return f"(?:{'|'.join(whole + chinese)})"
+    others = [re.escape(word) for word in longest if not (word[0].isascii() and word[0].isalnum())]
+    return f"(?:{'|'.join(whole + others)})"
 
 
 def announced(cues: Iterable[str], value: str, *, openly: bool = True) -> re.Pattern[str]:
