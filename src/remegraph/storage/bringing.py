@@ -32,7 +32,7 @@ def bring(connection: Connection, partition_id: int, brought: Brought, recorded_
     """
     said = {message.message_id: message for message in brought.messages}
     _check_threads(connection, partition_id, brought.messages)
-    message_rows.add(connection, partition_id, brought.messages, recorded_at)
+    message_rows.add(connection, partition_id, brought.messages, recorded_at, {})
     known = _known(connection, partition_id, [block.block_id for block in brought.blocks])
     for block in brought.blocks:
         seqs = _seqs(connection, partition_id, block)
