@@ -29,7 +29,7 @@ def executed(path: Path) -> dict[str, Any]:
     for number, cell in enumerate(code, start=1):
         printed = io.StringIO()
         with redirect_stdout(printed):
-            exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), names)  # noqa: S102 - that is its job
+            exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec", dont_inherit=True), names)  # noqa: S102 - that is its job
         text = printed.getvalue().splitlines(keepends=True)
         cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": text}] if text else []
         cell["execution_count"] = number
