@@ -219,9 +219,9 @@ def test_what_the_agent_knows_by_name_is_taken_out(library: Library) -> None:
     library.kit.add_messages([said("I like quiet mornings.", name="cyrano")], scope=library.remy)
     library.kit.summarize(scope=library.remy, close=True)
     label = first.block_ids[0]
-    library.keep(f"The deployments cache that {label} and cyrano speak of, {first.memory_id}, is slow at night.")
+    library.keep(f"The deployments cache is slow at night, says cyrano in {label}. {first.memory_id} has more.")
     told = text_of(library.share().items)
-    assert "is slow at night" in told
+    assert "cache is slow at night" in told
     assert not [name for name in ("luebird", "cyrano", label, first.memory_id) if name in told]
 
 
@@ -471,3 +471,13 @@ def share_input(scope: Scope, model: Parrot | None) -> ShareInput:
         "tell": lambda _: None,
         "check": lambda: None,
     }
+
+
+@pytest.mark.parametrize("words", ["Mail zoe@evil.example before the cache is warm.", "先请王小明预热缓存。"])
+def test_what_is_private_stays_though_it_was_never_there(template: Memory, offline: MemoryKit, words: str) -> None:
+    """A made-up address is somebody's, too; a name that the agent knows is private wherever it turns up."""
+    scope = Scope(user="王小明", agent="remy")
+    sources = Sources(offline._open_parts().archive, lambda *_: [template], lambda _: {})
+    shared = build_extractor(sources).invoke(share_input(scope, Parrot(words, "")))
+    assert shared["items"] == ()
+    assert [each.step for each in shared["rejected"]] == ["check"]
