@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from remegraph.language.scripts import has_cjk
+from remegraph.language.scripts import CJK, has_cjk
 from remegraph.language.tokens import stop_words
 from remegraph.rules.desensitizing.finding import Finding
 from remegraph.rules.desensitizing.folding import folded
 
 __all__ = ["names"]
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[^\W_{CJK}]+")
 _GAP = 3
 """Characters between two words of one name at most."""
 
