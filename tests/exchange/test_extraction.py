@@ -207,10 +207,10 @@ def test_what_was_concluded_from_many_episodes_is_shared(library: Library) -> No
 
 
 def test_a_public_name_stays_by_the_sharers_word(library: Library) -> None:
-    """Rules take every name for private; only the sharer knows what everybody knows."""
-    library.keep("On servers that run Debian, deployments must flush the cache by hand.")
-    assert "Debian" not in text_of(library.share().items)
-    assert "Debian" in text_of(library.share(public=["Debian"]).items)
+    """Rules know few names for public; only the sharer knows what else everybody knows."""
+    library.keep("On servers that run Quokka, deployments must flush the cache by hand.")
+    assert "Quokka" not in text_of(library.share().items)
+    assert "Quokka" in text_of(library.share(public=["Quokka"]).items)
 
 
 def test_what_the_agent_knows_by_name_is_taken_out(library: Library) -> None:

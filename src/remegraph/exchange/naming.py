@@ -10,6 +10,7 @@ from remegraph.models import Memory, Partition, Scope
 from remegraph.ports import Archive
 from remegraph.rules.claims import named
 from remegraph.rules.generalizing import common_words
+from remegraph.rules.persons import persons
 
 __all__ = ["Known", "known"]
 
@@ -55,6 +56,7 @@ def _shown(said: Iterable[str]) -> Iterator[str]:
     texts = tuple(said)
     ordinary = {word for text in texts for word in _WORD.findall(text) if word.islower()}
     for text in texts:
+        yield from persons(text)
         for each in entities(text):
             if each.kind == "name":
                 first, *rest = _OF.split(each.text)
