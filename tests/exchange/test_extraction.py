@@ -13,7 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import Condition, InputError, MemoryKit, Scope, ScopeError, Skill, SkillStep, StepPattern
+from remegraph import (
+    AgentMemorySettings,
+    Condition,
+    InputError,
+    MemoryKit,
+    Scope,
+    ScopeError,
+    Skill,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
 from remegraph.exchange.extraction import ShareInput, Sources, build_extractor
 from remegraph.models import Budget, Extraction, KnowledgeItem, Memory, Progress
@@ -204,6 +214,18 @@ def test_what_was_concluded_from_many_episodes_is_shared(library: Library) -> No
     assert item.source_memory_type == "semantic"
     assert "sencha" in text_of([item])
     assert not [name for name in ("Henrietta", "Uji", "Bob") if name in text_of([item])]
+
+
+def test_an_agent_that_shares_its_library_shares_under_its_own_name(tmp_path: Path) -> None:
+    """The memories are common to all agents of the user; who gave them away is still one of them."""
+    with open_kit(tmp_path, agent=AgentMemorySettings(library="shared")) as kit:
+        library = Library(kit, Scope(user="henrietta", agent="remy"))
+        library.keep(CACHE)
+        kit.save("note", WARM, scope=kit.library(library.remy))
+        item, other = library.share().items
+        archive = kit._open_parts().archive
+        assert item.source_agent == other.source_agent == "remy"
+        assert archive.shared_by(library.remy.evolve(agent="zoe"), item.knowledge_id, item_digest(item)) == "remy"
 
 
 def test_a_public_name_stays_by_the_sharers_word(library: Library) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
+from remegraph.ports import Draft
 from remegraph.rules.review import Objection
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call
@@ -14,6 +15,7 @@ from remegraph.rules.trajectories import Call
 __all__ = [
     "block_lines",
     "call_lines",
+    "draft_lines",
     "memory_lines",
     "name_of_agent",
     "objection_lines",
@@ -102,6 +104,14 @@ def tool_lines(facts: ToolFacts) -> str:
     errors = [{"error": each.kind, "times": each.count, "call": f"[{each.call}]"} for each in facts.errors]
     worked = [{"succeeded": True, "call": f"[{call}]"} for call in facts.worked]
     return "\n".join(_quoted(line) for line in (figures, *errors, *worked))
+
+
+def draft_lines(drafts: Iterable[Draft]) -> str:
+    """Return knowledge that is to be said in general, one piece per line, numbered from 1."""
+    return "\n".join(
+        _quoted({"n": number, "kind": draft.kind, "fields": dict(draft.fields)})
+        for number, draft in enumerate(drafts, start=1)
+    )
 
 
 def _quoted(value: object) -> str:
