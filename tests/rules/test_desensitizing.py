@@ -74,6 +74,7 @@ def kinds(text: str, *names: str) -> list[tuple[str, str]]:
         ("passport no. E12345678", "passport", "E12345678"),
         ("She was born on March 7, 1990.", "birth-date", "March 7, 1990"),
         ("1990年3月7日出生", "birth-date", "1990年3月7日"),
+        ("她的生日是在三月七日", "birth-date", "三月七日"),
         ("my password is hunter2!", "password", "hunter2!"),
         ("密码是abc123，别忘了", "password", "abc123"),
         ("口令：芝麻开门", "password", "芝麻开门"),
@@ -176,17 +177,17 @@ _REPEATED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [100, pytest.param(3_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [100, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_the_work_grows_with_the_text_and_no_faster(size: int) -> None:
     """A text made to hang a pattern would stop the agent that shares it."""
-    recognisers = [*removing._RECOGNISERS, partial(people.names, known=_NAMES), folded]
+    recognisers: list[Callable[[str], object]] = [*removing._RECOGNISERS, partial(people.names, known=_NAMES), folded]
     grown = {
         (str(recognise), seed): _work(recognise, seed * (16 * size // len(seed)))
         / _work(recognise, seed * (size // len(seed)))
         for recognise in recognisers
         for seed in _REPEATED
     }
-    assert {which: ratio for which, ratio in grown.items() if ratio > 26} == {}
+    assert {which: ratio for which, ratio in grown.items() if ratio > 22} == {}
 
 
 def _work(recognise: Callable[[str], object], text: str) -> float:

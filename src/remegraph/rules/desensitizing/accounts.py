@@ -14,6 +14,7 @@ __all__ = ["accounts"]
 _UUID = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![A-Za-z0-9])")
 _ID = r"(?=[A-Za-z_.-]{0,40}\d)[A-Za-z0-9][A-Za-z0-9_-]{3,63}(?![A-Za-z0-9_]|[.,]\d)"
 
+_NUMBER = r"(?!\d{4}-\d\d?-\d\d?(?!\d))(?=(?:[A-Z-]{0,6}\d){6})[A-Z0-9-]{6,40}(?![A-Za-z0-9_]|[.,]\d)"
 _LOGIN = r"(?!(?:required|optional|true|false|none|null|yes|no)\b)[A-Za-z0-9][\w.@-]{2,63}"
 
 
@@ -27,12 +28,10 @@ def accounts(text: str) -> Iterator[Finding]:
 @cache
 def _announced() -> tuple[re.Pattern[str], ...]:
     cues = table("cues")
-    number = either(cues["number"], joined=True)
+    number = either(cues["number"], first=False)
     between = either(cues["between"])
-    named = rf"{either(cues['account'] + cues['account_marked'])}[ _-]?{number}\.?[\"'`]?{BLANK}{between}?{BLANK}[\"'`#]?(?P<value>{_ID})"
-    plain = (
-        rf"{either(cues['account'])}{BLANK}[:#=]?{BLANK}#?(?P<value>[A-Z]{{0,4}}-?\d{{6,24}}(?![A-Za-z0-9_]|[.,]\d))"
-    )
+    named = rf"{either(cues['account'] + cues['account_marked'], last=False)}[ _-]?{number}\.?[\"'`]?{BLANK}{between}?{BLANK}[\"'`#]?(?P<value>{_ID})"
+    plain = rf"{either(cues['account'])}{BLANK}[:#=]?{BLANK}#?(?P<value>{_NUMBER})"
     return (
         re.compile(named, re.IGNORECASE),
         re.compile(plain, re.IGNORECASE),

@@ -93,5 +93,6 @@ def _internal() -> re.Pattern[str]:
 
 @cache
 def _announced() -> re.Pattern[str]:
-    value = r"(?=[a-z0-9.-]{0,60}\d)[a-z][a-z0-9]{0,30}(?:[.-][a-z0-9]{1,30}){1,6}(?::\d{2,5})?(?![A-Za-z0-9_])"
+    parts = r"(?:[a-z][a-z0-9]{0,30}(?:[.-][a-z0-9]{1,30}){1,6}|[a-z]{3,20}\d{1,4})"
+    value = rf"(?=[a-z0-9.-]{{0,60}}\d){parts}(?::\d{{2,5}})?(?![A-Za-z0-9_])"
     return announced(table("cues")["host"], value, openly=False)

@@ -11,7 +11,7 @@ from remegraph.rules.desensitizing.tables import BLANK, either, table
 
 __all__ = ["keys", "passwords"]
 
-_QUOTED = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|'(?P<single>[^'\n\x1f]{1,200})'|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」])"
+_QUOTED = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|(?<![A-Za-z])'(?P<single>[^'\n\x1f]{1,200})'(?![A-Za-z])|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」])"
 _ASCII = r"[!#-&(-_a-~][!-~]{2,299}"
 _WIDE = r"[^\s\x00-\x7f，。；、！？（）“”‘’「」【】《》][^\s，。；、！？）”’」】》]{1,63}"
 _STANDS_FOR_ONE = (

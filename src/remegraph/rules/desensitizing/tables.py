@@ -25,19 +25,20 @@ def table(name: str) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def either(words: Iterable[str], *, joined: bool = False) -> str:
+def either(words: Iterable[str], *, first: bool = True, last: bool = True) -> str:
     """Return a pattern of any of some words, the longest first. A space in one may also be `_`, `-` or nothing.
 
     Args:
         words: English or Chinese; English ones are looked for as whole words.
-        joined: Whether a word may be the second part of another, as in `userId`.
+        first: Whether an English one must begin a word; the `Id` of `userId` does not.
+        last: Whether it must end one; the `user` of `userId` does not.
     """
     longest = sorted(words, key=len, reverse=True)
     english = [
         r"[ _-]?".join(map(re.escape, word.split())) for word in longest if word[0].isascii() and word[0].isalnum()
     ]
-    start = "" if joined else "(?<![A-Za-z0-9])"
-    whole = [rf"{start}(?:{'|'.join(english)})(?![A-Za-z])"] if english else []
+    start, end = "(?<![A-Za-z0-9])" if first else "", "(?![A-Za-z])" if last else ""
+    whole = [rf"{start}(?:{'|'.join(english)}){end}"] if english else []
     others = [re.escape(word) for word in longest if not (word[0].isascii() and word[0].isalnum())]
     return f"(?:{'|'.join(whole + others)})"
 
@@ -51,7 +52,7 @@ def announced(cues: Iterable[str], value: str, *, openly: bool = True) -> re.Pat
         openly: Whether something must stand between, such as a colon or "is".
     """
     between = rf"{BLANK}{either(table('cues')['between'])}" + ("" if openly else "?")
-    number = rf"(?:{BLANK}{either(table('cues')['number'], joined=True)}\.?)?"
-    quote = "[\"'`“”‘’「]?+"
+    number = rf"(?:{BLANK}{either(table('cues')['number'], first=False)}\.?)?"
+    quote = "(?:[\"`“”‘’「]|'(?!s))?+"
     pattern = rf"{either(cues)}{number}{quote}{between}{BLANK}{quote}(?P<value>{value})"
     return re.compile(pattern, re.IGNORECASE)
