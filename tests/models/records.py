@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -14,7 +15,20 @@ from pydantic import BaseModel, PlainValidator
 from pydantic.fields import FieldInfo
 
 from remegraph import models
-from remegraph.models import KNOWLEDGE_FORMS, MEMORY_FORMS, KnowledgeItem, Memory, MemoryItem, Message, Record
+from remegraph.models import (
+    KNOWLEDGE_FORMS,
+    MEMORY_FORMS,
+    Brought,
+    BroughtBlock,
+    KnowledgeItem,
+    Memory,
+    MemoryChange,
+    MemoryItem,
+    Message,
+    Record,
+    Signature,
+    TrustedKey,
+)
 from remegraph.models.base import Token
 
 __all__ = ["ANY_TEXT", "OPEN", "RECORDS", "instances"]
@@ -49,6 +63,15 @@ _ITEMS: dict[type[BaseModel], tuple[str, Mapping[Any, type[Record]]]] = {
     KnowledgeItem: ("source_memory_type", KNOWLEDGE_FORMS),
 }
 _CONTENT = ANY_TEXT | st.lists(_JSON, max_size=3)
+_BOUND: dict[type[BaseModel], dict[str, st.SearchStrategy[Any]]] = {
+    Memory: {"memory_class": st.just("policy"), "applies_to": st.sampled_from(["", "lang:go"])},
+    MemoryChange: {"history": st.none()},
+    Brought: {"messages": st.just(()), "blocks": st.just(())},
+    BroughtBlock: {"message_ids": st.just(("m1", "m2"))},
+    Signature: {"value": st.binary(min_size=64, max_size=64).map(lambda raw: b64encode(raw).decode())},
+    TrustedKey: {"public": st.binary(min_size=32, max_size=32).map(lambda raw: b64encode(raw).decode())},
+}
+"""Fields that cannot be drawn by themselves: one says what another may be."""
 
 
 @cache
@@ -57,8 +80,7 @@ def instances(record: type[BaseModel]) -> st.SearchStrategy[BaseModel]:
     fields = {name: _values(field.annotation, field.metadata) for name, field in record.model_fields.items()}
     if issubclass(record, Message):
         fields["content"] = _CONTENT
-    if record is Memory:  # its class allows of any level, and it applies where it lives
-        fields |= {"memory_class": st.just("policy"), "applies_to": st.sampled_from(["", "lang:go"])}
+    fields |= _BOUND.get(record, {})
     if record.model_config.get("extra") == "allow":
         return st.builds(lambda known, more: record(**(more | known)), st.fixed_dictionaries(fields), _FURTHER)
     if record in _ITEMS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, governing, reading, rules, upkeep, writing
+from remegraph.cli import conflicts, demo, fading, governing, packs, reading, rules, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -47,6 +47,7 @@ app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
+app.add_typer(packs.app, name="pack", rich_help_panel=_KEEP)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
@@ -66,5 +67,10 @@ def remegraph(
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    names = [command.name for command in app.registered_commands if command.name]
-    context.default_map = dict.fromkeys(names, given)
+    context.default_map = {**_to_each(app, given), "pack": _to_each(packs.app, given)}
+
+
+def _to_each(commands: typer.Typer, given: dict[str, object]) -> dict[str, object]:
+    """Return the options given to a program as those of each of its commands."""
+    names = (each.name or (each.callback.__name__ if each.callback else "") for each in commands.registered_commands)
+    return dict.fromkeys(names, given)

@@ -4,6 +4,7 @@ from remegraph.cli.views.conflicts import conflicts
 from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
+from remegraph.cli.views.packs import built, installed, keys, new_key, pack, pack_difference
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
@@ -16,6 +17,7 @@ __all__ = [
     "archaeology",
     "audit",
     "blocks",
+    "built",
     "checked",
     "conflicts",
     "consolidation",
@@ -25,10 +27,15 @@ __all__ = [
     "forecast",
     "ingested",
     "injection",
+    "installed",
+    "keys",
     "maintenance",
     "memories",
     "messages",
+    "new_key",
     "objections",
+    "pack",
+    "pack_difference",
     "plain",
     "recall",
     "rules",
