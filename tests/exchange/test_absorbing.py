@@ -204,11 +204,12 @@ def test_a_run_that_failed_teaches_the_absorbed_skill_itself_and_it_stays_anothe
     """A copy under one's own name would be trusted as one's own, and the two would part."""
     done = home.absorb(skill_item())
     asked = said("Deploy the site web.", thread="run", message_id=f"{home.scope.user}-asked")
-    run = [asked, called("build", "a", target="web"), returned("a", "The disk is full.", ok=False)]
+    run = [asked, called("build", "a", target="web"), returned("a", "It is full.", ok=False)]
+    run += [called("guess", "b"), returned("b", "Perhaps.")]
     home.kit.add_messages([each.evolve(thread="run") for each in run], scope=home.scope)
     learned = home.kit.skills.learn("run", scope=home.scope, task="Deploy the site", succeeded=False)
     assert learned.memory is not None
-    assert (learned.memory.memory_id, learned.memory.trust) == (done.memory_id, 0.9)
+    assert (learned.outcome, learned.memory.memory_id, learned.memory.trust) == ("changed", done.memory_id, 0.8)
     assert learned.memory.origin == home.memory(done.memory_id).origin
     assert learned.memory.origin is not None
 
@@ -292,6 +293,22 @@ def test_what_says_more_or_less_than_ones_own_is_linked_both_ways(home: Househol
         (done.memory_id, "superset_of", memory.memory_id),
         (memory.memory_id, "related", done.memory_id),
     }
+
+
+@pytest.mark.requirement("K4")
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("退款期限是30天。", "在网店，退款期限是14天。"),
+        ("The refund window is 14 days.", "In the shop the refund window is 7 days."),
+    ],
+    ids=["zh", "en"],
+)
+def test_what_is_alike_but_for_a_figure_bears_nothing_out(home: Household, own: str, other: str) -> None:
+    """Seven days are no witness for fourteen, however alike the words."""
+    memory = home.saved(own)
+    assert home.absorb(told(other)).outcome == "created"
+    assert home.memory(memory.memory_id).merges == 0
 
 
 @pytest.mark.requirement("K4")
