@@ -6,6 +6,7 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, Optional, Union, get_type_hints
 
 import pytest
@@ -203,6 +204,8 @@ def test_an_added_contradiction_names_both_memories(kit: MemoryKit, service: Mem
     assert replaced == old
     assert new != old
     assert kit.explain(old, scope=user).status == "superseded"
+    with pytest.raises(InputError, match="is superseded"):
+        service.update(MemoryItem.model_validate(fact("x", "x", memory_id=old, timestamp=NOON)))
 
 
 def test_what_an_item_says_of_the_past_replaces_nothing_said_since(
@@ -225,7 +228,8 @@ def test_an_update_is_a_new_version_with_the_item_as_its_evidence(
     """Nothing is overwritten: the old words can be read back, and who changed them."""
     (memory_id,) = service.add(fact("apple", "An apple is a fruit.", importance="低"))
     (item,) = words(service, memory_id, EXACT)
-    changed = item.evolve(content=item.content.evolve(definition="An apple is a red fruit."), importance="high")
+    content = item.content.evolve(definition="An apple is a red fruit.")
+    changed = item.evolve(content=content, importance="high", timestamp=NOON - timedelta(days=3))
     assert service.update(changed) == memory_id
     assert words(service, "red fruit") == [changed]
 
@@ -234,6 +238,8 @@ def test_an_update_is_a_new_version_with_the_item_as_its_evidence(
     assert [quote.words for quote in trace.quotes] == [each.content for each in trace.versions]
     assert [event.action for event in trace.events if event.version == 2] == ["update"]
     assert trace.missing == ()
+    evidence = trace.quotes[-1].message
+    assert (evidence.time, evidence.recorded_at, trace.memory.recorded_at) == (changed.timestamp, NOON, NOON)
     assert service.update(changed) == memory_id
     assert len(kit.trace(memory_id, scope=user).versions) == 2
 
@@ -283,6 +289,7 @@ def test_delete_takes_back_what_is_ours_and_says_of_all_else_that_it_is_not_ther
 def test_links_are_seen_and_stated_by_items(kit: MemoryKit, service: MemoryService, user: Scope) -> None:
     """related_memory_ids and causal_chain are the protocol's associative network: both ways."""
     (cause,) = service.add({"memory_type": "episode", "content": {"event_summary": "The power went out."}})
+    assert kit.explain(cause, scope=user).layer == "episodic"
     (gone,) = service.add("Ann took the stairs.")
     service.delete(gone)
     effect = {"event_summary": "The lift stood still.", "causal_chain": {"precedent": cause, "consequence": gone}}

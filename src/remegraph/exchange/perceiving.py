@@ -61,13 +61,15 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
         wanted = f"Give a {form.__name__}, or a mapping in its form."
         raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
-        return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
-    except ValueError as error:  # pydantic's, or that a field is given twice
-        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+        return form.model_validate({**unless_given, **in_english(item)})
+    except ValidationError as error:
+        first = error.errors()[0]
         where = ".".join(map(str, (name, *first["loc"])))
         raise InputError(
             f"{where} cannot be used: {first['msg']}.", f"See remegraph.models.{form.__name__}."
         ) from error
+    except ValueError as error:
+        raise InputError(f"{name} cannot be used: {error}.", "Name each field once.") from error
 
 
 def _check_size(item: object, name: str) -> None:
