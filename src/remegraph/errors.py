@@ -7,6 +7,8 @@
     │   │   ├── NaiveTimeError       a time without a zone, and no zone given
     │   │   └── MessageChangedError  an id that is already recorded with other content
     │   ├── FileFormatError          a file that cannot be read, with the line
+    │   ├── PackError                a pack that is broken, hostile, or does not fit here, with the reason
+    │   ├── SignatureError           a signature that is missing, wrong, or of nobody who is trusted
     │   ├── SkillError               a skill that nobody could execute or check
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
@@ -51,11 +53,13 @@ __all__ = [
     "ModelUnavailableError",
     "NaiveTimeError",
     "NotFoundError",
+    "PackError",
     "RemegraphError",
     "RequestRefusedError",
     "SchemaTooNewError",
     "ScopeError",
     "SetupError",
+    "SignatureError",
     "SkillError",
     "VectorIndexError",
 ]
@@ -109,6 +113,27 @@ class MessageChangedError(MessageError):
 
 class FileFormatError(InputError):
     """A file that cannot be read."""
+
+
+class PackError(InputError):
+    """A pack that is broken, hostile, or does not fit here. Nothing of it was taken up.
+
+    Args:
+        reason: Why, in one word that code can tell apart: see `remegraph.models.PackReason`.
+        what: What is wrong with it, as one sentence.
+    """
+
+    cure = "Ask whoever gave it to you for it again, and check its origin."
+
+    def __init__(self, reason: str, what: str, cure: str | None = None) -> None:
+        super().__init__(what, cure)
+        self.reason = reason
+
+
+class SignatureError(InputError):
+    """A signature that is missing, wrong, or of nobody who is trusted."""
+
+    cure = "Take it from somebody whose key you trust, or trust the key that signed it."
 
 
 class SkillError(InputError):

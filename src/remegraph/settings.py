@@ -260,6 +260,9 @@ class SharingPolicy(_Policy):
     default_trust: float = Field(
         default=0.4, ge=0, le=1, description="How far those not named are; under .5, somebody must approve."
     )
+    require_signature: bool = Field(
+        default=False, description="Whether packs are refused that no trusted key has signed."
+    )
     source_share: float = Field(
         default=0.5, gt=0, le=1, description="Most of the hits of a recall that one other agent or pack may make."
     )

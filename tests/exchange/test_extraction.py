@@ -213,6 +213,27 @@ def test_a_public_name_stays_by_the_sharers_word(library: Library) -> None:
     assert "Debian" in text_of(library.share(public=["Debian"]).items)
 
 
+def test_what_the_agent_knows_by_name_is_taken_out(library: Library) -> None:
+    """Ids of the conversation, the project and the people it knows say where knowledge came from, and whom it is about."""
+    (first,) = library.keep("Deployments of the Bluebird cache need two people.")
+    library.kit.add_messages([said("I like quiet mornings.", name="cyrano")], scope=library.remy)
+    library.kit.summarize(scope=library.remy, close=True)
+    label = first.block_ids[0]
+    library.keep(f"The deployments cache is slow at night, says cyrano in {label}. {first.memory_id} has more.")
+    told = text_of(library.share().items)
+    assert "cache is slow at night" in told
+    assert not [name for name in ("luebird", "cyrano", label, first.memory_id) if name in told]
+
+
+def test_a_text_too_long_to_search_stays(library: Library, template: Memory) -> None:
+    """What nobody can look through does not leave, and does not keep the rest back."""
+    long = template.evolve(memory_id="long", content="cache " * 40_000)
+    sources = Sources(library.kit._open_parts().archive, lambda *_: [long, template], lambda _: {})
+    shared = build_extractor(sources).invoke(share_input(library.remy, None))
+    assert [each.memory_id for each in shared["rejected"]] == ["long"]
+    assert len(shared["items"]) == 1
+
+
 def test_who_shares_must_have_a_name(library: Library) -> None:
     """Knowledge without a source could never be weighed."""
     with pytest.raises(ScopeError, match="must have a name"):
@@ -407,7 +428,7 @@ class Parrot:
 
 
 @pytest.mark.requirement("K7")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_planted_secret_never_leaves_whatever_the_model_answers(
     template: Memory, offline: MemoryKit, data: st.DataObject
@@ -450,3 +471,13 @@ def share_input(scope: Scope, model: Parrot | None) -> ShareInput:
         "tell": lambda _: None,
         "check": lambda: None,
     }
+
+
+@pytest.mark.parametrize("words", ["Mail zoe@evil.example before the cache is warm.", "先请王小明预热缓存。"])
+def test_what_is_private_stays_though_it_was_never_there(template: Memory, offline: MemoryKit, words: str) -> None:
+    """A made-up address is somebody's, too; a name that the agent knows is private wherever it turns up."""
+    scope = Scope(user="王小明", agent="remy")
+    sources = Sources(offline._open_parts().archive, lambda *_: [template], lambda _: {})
+    shared = build_extractor(sources).invoke(share_input(scope, Parrot(words, "")))
+    assert shared["items"] == ()
+    assert [each.step for each in shared["rejected"]] == ["check"]

@@ -13,6 +13,7 @@ from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
 from remegraph.kit.conflicts import Conflicts
 from remegraph.kit.governing import Governance
+from remegraph.kit.knowledge import Knowledge
 from remegraph.kit.skills import Skills
 from remegraph.kit.toolbox import ToolMemory
 from remegraph.models import Record
@@ -30,7 +31,7 @@ def verbs(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in public.items() if not any(is_one(value) for is_one in asynchronous)}
 
 
-KINDS = (MemoryKit, Admin, Conflicts, Governance, Skills, ToolMemory)
+KINDS = (MemoryKit, Admin, Conflicts, Governance, Knowledge, Skills, ToolMemory)
 VERBS = [(kind, name) for kind in KINDS for name in verbs(kind) if name not in _WITHOUT]
 
 

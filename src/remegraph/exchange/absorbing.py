@@ -6,21 +6,19 @@ others wrote is found through memories, which say from whom they are, or wait fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.reading import read
-from remegraph.exchange.recording import THREAD, Drafts, done, message_of
+from remegraph.exchange.recording import THREAD, Drafts, around, done, message_of, recorded
 from remegraph.exchange.weighing import Candidate, Known, Verdict, weigh
 from remegraph.models import (
     LIVE,
     Absorbed,
     Absorption,
-    Block,
     ChangeSet,
-    Cut,
     LinkType,
     Memory,
     Partition,
@@ -85,9 +83,11 @@ class Absorber:
             writing = [verdict for verdict in verdicts if verdict.writes]
             if not writing:
                 return _report(verdicts, None)
-            change = self._change(writing, self._record(writing, said_in), lives_in, actor)
+            change = self._change(writing, said_in, lives_in, actor)
             try:
                 committed, receipt = self.commit(change)
+            except MessageChangedError:  # somebody else recorded one of them just now
+                continue
             except ConflictError as conflict:
                 rivals = self.archive.memories([lives_in], ids=conflict.records)
                 continue
@@ -140,46 +140,29 @@ class Absorber:
 
     # ------------------------------------------------------------------------------------------- writing
 
-    def _record(self, writing: Sequence[Verdict], said_in: Partition) -> dict[str, Block]:
-        """Record the items, each as a message and a block of its own; what is recorded already is taken up again.
-
-        Returns:
-            The blocks, by the ids of the messages.
-        """
+    def _change(self, writing: Sequence[Verdict], said_in: Partition, lives_in: Partition, actor: str) -> ChangeSet:
+        """Return the change that takes offers in: their raw records, and the memories that rest on them."""
+        now = self.clock()
         wanted = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
-        for _ in range(_ATTEMPTS):
-            there = {each.message_id for each in self.archive.messages([said_in], ids=list(wanted))}
-            now = self.clock()
-            missing = [message_of(each, now) for name, each in wanted.items() if name not in there]
-            if not missing:
-                break
-            try:
-                self.archive.add_messages(said_in, missing, now)
-            except MessageChangedError:  # somebody else records one of them just now: see what is left
-                continue
-        stored = self.archive.messages([said_in], ids=list(wanted))
-        cuts = [Cut(thread=each.thread, after_seq=0, first_seq=each.seq, last_seq=each.seq) for each in stored]
-        self.archive.add_blocks(said_in, cuts, self.recipe)  # left out where it is cut already
-        blocks = self.archive.blocks([said_in], message_ids=list(wanted))
-        return {block.thread.removeprefix(THREAD): block for block in blocks}
-
-    def _change(
-        self, writing: Sequence[Verdict], blocks: Mapping[str, Block], lives_in: Partition, actor: str
-    ) -> ChangeSet:
+        there = self.archive.blocks([said_in], message_ids=list(wanted))
+        blocks = {block.thread.removeprefix(THREAD): block.block_id for block in there}
+        missing = [message_of(each, now) for name, each in wanted.items() if name not in blocks]
+        since, until = around(now)
+        near = self.archive.blocks([said_in], time_start=since, time_end=until)
+        brought = recorded(missing, said_in, near)
+        blocks |= {block.message_ids[0]: block.block_id for block in brought.blocks}
         old = [verdict.memory_id for verdict in writing if verdict.outcome == "corroborated"]
         heads = self.archive.memories([lives_in], ids=old) if old else ()
-        now = self.clock()
         drafts = Drafts({memory.memory_id: memory for memory in heads}, lives_in, now)
         for verdict in writing:
             drafts.add(verdict, blocks[verdict.candidate.message_id])
-        homes = list(dict.fromkeys(block.partition for block in blocks.values()))
-        pending = {work.block_id for work in self.archive.work(homes, states=["pending"], recipe=self.recipe)}
         return ChangeSet(
             operation_id=operation_id("absorb", lives_in.to_json(), *sorted(blocks)),
             actor=actor,
             recorded_at=now,
             changes=tuple(drafts.changes.values()),
-            work=tuple(done(block, self.recipe) for block in blocks.values() if block.block_id in pending),
+            work=tuple(done(block, said_in, self.recipe) for block in brought.blocks),
+            brought=brought,
         )
 
 

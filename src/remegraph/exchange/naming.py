@@ -14,8 +14,10 @@ from remegraph.rules.generalizing import common_words
 __all__ = ["Known", "known"]
 
 _CAPITAL = re.compile(r"[A-Z][^\W_]*(?:[ '’.-]+[^\W_]+)*")
-_ID = re.compile(r"(?=[^\W_]*\d)[^\W_]{6,}")
-"""What of an id is long enough, and odd enough, to be no word."""
+_WORD = re.compile(r"[^\W\d_]+")
+_OF = re.compile(r" of (?:the )?")
+_ID = re.compile(r"(?=.*\d).{6,}", re.DOTALL)
+"""What is long enough, and odd enough, to be no word."""
 
 Known = frozenset[str]
 
@@ -45,13 +47,20 @@ def known(
     allowed = common_words() | {name.casefold() for name in public}
     spoken = (*people, *callers, *_shown(said), *_spoken(memories), *_indexed(archive, places, memories))
     names = (name for name in spoken if len(name) > 1 and name.casefold() not in allowed)
-    return frozenset((*names, *(part for each in _ids(archive, places, memories) for part in _ID.findall(each))))
+    return frozenset((*names, *(each for each in _ids(archive, places, memories) if _ID.fullmatch(each))))
 
 
 def _shown(said: Iterable[str]) -> Iterator[str]:
-    """Yield the names that texts show by their form."""
-    for text in said:
-        yield from (each.text for each in entities(text) if each.kind == "name")
+    """Yield the names that texts show by their form; of "Rules of the Ritz", rules are none where they are common here."""
+    texts = tuple(said)
+    ordinary = {word for text in texts for word in _WORD.findall(text) if word.islower()}
+    for text in texts:
+        for each in entities(text):
+            if each.kind == "name":
+                first, *rest = _OF.split(each.text)
+                yield from rest
+                if not rest or first.casefold() not in ordinary:
+                    yield first
 
 
 def _spoken(memories: Iterable[Memory]) -> Iterator[str]:

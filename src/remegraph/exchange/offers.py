@@ -28,6 +28,8 @@ class Offer:
     """The item as it came, for the record."""
     importance: float = 0.5
     tags: tuple[str, ...] = ()
+    resident: bool | None = None
+    """Whether its memory is active by somebody's word; see `Memory.resident`."""
     doubt: str = ""
     """Why somebody must approve it, however far its source is believed."""
     refusal: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -62,24 +63,31 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
         raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
         return form.model_validate({**unless_given, **in_english(item)})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, (name, *first["loc"])))
+    except ValueError as error:  # pydantic's, or that a field is given twice
+        where, what = _first(error)
         raise InputError(
-            f"{where} cannot be used: {first['msg']}.", f"See remegraph.models.{form.__name__}."
+            f"{'.'.join((name, *where))} cannot be used: {what}.", f"See remegraph.models.{form.__name__}."
         ) from error
-    except ValueError as error:
-        raise InputError(f"{name} cannot be used: {error}.", "Name each field once.") from error
+
+
+def _first(error: ValueError) -> tuple[list[str], str]:
+    """Return where the first thing is that is wrong, and what it is."""
+    if not isinstance(error, ValidationError):
+        return [], str(error)
+    first = error.errors()[0]
+    return [str(each) for each in first["loc"]], first["msg"]
 
 
 def _check_size(item: object, name: str) -> None:
-    """Refuse what is too large or too deep, without following it down by recursion."""
+    """Refuse what is too large or too deep, or no JSON, without following it down by recursion."""
     inside: list[tuple[object, int]] = [(item, 1)]
     parts = length = 0
     while inside:
         value, depth = inside.pop()
         parts += 1
         length += len(value) if isinstance(value, str) else 1
+        if isinstance(value, float) and not isfinite(value):
+            raise InputError(f"{name} holds {value}.", "Give numbers that JSON can hold.")
         if depth > _DEEPEST:
             raise InputError(f"{name} is more than {_DEEPEST} levels deep.", "Say it more simply.")
         if parts > _MOST_PARTS or length > _LONGEST:

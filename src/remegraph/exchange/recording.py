@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remegraph.exchange.weighing import Candidate, Verdict
 from remegraph.models import (
     Block,
+    Brought,
+    BroughtBlock,
     Evidence,
     Memory,
     MemoryChange,
@@ -22,7 +25,7 @@ from remegraph.rules.origins import borne_out
 from remegraph.rules.procedures import workflow
 from remegraph.rules.standing import APPROVE
 
-__all__ = ["THREAD", "Drafts", "done", "message_of"]
+__all__ = ["THREAD", "Drafts", "around", "done", "message_of", "recorded"]
 
 THREAD = "absorbed:"
 """What the threads of raw records begin with."""
@@ -49,9 +52,32 @@ def message_of(candidate: Candidate, now: datetime) -> Message:
     )
 
 
-def done(block: Block, recipe: str) -> Work:
+def around(now: datetime) -> tuple[datetime, datetime]:
+    """Return the times between which all blocks of a day lie, in whatever zone that is."""
+    return now - timedelta(days=2), now + timedelta(days=2)
+
+
+def recorded(messages: Sequence[Message], said_in: Partition, near: Iterable[Block]) -> Brought:
+    """Return raw records with a block for each, under the next labels that are free.
+
+    Args:
+        messages: The records, all of one time.
+        said_in: Where they go.
+        near: The blocks that are there of the days around.
+    """
+    day = f"{messages[0].time:%Y%m%d}" if messages else ""
+    taken = (int(block.block_id[9:]) for block in near if block.block_id[:8] == day)
+    first = max(taken, default=0) + 1
+    blocks = (
+        BroughtBlock(block_id=f"{day}_{number:02}", thread=message.thread, message_ids=(message.message_id,))
+        for number, message in enumerate(messages, start=first)
+    )
+    return Brought(partition=said_in, messages=tuple(messages), blocks=tuple(blocks))
+
+
+def done(block: BroughtBlock, said_in: Partition, recipe: str) -> Work:
     """Return that a raw record is not to be summarised: it has no words of its own to be found by."""
-    return Work(partition=block.partition, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
+    return Work(partition=said_in, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
 
 
 @dataclass
@@ -64,28 +90,28 @@ class Drafts:
     now: datetime
     changes: dict[str, MemoryChange] = field(default_factory=dict)
 
-    def add(self, verdict: Verdict, block: Block) -> None:
+    def add(self, verdict: Verdict, block_id: str) -> None:
         """Add what follows from a verdict.
 
         Args:
             verdict: One that writes.
-            block: Holds its raw record.
+            block_id: The block that holds its raw record.
         """
         each, name = verdict.candidate, verdict.memory_id
         planned = self.changes.get(name)
         if verdict.outcome != "corroborated":
-            memory, version, action = self._new(each, block), 0, "create"
+            memory, version, action = self._new(each, block_id), 0, "create"
         elif planned is not None:
-            memory, version = self._borne_out(planned.memory, each, block), planned.expected_version
+            memory, version = self._borne_out(planned.memory, each, block_id), planned.expected_version
             action = planned.action
         else:
             old = self.heads[name]
-            memory, version = self._borne_out(old, each, block).evolve(version=old.version + 1), old.version
+            memory, version = self._borne_out(old, each, block_id).evolve(version=old.version + 1), old.version
             action = APPROVE if memory.live and not old.live else "corroborate"
         reason = f"from {each.offer.agent}" if each.offer.agent else "from a source that nothing proves"
         self.changes[name] = MemoryChange(memory=memory, expected_version=version, action=action, reason=reason)
 
-    def _new(self, each: Candidate, block: Block) -> Memory:
+    def _new(self, each: Candidate, block_id: str) -> Memory:
         offer, says, skill = each.offer, each.says, each.skill
         return Memory(
             memory_id=each.memory_id,
@@ -98,11 +124,12 @@ class Drafts:
             payload=workflow(_attributed(skill, offer.agent)) if skill else says.payload,
             claims=each.claims,
             canonical_topic=slot(each.claims[0]) if each.claims else "",
-            evidence=(_evidence(each, block),),
-            block_ids=(block.block_id,),
+            evidence=(_evidence(each, block_id),),
+            block_ids=(block_id,),
             layer="procedural" if skill else "long_term",
             status="active" if offer.believed else "quarantined",
             importance=min(offer.importance, _IMPORTANCE_LIMIT),
+            resident=offer.resident,
             tags=offer.tags,
             language=says.language,
             trust=offer.trust,
@@ -113,7 +140,7 @@ class Drafts:
             recorded_at=self.now,
         )
 
-    def _borne_out(self, old: Memory, each: Candidate, block: Block) -> Memory:
+    def _borne_out(self, old: Memory, each: Candidate, block_id: str) -> Memory:
         """Return a memory that one more agent bears out: its words and what it replaces stay, and so does its trust.
 
         What waited for approval is active once a source that is believed says it, and trusted as far as that is.
@@ -123,16 +150,16 @@ class Drafts:
             status="active" if released else old.status,
             trust=each.offer.trust if released else old.trust,
             origin=_joined(old.origin, each.offer.origin),
-            evidence=tuple(dict.fromkeys((*old.evidence, _evidence(each, block)))),
-            block_ids=tuple(dict.fromkeys((*old.block_ids, block.block_id))),
+            evidence=tuple(dict.fromkeys((*old.evidence, _evidence(each, block_id)))),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, block_id))),
             merges=old.merges + (1 if each.offer.believed and not released else 0),
             said_at=max(old.said_at, self.now),
             recorded_at=self.now,
         )
 
 
-def _evidence(each: Candidate, block: Block) -> Evidence:
-    return Evidence(message_id=each.message_id, quote=each.memory_id, block_id=block.block_id)
+def _evidence(each: Candidate, block_id: str) -> Evidence:
+    return Evidence(message_id=each.message_id, quote=each.memory_id, block_id=block_id)
 
 
 def _attributed(skill: Skill, agent: str) -> Skill:

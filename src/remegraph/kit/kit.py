@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from remegraph.kit.forms import Forms
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
+    from remegraph.kit.packs import Packs
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
     from remegraph.kit.running import Runner
@@ -74,6 +75,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.governing import Governance
         from remegraph.kit.items import Items
         from remegraph.kit.knowledge import Knowledge
+        from remegraph.kit.packs import Packs
         from remegraph.kit.running import Runner
         from remegraph.kit.skills import Skills
         from remegraph.lifecycle.active import ActiveTier
@@ -86,6 +88,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.admin: Admin = Admin(self._open_parts, settings, self.health)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
+        self.packs: Packs = Packs(self._open_parts, self.library, self._bring_up_to_date)
         self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
         self.knowledge = Knowledge(self._open_parts, self.library, self.recall, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts

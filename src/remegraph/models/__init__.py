@@ -4,6 +4,8 @@ from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
+    Brought,
+    BroughtBlock,
     ChangeSet,
     Event,
     MemoryChange,
@@ -79,6 +81,7 @@ from remegraph.models.memories import (
 )
 from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
+from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
     Depth,
     Hit,
@@ -106,6 +109,7 @@ from remegraph.models.reports import (
 )
 from remegraph.models.retention import Explanation, Fading, Maintenance, Merge, StatusMove, Weight
 from remegraph.models.scope import Partition, Scope, Subject, visible
+from remegraph.models.signatures import Signature, TrustedKey
 from remegraph.models.skills import (
     Avoidance,
     Condition,
@@ -142,6 +146,8 @@ __all__ = [
     "Avoidance",
     "Block",
     "BlockSummary",
+    "Brought",
+    "BroughtBlock",
     "Budget",
     "CallRecord",
     "Captured",
@@ -204,6 +210,12 @@ __all__ = [
     "Message",
     "Mismatch",
     "Origin",
+    "PackBuilt",
+    "PackDiff",
+    "PackInfo",
+    "PackInstalled",
+    "PackKind",
+    "PackReason",
     "Partition",
     "ProfileContent",
     "ProfileKnowledge",
@@ -228,6 +240,7 @@ __all__ = [
     "SharedItem",
     "Shelf",
     "Shown",
+    "Signature",
     "Skill",
     "SkillChoice",
     "SkillFigures",
@@ -259,6 +272,7 @@ __all__ = [
     "Trace",
     "Trigger",
     "TriggerKind",
+    "TrustedKey",
     "TypicalError",
     "Usage",
     "Verification",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import BlockSummary
 from remegraph.models.memories import Link, Memory, Topic
+from remegraph.models.messages import Message
 from remegraph.models.scope import Partition
 from remegraph.models.tools import ToolRecord
 
 __all__ = [
+    "Brought",
+    "BroughtBlock",
     "ChangeSet",
     "Event",
     "MemoryChange",
@@ -39,6 +42,45 @@ class MemoryChange(Record):
     expected_version: int = Field(ge=0, description="The head version that it follows; 0 where it must be new.")
     action: str = Field(pattern=r"^[a-z_]+$", description="What happens: create, corroborate, refine, supersede...")
     reason: Token = Field(default="", description="Why, for the journal; never what the memory says.")
+    history: tuple[Memory, ...] | None = Field(
+        default=None,
+        description="Its earlier versions, oldest first, where it comes whole from another ledger: then it keeps its "
+        "number and its time, too. None: the version is made now.",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        versions = (*(self.history or ()), self.memory)
+        if self.history is None:
+            return self
+        if self.expected_version or [each.version for each in versions] != list(range(1, len(versions) + 1)):
+            raise ValueError("a memory that comes with its history is new here, and all its versions come along")
+        if {(each.memory_id, each.partition) for each in versions} != {(self.memory.memory_id, self.memory.partition)}:
+            raise ValueError("its versions are of one memory, in one place")
+        return self
+
+
+class BroughtBlock(Record):
+    """A block of another ledger: its label, and the messages that it holds."""
+
+    block_id: str = Field(pattern=r"^\d{8}_(0[1-9]|[1-9]\d{1,8})$", description="Its label.")
+    thread: Token = Field(min_length=1, description="The thread that it is a part of.")
+    message_ids: tuple[Token, ...] = Field(min_length=1, description="Its messages, in their order.")
+
+
+class Brought(Record):
+    """Words that come from another ledger, with the blocks that they are in."""
+
+    partition: Partition = Field(description="Where to.")
+    messages: tuple[Message, ...] = Field(description="What was said, in its order.")
+    blocks: tuple[BroughtBlock, ...] = Field(description="Blocks of it, in the order of their threads.")
+
+    @model_validator(mode="after")
+    def _all_in_blocks(self) -> Self:
+        held = {message_id for block in self.blocks for message_id in block.message_ids}
+        if held != {message.message_id for message in self.messages}:
+            raise ValueError("each message is in a block, and each block holds messages that come along")
+        return self
 
 
 class Work(Record):
@@ -66,6 +108,7 @@ class ChangeSet(Record):
     summaries: tuple[BlockSummary, ...] = Field(default=(), description="New index entries.")
     tools: tuple[ToolRecord, ...] = Field(default=(), description="New tool records.")
     work: tuple[Work, ...] = Field(default=(), description="New states of work.")
+    brought: Brought | None = Field(default=None, description="Words and blocks of another ledger, recorded first.")
 
 
 class Receipt(Record):

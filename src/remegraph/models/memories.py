@@ -63,7 +63,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     "disputed": frozenset({"active", "low_priority", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "low_priority": frozenset({"active", "disputed", "archived", "quarantined", "superseded", "deleted", "erased"}),
     "archived": frozenset({"active", "superseded", "deleted", "purged", "erased"}),
-    "quarantined": frozenset({"active", "superseded", "deleted", "erased"}),
+    "quarantined": frozenset({"active", "disputed", "superseded", "deleted", "erased"}),
     "superseded": frozenset({"active", "archived", "deleted", "purged", "erased"}),
     "deleted": frozenset({"active", "purged", "erased"}),
     "purged": frozenset({"erased"}),

@@ -16,7 +16,7 @@ from remegraph.storage.messages import stored
 from remegraph.storage.rows import chunks, from_micros, micros, offset_seconds
 from remegraph.storage.tables import blocks, messages, summaries, threads, work
 
-__all__ = ["BlockFilter", "add", "pending", "read", "read_summaries", "tails"]
+__all__ = ["BlockFilter", "add", "pending", "read", "read_summaries", "record", "tails"]
 
 
 def tails(
@@ -121,11 +121,24 @@ def _add(connection: Connection, partition_id: int, partition: Partition, cut: C
         start_time=min(message.time for message in inside),
         end_time=max(message.time for message in inside),
     )
+    record(connection, partition_id, block)
+    return block
+
+
+def record(connection: Connection, partition_id: int, block: Block) -> None:
+    """Write the row of a new block.
+
+    Args:
+        connection: A write transaction that holds the partition's lock.
+        partition_id: Where.
+        block: The block, with its label.
+    """
+    day, _, number = block.block_id.partition("_")
     connection.execute(
         insert(blocks).values(
             partition_id=partition_id,
             day=day,
-            number=number,
+            number=int(number),
             start_offset=offset_seconds(block.start_time),
             end_offset=offset_seconds(block.end_time),
             **block.model_dump(include={"block_id", "thread", "first_seq", "last_seq"}),
@@ -133,7 +146,6 @@ def _add(connection: Connection, partition_id: int, partition: Partition, cut: C
             end_time=micros(block.end_time),
         )
     )
-    return block
 
 
 def pending(connection: Connection, recipe: str, shelves: Sequence[int] | None) -> int:

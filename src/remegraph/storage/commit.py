@@ -15,8 +15,10 @@ from remegraph.language.plain import folded
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
     LIVE,
+    Brought,
     ChangeSet,
     Memory,
+    MemoryChange,
     Partition,
     Receipt,
     Status,
@@ -29,7 +31,7 @@ from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tiers import always_active
 from remegraph.rules.tombstones import TOMBSTONES, buried
-from remegraph.storage import block_notes, chains, evidence, fulltext, tool_calls
+from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, tool_calls
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
@@ -86,6 +88,7 @@ def _named(changes: ChangeSet) -> list[Partition]:
     named += [summary.partition for summary in changes.summaries]
     named += [call.partition for call in changes.tools]
     named += [one.partition for one in changes.work]
+    named += [changes.brought.partition] if changes.brought else []
     return list(dict.fromkeys(named))
 
 
@@ -146,6 +149,8 @@ class _Commit:
         self._check_knowledge()
         self._check_references()
         chains.check_no_circle(self.connection, self.changes)
+        if self.changes.brought is not None:
+            self._bring(self.changes.brought)
         shelves = self._ensure_topics()
         written = self._write(shelves)
         failpoint("commit.half_written")
@@ -161,7 +166,7 @@ class _Commit:
             operation_id=self.changes.operation_id,
             replayed=False,
             memory_ids=tuple(memory.memory_id for memory in written),
-            created=sum(memory.version == 1 for memory in written),
+            created=sum(change.expected_version == 0 for change in self.changes.changes),
             warnings=tuple(self.warnings),
         )
         if self.touched:
@@ -195,6 +200,11 @@ class _Commit:
                 )
         if stale:
             raise ConflictError(stale)
+
+    def _bring(self, brought: Brought) -> None:
+        number = self.numbers[brought.partition]
+        for block in bringing.bring(self.connection, number, brought, self.changes.recorded_at):
+            self._event(number, "add_block", block.block_id, body=block.to_json())
 
     def _check_knowledge(self) -> None:
         if not self.changes.extracted:
@@ -255,34 +265,40 @@ class _Commit:
         """Write heads, versions and sources of all memories that change."""
         written: dict[int, Memory] = {}
         sources: dict[int, set[evidence.Source]] = {}
+        histories: dict[int, Sequence[Memory]] = {}
         for change in self.changes.changes:
             head = self.heads.get(change.memory.memory_id)
             before = Memory.from_json(head.body) if head else None
-            memory = change.memory.evolve(
-                version=change.expected_version + 1,
-                recorded_at=self.changes.recorded_at,
-                summary=resummarised(change.memory, before),
-            )
-            memory = buried(memory) if memory.status in TOMBSTONES else memory
+            memory = change.memory if change.history is not None else self._made_now(change, before)
             found = evidence.check(
                 self.connection, head.number if head else 0, self.numbers[memory.partition], memory, before
             )
             number = self._write_head(memory, head, shelves)
             written[number], sources[number] = memory, found
+            histories[number] = change.history or ()
             shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
             self._tell_index(shelf, memory.memory_id, _indexed(memory) if memory.live else None)
-            self._event(
-                shelf.partition_id,
-                change.action,
-                memory.memory_id,
-                version=memory.version,
-                body=memory.to_json(),
-                reason=change.reason,
-            )
+            for each in (*histories[number], memory):
+                self._event(
+                    shelf.partition_id,
+                    change.action,
+                    each.memory_id,
+                    version=each.version,
+                    body=each.to_json(),
+                    reason=change.reason,
+                )
         if written:
-            self._write_versions(written)
+            self._write_versions(written, histories)
             evidence.replace(self.connection, sources)
         return list(written.values())
+
+    def _made_now(self, change: MemoryChange, before: Memory | None) -> Memory:
+        memory = change.memory.evolve(
+            version=change.expected_version + 1,
+            recorded_at=self.changes.recorded_at,
+            summary=resummarised(change.memory, before),
+        )
+        return buried(memory) if memory.status in TOMBSTONES else memory
 
     def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
         values: dict[str, Any] = {
@@ -297,7 +313,7 @@ class _Commit:
             "memory_class": memory.memory_class,
             "words": _words(memory),
             "said_at": micros(memory.said_at),
-            "recorded_at": self.now,
+            "recorded_at": micros(memory.recorded_at),
             "resident": always_active(memory),
             "body": memory.to_json(),
         }
@@ -307,18 +323,19 @@ class _Commit:
         new = {"partition_id": self.numbers[memory.partition], "memory_id": memory.memory_id, **values}
         return int(self.connection.execute(insert(memories).values(new).returning(memories.c.id)).scalar_one())
 
-    def _write_versions(self, written: Mapping[int, Memory]) -> None:
+    def _write_versions(self, written: Mapping[int, Memory], histories: Mapping[int, Sequence[Memory]]) -> None:
         for dead in chunks([number for number, memory in written.items() if memory.status in TOMBSTONES]):
             self.connection.execute(delete(versions).where(versions.c.memory.in_(dead)))
         rows = [
             {
                 "memory": number,
-                "version": memory.version,
-                "recorded_at": self.now,
+                "version": version.version,
+                "recorded_at": micros(version.recorded_at),
                 "operation_id": self.changes.operation_id,
-                "body": memory.to_json(),
+                "body": version.to_json(),
             }
             for number, memory in written.items()
+            for version in (*histories[number], memory)
         ]
         self.connection.execute(insert(versions), rows)
 

@@ -15,10 +15,10 @@ from remegraph.rules.desensitizing.tables import announced, table
 
 __all__ = ["emails", "phones"]
 
-_LOCAL = r"(?<![A-Za-z0-9.+_-])[A-Za-z0-9.+_-]++"
+_LOCAL = r"(?<![A-Za-z0-9.+_-])(?!git@)[A-Za-z0-9.+_-]++"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})"
 _EMAIL = re.compile(rf"{_LOCAL}@{_LABEL}(?:\.{_LABEL}){{0,8}}\.[A-Za-z]{{2,24}}(?![A-Za-z0-9])")
-_AT = r"(?:[ ]?[(\[{<][ ]?at[ ]?[)\]}>][ ]?|[ ]?艾特[ ]?|[ ]@[ ]|[ ]at[ ])"
+_AT = r"(?:[ ]?[(\[{<][ ]?at[ ]?[)\]}>][ ]?|[ ]?艾特[ ]?|[ ]?@[ ]?|[ ]at[ ])"
 _DOT = r"(?:[ ]?[(\[{<][ ]?dot[ ]?[)\]}>][ ]?|[ ]dot[ ]|[ ]?点[ ]?)"
 
 _SHAPES = {
@@ -26,6 +26,7 @@ _SHAPES = {
     "america": r"(?:(?:\+|00)?1[ .-])?(?:\([2-9]\d{2}\)[ .-]?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}",
     "area": r"\(?0\d{1,5}\)?[ -]?\d{3,4}[ -]?\d{3,4}",
     "mobile": r"(?:(?:\+|00)?86[ -]?)?1[3-9](?:[ -]?\d){9}",
+    "bracketed": r"\(0\d{1,5}\)[ -]?\d{3,4}[ -]?\d{3,5}",
     "service": r"[48]00[ -]\d{3}[ -]\d{4}|[48]00[ -]?\d{4}[ -]\d{3}",
 }
 _EXTENSION = r"(?:[ ]?(?:x|ext\.?|extension|转|-)[ ]?\d{1,6})?"
@@ -33,7 +34,7 @@ _PHONES = {
     name: re.compile(rf"(?<![A-Za-z0-9_])(?<![\d][-.])(?:{shape}){_EXTENSION}(?![A-Za-z0-9_]|[-.]\d)", re.IGNORECASE)
     for name, shape in _SHAPES.items()
 }
-_SURE = frozenset({"america", "mobile", "service"})
+_SURE = frozenset({"america", "mobile", "bracketed", "service"})
 """Shapes that say enough; of the others, only numbers that are in use somewhere count."""
 
 

@@ -63,7 +63,7 @@ def _plain(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
         character = text[at]
         if " " <= character <= "~" or character in "\t\n\r" or character in _ENDS:
             yield at, at + 1, character
-        elif unicodedata.category(character) not in _UNSEEN:
+        else:
             yield at, at + 1, _narrow(character)
 
 

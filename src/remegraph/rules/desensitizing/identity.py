@@ -16,25 +16,31 @@ _WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _CHECKS = "10X98765432"
 _CHINESE = re.compile(r"(?<![A-Za-z0-9])(?:\d{6}[ -]?\d{8}[ -]?\d{3}[\dXx]|\d{15})(?![A-Za-z0-9])")
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?!-?\w)", re.ASCII)
+_INSURED = re.compile(
+    r"(?<![A-Za-z0-9])(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]( ?)(?:\d{2}\1){3}[A-D](?![A-Za-z0-9])"
+)
 _MONTHS = (
     "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
     "|Nov(?:ember)?|Dec(?:ember)?"
 )
+_NUMERAL = "[〇零一二三四五六七八九十廿]"
 _DATE = (
+    rf"(?:{_NUMERAL}{{4}}年)?{_NUMERAL}{{1,2}}月{_NUMERAL}{{1,3}}[日号]|"
     r"\d{4}[-/.年]\s?\d{1,2}[-/.月]\s?\d{1,2}日?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})|\d{1,2}月\d{1,2}[日号]|\d{4}年\d{1,2}月|(?:19|20)\d{6}"
     rf"|(?:{_MONTHS})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s\d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?(?:{_MONTHS})\.?(?:,?\s\d{{4}})?"
 )
 
 
 def numbers(text: str) -> Iterator[Finding]:
-    """Yield Chinese identity numbers, US social security numbers, Chinese licence plates, and passports announced."""
+    """Yield Chinese identity numbers, American and British social security numbers, Chinese licence plates, and passports announced."""
     for found in _CHINESE.finditer(text):
         if _chinese(re.sub("[ -]", "", found.group()).upper()):
             yield Finding(*found.span(), "cn-id")
-    yield from (Finding(*found.span(), "ssn") for found in _SSN.finditer(text))
+    for pattern in (_SSN, _INSURED):
+        yield from (Finding(*found.span(), "ssn") for found in pattern.finditer(text))
     yield from (Finding(*found.span(), "plate") for found in _plate().finditer(text) if _digits(found.group()) > 1)
-    for kind, pattern in _announced().items():
-        yield from (Finding(*found.span("value"), kind) for found in pattern.finditer(text))
+    for kind, announcement in _announced().items():
+        yield from (Finding(*found.span("value"), kind) for found in announcement.finditer(text))
 
 
 def birth_dates(text: str) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from remegraph.rules.desensitizing.tables import table
 __all__ = ["cards", "ibans"]
 
 _GROUPS = re.compile(r"(?<![A-Za-z0-9])\d++(?:[ -]\d++)*+(?![A-Za-z])")
+_DOTTED = re.compile(r"(?<![A-Za-z0-9.])[2-6]\d{3}([._]|[ ]{2}|[ ]-[ ])\d{4}\1\d{4}\1\d{4}(?![A-Za-z0-9]|\.\d)")
 _GROUP = re.compile(r"\d+")
 _IBAN_START = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})\d{2}")
 _SHORTEST, _LONGEST = 12, 19
@@ -19,6 +20,7 @@ _SHORTEST, _LONGEST = 12, 19
 
 def cards(text: str) -> Iterator[Finding]:
     """Yield card numbers, in one piece or in groups: first digits and length of an issuer, and Luhn's checksum."""
+    yield from (Finding(*found.span(), "card") for found in _DOTTED.finditer(text) if _luhn(_digits(found.group())))
     for run in _GROUPS.finditer(text):
         groups = [group.span() for group in _GROUP.finditer(text, *run.span())]
         for first, (start, _) in enumerate(groups):
@@ -56,6 +58,10 @@ def _taken(text: str, start: int, length: int) -> tuple[str, int]:
 
 def _modulo_97(iban: str) -> int:
     return int("".join(str(int(character, 36)) for character in iban[4:] + iban[:4])) % 97
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"\D", "", text)
 
 
 def _luhn(digits: str) -> bool:

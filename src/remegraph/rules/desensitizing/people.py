@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
-from remegraph.language.scripts import has_cjk
+from remegraph.language.scripts import CJK, has_cjk
 from remegraph.language.tokens import stop_words
 from remegraph.rules.desensitizing.finding import Finding
 from remegraph.rules.desensitizing.folding import folded
 
 __all__ = ["names"]
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[^\W_{CJK}]+")
 _GAP = 3
 """Characters between two words of one name at most."""
 
@@ -23,33 +25,58 @@ def names(text: str, known: Collection[str]) -> Iterator[Finding]:
 
     Args:
         text: Any text.
-        known: The names. Parts of one count from three letters, or two characters of Chinese; a part that is an
-            ordinary word, such as "will", only as it is written in the name.
+        known: The names, or ids. Parts of a name count from three letters, or two characters of Chinese; one that is an
+            ordinary word, such as "will", only as it is written in the name. An id such as "thread-12" has no parts.
     """
+    sought = _sought(frozenset(known))
+    yield from _latin(text, sought)
+    yield from _chinese(text, sought)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """Names as they are looked for."""
+
+    latin: Mapping[str, set[tuple[str, ...]]]
+    """The words of each name and part, by the first one."""
+    as_written: frozenset[str]
+    chinese: Mapping[str, set[str]]
+    """Each name whole and without its surname, by the first character."""
+
+
+@lru_cache(maxsize=8)
+def _sought(known: frozenset[str]) -> _Sought:
+    """Return names as they are looked for: a share looks for the same ones in text after text."""
     plain = {folded(name).text.strip() for name in known}
-    yield from _latin(text, {name for name in plain if not has_cjk(name)})
-    yield from _chinese(text, {name for name in plain if has_cjk(name)})
+    spaced = {name for name in plain if not has_cjk(name)}
+    wanted = {name for name in spaced if len(name) > 1} | {part for name in spaced for part in _parts(name)}
+    latin: dict[str, set[tuple[str, ...]]] = {}
+    for name in wanted:
+        if words := tuple(word.casefold() for word in _WORD.findall(name)):
+            latin.setdefault(words[0], set()).add(words)
+    chinese: dict[str, set[str]] = {}
+    for name in plain - spaced:
+        given = {3: name[1:], 4: name[2:]}.get(len(name))  # after a surname of one character, or of two
+        for each in (name, given or ""):
+            if len(each) > 1:
+                chinese.setdefault(each[0].casefold(), set()).add(each.casefold())
+    return _Sought(latin, frozenset(wanted), chinese)
 
 
-def _latin(text: str, known: Collection[str]) -> Iterator[Finding]:
-    by_first: dict[str, set[tuple[str, ...]]] = {}
-    as_written: set[str] = set()
-    for name in known:
-        words = _WORD.findall(name)
-        parts = [word for word in words if len(word) > 2 and len(words) > 1 and not word.isdigit()]
-        as_written.update(part for part in (parts or words) if part.lower() in stop_words())
-        for each in ([words] if len(name) > 1 else []) + [[part] for part in parts]:
-            key = tuple(word.casefold() for word in each)
-            by_first.setdefault(key[0], set()).add(key) if key else None
-    if not by_first:
-        return
-    found = list(_WORD.finditer(text))
+def _latin(text: str, sought: _Sought) -> Iterator[Finding]:
+    found = list(_WORD.finditer(text)) if sought.latin else []
     for at, word in enumerate(found):
-        for name_words in by_first.get(word.group().casefold(), ()):
-            last = _followed(found, at, name_words)
-            alone = len(name_words) == 1 and word.group().lower() in stop_words()
-            if last is not None and not (alone and word.group() not in as_written):
+        for words in sought.latin.get(word.group().casefold(), ()):
+            last = _followed(found, at, words)
+            ordinary = len(words) == 1 and words[0] in stop_words() and word.group() not in sought.as_written
+            if last is not None and not ordinary:
                 yield Finding(word.start(), last.end(), "name")
+
+
+def _parts(name: str) -> list[str]:
+    words = _WORD.findall(name)
+    is_name = " " in name and not any(map(str.isdigit, name))
+    return [word for word in words if len(word) > 2] if is_name else []
 
 
 def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re.Match[str] | None:
@@ -60,14 +87,8 @@ def _followed(found: list[re.Match[str]], at: int, words: tuple[str, ...]) -> re
     return here[-1] if same and close else None
 
 
-def _chinese(text: str, known: Collection[str]) -> Iterator[Finding]:
-    by_first: dict[str, set[str]] = {}
-    for name in known:
-        given = name[1:] if len(name) == 3 else name[2:]
-        for each in (name, given):
-            if len(each) > 1:
-                by_first.setdefault(each[0].casefold(), set()).add(each.casefold())
-    for at, character in enumerate(text) if by_first else ():
-        for name in by_first.get(character.casefold(), ()):
+def _chinese(text: str, sought: _Sought) -> Iterator[Finding]:
+    for at, character in enumerate(text) if sought.chinese else ():
+        for name in sought.chinese.get(character.casefold(), ()):
             if text[at : at + len(name)].casefold() == name:
                 yield Finding(at, at + len(name), "name")

@@ -15,7 +15,7 @@ __all__ = ["paths", "streets"]
 _PART = r"[^\s/\\:*?\"'<>|,;()，。；、！？）》]"
 _DOS_PART = r"[^\\/:*?\"'<>|\r\n\x1f，。；、！？]"
 _WINDOWS = re.compile(
-    rf"(?<![A-Za-z0-9])[A-Za-z]:[\\/](?:{_DOS_PART}{{1,80}}[\\/])*+(?:{_PART}++)?|\\\\{_PART}++(?:\\(?:{_DOS_PART}{{1,80}}\\)*+(?:{_PART}++)?)+"
+    rf"(?<![A-Za-z0-9])[A-Za-z]:[\\/](?:{_DOS_PART}{{1,80}}(?<! )[\\/])*+(?:{_PART}++)?|\\\\{_PART}++(?:\\(?:{_DOS_PART}{{1,80}}\\)*+(?:{_PART}++)?)+"
 )
 _HOME = re.compile(rf"(?<![A-Za-z0-9/~])~[\w-]{{0,32}}(?:/{_PART}++)+/?")
 _ENDING = re.compile(rf"(?<![A-Za-z0-9/.:~<])(?:/{_PART}++)+\.[A-Za-z0-9]{{1,8}}(?![A-Za-z0-9/])")
@@ -23,7 +23,7 @@ _NUMBER = r"(?<![A-Za-z0-9.,-])(?:(?:Flat|Studio|Unit)[ ][A-Za-z0-9]{1,5},?[ \n]
 _NOT_IN_STREETS = "在住于到去至从来往址是为的了和与跟给"
 _CHINESE_STREET = re.compile(
     rf"(?:(?![{_NOT_IN_STREETS}])[{HAN}]){{1,12}}(?:路|街|大道|巷|弄|胡同|里|道)(?:[ ]?\d{{1,5}}[ ]?(?:号|弄)|[ ]?[A-Za-z0-9]{{1,3}}[座栋幢])"
-    rf"(?:[ ]?[{HAN}A-Za-z0-9-]{{0,10}}(?:室|楼|单元|栋|幢|座|层|号))*"
+    rf"(?:[ ]?[{HAN}A-Za-z0-9-]{{0,10}}(?:室|楼|单元|栋|幢|座|层|号))*(?:\d{{3,4}}(?![\d年月日]))?"
 )
 
 
@@ -51,4 +51,5 @@ def _english_street() -> re.Pattern[str]:
     words = r"(?:[A-Z][A-Za-z'.-]{0,20}[ ]){1,4}?"
     unit = r"(?:Apt|Apartment|Suite|Ste|Flat|Unit|Room)\.?[ ]?[A-Za-z0-9-]{1,6}"
     ends = rf"(?:{'|'.join(table('streets')['ends'].split())})(?![A-Za-z])\.?(?:,?[ ]{unit})?"
-    return re.compile(rf"{_NUMBER}{words}(?:{ends}|{unit})")
+    town = r"(?:,?\s(?:[A-Z][a-z]{1,20},?\s){1,3}(?:[A-Z]{2}\s\d{5}(?:-\d{4})?(?!\d)|[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}(?![A-Za-z])))?"
+    return re.compile(rf"{_NUMBER}{words}(?:{ends}|{unit}){town}")

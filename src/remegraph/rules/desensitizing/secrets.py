@@ -14,22 +14,31 @@ __all__ = ["keys", "passwords"]
 _QUOTED = r"(?:\"(?P<double>[^\"\n\x1f]{1,200})\"|'(?P<single>[^'\n\x1f]{1,200})'|[`“‘「](?P<curly>[^`”’」\n\x1f]{1,200})[`”’」])"
 _ASCII = r"[!#-&(-_a-~][!-~]{2,299}"
 _WIDE = r"[^\s\x00-\x7f，。；、！？（）“”‘’「」【】《》][^\s，。；、！？）”’」】》]{1,63}"
-_STANDS_FOR_ONE = r"\*+|[xX.•]+|\$\{?\w+\}?|\{+\w+\}+|<[\w -]+>|\[\w+\]|%\w+%|os\.environ.*|process\.env.*"
+_STANDS_FOR_ONE = (
+    r"\*+|[xX.•]+|\$\{\w+\}|(?-i:\$[A-Z_]+)|\{+\w+\}+|<[\w -]+>|\[\w+\]|%\w+%|os\.environ.*|process\.env.*"
+)
+_OF_WHAT = r"(?:[ ](?:for|to|of|on)(?:[ ][\w.'-]{1,20}){1,4}?)?"
 _TRAILING = ".,;:?\"'`"
 
 
 def keys(text: str) -> Iterator[Finding]:
     """Yield keys of a known form, and keys that are announced."""
     yield from (Finding(*found.span(), "key") for found in _shapes().finditer(text))
-    for start, end, _ in _announced(text, "token"):
-        if _random(text[start:end]):
-            yield Finding(start, end, "key")
+    for cue, least in (("token", 8), ("key_alone", 16)):
+        for start, end, _ in _announced(text, cue):
+            if _random(text[start:end], least):
+                yield Finding(start, end, "key")
 
 
 def passwords(text: str) -> Iterator[Finding]:
     """Yield passwords and one-time codes that are announced."""
     for start, end, openly in _announced(text, "password"):
         if openly or _no_word(text[start:end]):
+            yield Finding(start, end, "password")
+    for found in _directly().finditer(text):
+        start, end = found.span("spaced" if found["spaced"] else "joined")
+        end = _ended(text, start, end)
+        if not _plain().fullmatch(text, start, end):
             yield Finding(start, end, "password")
     yield from (Finding(*found.span("value"), "password") for found in _pins().finditer(text))
 
@@ -57,9 +66,9 @@ def _unopened(value: str) -> bool:
     return value.count(opening) < value.count(value[-1])
 
 
-def _random(value: str) -> bool:
+def _random(value: str, least: int) -> bool:
     """Return whether a value looks like a key: long enough, of letters and digits mixed as no word is."""
-    return len(value) >= 8 and any(map(str.isdigit, value)) and not re.fullmatch(r"[\d.,:/-]+", value[:12])
+    return len(value) >= least and any(map(str.isdigit, value)) and not re.fullmatch(r"[\d.,:/-]+", value[:12])
 
 
 def _no_word(value: str) -> bool:
@@ -85,11 +94,20 @@ def _cue(name: str) -> re.Pattern[str]:
     words = either(table("cues")[name])
     between = either(table("cues")["between"])
     value = rf"(?:{BLANK}{between}?{BLANK}{_QUOTED}|{BLANK}(?P<between>{between}){BLANK}(?P<bare>{_ASCII}|{_WIDE}))"
-    return re.compile(rf"{words}[\"'`]?{value}", re.IGNORECASE)
+    return re.compile(rf"{words}[\"'`]?+{_OF_WHAT}{value}", re.IGNORECASE)
+
+
+@cache
+def _directly() -> re.Pattern[str]:
+    cues = table("cues")["password_directly"]
+    english = r"[ ]{1,2}(?P<spaced>(?=[A-Z!-/:-@]{0,40}\d)(?=\d{0,40}[A-Z@#$%^&*!])[A-Z0-9@#$%^&*!][!-~]{3,63})"
+    chinese = r"(?<=[码碼令])[ ]?(?P<joined>(?=[A-Z!-/:-@]{0,40}\d)[A-Z0-9@#$%^&*!][!-~]{3,63})(?![年月日位个次])"
+    return re.compile(rf"{either(cues)}(?:{english}|{chinese})", re.IGNORECASE)
 
 
 @cache
 def _pins() -> re.Pattern[str]:
     words = either(table("cues")["pin"])
     between = either(table("cues")["between"])
-    return re.compile(rf"{words}{BLANK}{between}?{BLANK}(?P<value>\d{{3,8}})(?![A-Za-z0-9])", re.IGNORECASE)
+    value = r"(?:\d{3}[ -]\d{3}|\d{3,8})(?![A-Za-z0-9])"
+    return re.compile(rf"{words}{_OF_WHAT}{BLANK}{between}?{BLANK}(?P<value>{value})", re.IGNORECASE)

@@ -25,17 +25,19 @@ def table(name: str) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def either(words: Iterable[str]) -> str:
+def either(words: Iterable[str], *, joined: bool = False) -> str:
     """Return a pattern of any of some words, the longest first. A space in one may also be `_`, `-` or nothing.
 
     Args:
         words: English or Chinese; English ones are looked for as whole words.
+        joined: Whether a word may be the second part of another, as in `userId`.
     """
     longest = sorted(words, key=len, reverse=True)
     english = [
         r"[ _-]?".join(map(re.escape, word.split())) for word in longest if word[0].isascii() and word[0].isalnum()
     ]
-    whole = [rf"(?<![A-Za-z0-9])(?:{'|'.join(english)})(?![A-Za-z])"] if english else []
+    start = "" if joined else "(?<![A-Za-z0-9])"
+    whole = [rf"{start}(?:{'|'.join(english)})(?![A-Za-z])"] if english else []
     others = [re.escape(word) for word in longest if not (word[0].isascii() and word[0].isalnum())]
     return f"(?:{'|'.join(whole + others)})"
 
@@ -49,7 +51,7 @@ def announced(cues: Iterable[str], value: str, *, openly: bool = True) -> re.Pat
         openly: Whether something must stand between, such as a colon or "is".
     """
     between = rf"{BLANK}{either(table('cues')['between'])}" + ("" if openly else "?")
-    number = rf"(?:{BLANK}{either(table('cues')['number'])}\.?)?"
-    quote = "[\"'`“”‘’「]?"
+    number = rf"(?:{BLANK}{either(table('cues')['number'], joined=True)}\.?)?"
+    quote = "[\"'`“”‘’「]?+"
     pattern = rf"{either(cues)}{number}{quote}{between}{BLANK}{quote}(?P<value>{value})"
     return re.compile(pattern, re.IGNORECASE)

@@ -1,0 +1,84 @@
+"""Packs written: the same content, under the same version of zlib, is always the same file."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from remegraph.errors import InputError, PackError
+from remegraph.exchange.packs.layout import FORMAT, MANIFEST, MEMBERS, SIGNATURE, VERSION, Manifest, line_of
+from remegraph.exchange.packs.limits import LIMITS
+from remegraph.exchange.packs.reading import record_of
+from remegraph.models import Signature
+from remegraph.models.packs import PackKind
+
+__all__ = ["Sign", "write"]
+
+Sign = Callable[[bytes], Signature]
+
+_BEGINNING = (1980, 1, 1, 0, 0, 0)
+
+
+def write(
+    path: Path,
+    kind: PackKind,
+    members: Mapping[str, Sequence[bytes]],
+    *,
+    pack_id: str = "",
+    domain: Sequence[str] = (),
+    activate: Sequence[str] = (),
+    sign: Sign | None = None,
+) -> None:
+    """Write a pack, whole or not at all.
+
+    Args:
+        path: Where to.
+        kind: preset or export.
+        members: The lines of each member, in their order.
+        pack_id: Its id; made of its content unless given.
+        domain: The fields that it is for.
+        activate: Ids and tags that it wants to have active.
+        sign: Signs the manifest.
+
+    Raises:
+        InputError: The file cannot be written.
+        PackError: A field of the manifest cannot be used, or a record is too large for any reader.
+    """
+    data = {name: b"".join(members[name]) for name in MEMBERS[kind]}
+    for name, lines in members.items():
+        if any(len(line) > LIMITS.line for line in lines) or len(lines) > LIMITS.records:
+            raise PackError("too_large", f"{name} is too large, or one of its records is.", "Make several packs.")
+    content = [
+        {"name": name, "sha256": hashlib.sha256(each).hexdigest(), "size": len(each), "count": len(members[name])}
+        for name, each in data.items()
+    ]
+    named = pack_id or hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+    fields = {"format": FORMAT, "version": VERSION, "kind": kind, "pack_id": named, "members": content}
+    fields |= {"domain": tuple(domain), "activate": tuple(activate)}
+    manifest = line_of(record_of(Manifest, fields, MANIFEST))
+    files = {MANIFEST: manifest}
+    if sign is not None:
+        files[SIGNATURE] = line_of(sign(manifest))
+    _write_zip(path, files | data)
+
+
+def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
+    draft = path.with_name(f"{path.name}.{uuid4().hex}")
+    try:
+        with zipfile.ZipFile(draft, "w") as pack:
+            for name, data in files.items():
+                entry = zipfile.ZipInfo(name, _BEGINNING)
+                entry.create_system = 3  # as on Unix, wherever it is made
+                entry.external_attr = (stat.S_IFREG | 0o644) << 16
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                pack.writestr(entry, data, compresslevel=6)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError(
+            f"The pack {path} cannot be written ({error}).", "Name a file in a folder of yours."
+        ) from error

@@ -1,0 +1,72 @@
+"""The verbs about the keys that are believed: whose signature on a pack says from whom it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from remegraph.kit.calling import check_text, twin
+from remegraph.models import TrustedKey
+
+if TYPE_CHECKING:
+    from remegraph.exchange.signing import TrustStore
+    from remegraph.kit.parts import Parts
+
+__all__ = ["PackKeys"]
+
+_FILE = "trusted_keys.json"
+"""The list, in the home."""
+
+
+class PackKeys:
+    """Keeps the list of keys."""
+
+    _parts: Callable[[], Parts]
+
+    def trust_key(self, name: str, public: str) -> TrustedKey:
+        """Believe a key from now on: what it signs is of its owner, and is believed as far as `settings.sharing` says.
+
+        Args:
+            name: Whose it is.
+            public: The public key, in base64, as `remegraph pack keygen` prints it.
+
+        Raises:
+            InputError: That is no public key, or it was revoked.
+        """
+        check_text(name=name, public=public)
+        store = self._store().trusting(name, public)
+        store.save(self._file())
+        return next(key for key in store.keys if key.public == public)
+
+    atrust_key = twin(trust_key)
+
+    def revoke_key(self, key_id: str) -> TrustedKey:
+        """Believe a key no more, for good. What it brought before stays.
+
+        Args:
+            key_id: The key.
+
+        Raises:
+            InputError: There is no such key.
+        """
+        check_text(key_id=key_id)
+        store = self._store().without(key_id)
+        store.save(self._file())
+        return next(key for key in store.keys if key.key_id == key_id)
+
+    arevoke_key = twin(revoke_key)
+
+    def keys(self) -> tuple[TrustedKey, ...]:
+        """Return the keys that are believed, and those that were revoked."""
+        return self._store().keys
+
+    akeys = twin(keys)
+
+    def _file(self) -> Path:
+        return self._parts().settings.home.expanduser() / _FILE
+
+    def _store(self) -> TrustStore:
+        from remegraph.exchange.signing import TrustStore
+
+        return TrustStore.open(self._file())
