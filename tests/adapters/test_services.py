@@ -7,6 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Optional, Union, get_type_hints
 
 import pytest
@@ -33,6 +34,7 @@ from remegraph.models import (
     StepPattern,
 )
 from remegraph.rules.forms import item_of, revised
+from remegraph.testing import InMemoryVectorIndex
 from tests.talk import NOON, open_kit, said
 
 DOCUMENT = """
@@ -395,6 +397,23 @@ async def test_what_one_agent_shares_another_absorbs(kit: MemoryKit, user: Scope
     assert memory.origin.agents == ("scout",)
     assert await KnowledgeExchange(kit, user).aabsorb(shared) == []
     assert (service.add(shared[0]), await service.aadd(json.loads(shared[0].to_json()))) == ([], [])
+
+
+@pytest.mark.requirement("K1", "K6")
+def test_items_survive_both_databases(ledger_url: str, tmp_path: Path) -> None:
+    """NUL and lone surrogates, which PostgreSQL takes in no text: an item comes back as it was, and can be changed."""
+    content = {"task_description": "ship\x00\ud800", "workflow_name": "部署", "steps": [{"name": "s", "n": "\x00"}]}
+    with MemoryKit.open(tmp_path, ledger_url=ledger_url, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        service = MemoryService(kit, Scope(user="ann"))
+        (memory_id,) = service.add({"memory_type": "workflow", "content": content, "timestamp": NOON.isoformat()})
+        (item,) = words(service, memory_id, EXACT)
+        assert item == MemoryItem.model_validate(
+            {"memory_id": memory_id, "memory_type": "workflow", "timestamp": NOON, "content": content}
+        )
+        changed = item.evolve(content=item.content.evolve(domain="\ud800"), importance="low")
+        assert service.update(changed) == memory_id
+        assert words(service, "ship", EXACT) == [changed]
+        assert service.delete(memory_id)
 
 
 HOSTILE = st.sampled_from(
