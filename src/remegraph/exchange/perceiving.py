@@ -62,13 +62,13 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
         wanted = f"Give a {form.__name__}, or a mapping in its form."
         raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
-        return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
+        return form.model_validate({**unless_given, **in_english(item)})
     except ValueError as error:  # pydantic's, or that a field is given twice
-        raise _unusable(name, form.__name__, error) from error
+        raise _refusal(error, form.__name__, name) from error
 
 
-def _unusable(name: str, form: str, error: ValueError) -> InputError:
-    """Return an error that says where the first thing is that is wrong, and what it is."""
+def _refusal(error: ValueError, form: str, name: str) -> InputError:
+    """Return the refusal of an item, which names the first field that is wrong."""
     where, what = [name], str(error)
     if isinstance(error, ValidationError):
         first = error.errors()[0]
