@@ -10,11 +10,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from remegraph import MemoryKit, NotFoundError, RecallFilter, Scope
 from remegraph.models import (
     ChangeSet,
     Cut,
+    Depth,
     Evidence,
     Grant,
     Layer,
@@ -132,9 +134,8 @@ class SharingMachine:
         fact = self._fact()
         if fact is None:
             return
-        changes = self.chance.choice(
-            ({"content": f"{fact.memory.content} Indeed."}, *({"status": each} for each in (*LIVE, *_AWAY)))
-        )
+        told: list[dict[str, Any]] = [{"status": each} for each in (*LIVE, *_AWAY)]
+        changes = self.chance.choice([{"content": f"{fact.memory.content} Indeed."}, *told])
         memory = fact.memory.evolve(version=fact.memory.version + 1, **changes)
         change = MemoryChange(
             memory=fact.memory.evolve(**changes), expected_version=fact.memory.version, action="change"
@@ -219,7 +220,8 @@ class SharingMachine:
         modes: tuple[RecallMode, ...] = ("hybrid", "semantic", "temporal", "associative")
         mode = self.chance.choice(modes)
         only = self.chance.choice((None, None, RecallFilter(known_at=self.clock()), RecallFilter(true_at=self.clock())))
-        depth = self.chance.choice(("memories", "messages"))
+        depths: tuple[Depth, ...] = ("memories", "messages")
+        depth = self.chance.choice(depths)
         found = self.kit.recall(WORDS, scope=scope, k=500, mode=mode, depth=depth, only=only)
         ids = {hit.record_id for hit in found.memories}
         assert ids == own | granted or (mode == "semantic" and ids <= own | granted)

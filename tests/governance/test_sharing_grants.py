@@ -13,7 +13,7 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Message, NotFoundError, RecallFilter, Scope, Settings, SharingPolicy
 from remegraph.adapters import MemoryRetriever, memory_tools
-from remegraph.models import AuditEntry, ChangeSet, Grant, Memory, MemoryChange, Status
+from remegraph.models import AuditEntry, ChangeSet, Grant, Memory, MemoryChange
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.governance.conftest import DAY, Office
 from tests.governance.sharing_machine import SCOPES, SharingMachine
@@ -75,7 +75,7 @@ class Team:
 
     def grant(self, **options: Any) -> Grant:
         """Let remy read what scout knows."""
-        named = {"scope": self.scout, "reason": "to work together", "actor": "ann"} | options
+        named: dict[str, Any] = {"scope": self.scout, "reason": "to work together", "actor": "ann"} | options
         return self.office.kit.sharing.grant("remy", **named)
 
     def found(self, query: str = "Where is the key of the shed?", **options: Any) -> list[str]:
@@ -105,9 +105,45 @@ def test_an_episode_is_read_by_another_agent_once_it_is_granted_and_told_as_the_
     assert (hit.record_id, hit.granted, hit.trust) == (memory.memory_id, True, 0.4)
     line = json.loads(recall.context.splitlines()[1])
     assert (line["from"], line["date"], line["trust"]) == ("agent scout", f"{memory.said_at:%Y-%m-%d}", 0.4)
-    assert "by" not in line
-    assert "rule" not in line
     assert team.office.kit.sharing.granted(scope=team.remy) == (team.office.head(memory, team.scout),)
+
+
+@pytest.mark.requirement("B11", "X6")
+def test_another_agents_rule_binds_nobody_and_its_voice_is_not_the_readers(team: Team) -> None:
+    """Else one agent could give another orders, or words that it never said."""
+    (memory,) = team.told(KEY)
+    rule = {"memory_class": "policy", "enforcement_level": "hard", "perspective": "first-person", "importance": 1.0}
+    _commit(team.office, memory, **rule)
+    team.grant()
+    recall = team.office.kit.recall("Where is the key of the shed?", scope=team.remy)
+    assert {"by", "rule"}.isdisjoint(json.loads(recall.context.splitlines()[1]))
+    assert team.office.kit.rules(scope=team.remy) == ()
+
+
+@pytest.mark.requirement("B11")
+def test_what_is_granted_meets_the_conditions_of_a_recall_like_all_else(team: Team) -> None:
+    """Who asks for a topic, a time, a tag or a trust wants nothing besides, whoever knows it."""
+    (memory,) = team.told(KEY)
+    team.grant()
+    before, after = memory.said_at - DAY, memory.said_at + DAY
+    for options in (
+        {"topics": [memory.topic.key.upper()]},
+        {"time_end": after},
+        {"mode": "exact", "query": "the shed"},
+    ):
+        assert team.found(**options) == [KEY]
+    for options in (
+        {"topics": ["task:other"]},
+        {"time_end": before},
+        {"time_start": after},
+        {"time_start": before, "time_end": before, "mode": "temporal"},
+        {"mode": "exact", "query": "the shed is"},
+        {"only": RecallFilter(min_trust=0.5)},
+        {"only": RecallFilter(types=("tool",))},
+        {"only": RecallFilter(statuses=("archived",))},
+        {"depth": "summaries"},
+    ):
+        assert team.found(**options) == []
 
 
 @pytest.mark.requirement("B11")
@@ -160,10 +196,10 @@ def test_what_a_memory_said_before_it_was_granted_stays_the_givers(team: Team) -
     kit = team.office.kit
     (memory,) = team.told(KEY)
     team.office.clock.move(DAY)
-    _commit(team.office, memory, "The key of the shed is with the neighbour.")
+    _commit(team.office, memory, content="The key of the shed is with the neighbour.")
     team.grant()
     team.office.clock.move(DAY)
-    _commit(team.office, team.office.head(memory, team.scout), "The key of the shed is lost.")
+    _commit(team.office, team.office.head(memory, team.scout), content="The key of the shed is lost.")
     said = [version.content for version in kit.trace(memory.memory_id, scope=team.remy).versions]
     assert said == ["The key of the shed is with the neighbour.", "The key of the shed is lost."]
     (find,) = kit.governance.archaeology(memory.memory_id, scope=team.remy).finds
@@ -246,7 +282,7 @@ def test_what_is_quarantined_or_of_another_layer_cannot_be_granted(team: Team) -
     (memory,) = team.told(KEY)
     with pytest.raises(InputError, match="of layer episodic, and only long_term is granted"):
         team.grant(memory_ids=[memory.memory_id], layers=["long_term"])
-    _commit(team.office, memory, memory.content, status="quarantined")
+    _commit(team.office, memory, status="quarantined")
     with pytest.raises(InputError, match="is quarantined"):
         team.grant(memory_ids=[memory.memory_id])
     team.grant()
@@ -287,9 +323,24 @@ def test_no_other_agent_makes_more_than_its_share_of_a_recall(team: Team) -> Non
     assert sorted(found.left_out.values()) == ["cap"] * 4
 
 
-def _commit(office: Office, memory: Memory, content: str, status: Status = "active") -> None:
-    """Let a memory say something else, by its own agent."""
-    changed = memory.evolve(content=content, status=status, recorded_at=office.clock())
+@pytest.mark.requirement("B11", "X6")
+def test_one_long_memory_of_another_agent_does_not_fill_the_context(team: Team) -> None:
+    """What an agent knows itself must find room beside what others wrote at length."""
+    kit = team.office.kit
+    (memory,) = team.told(KEY)
+    _commit(team.office, memory, content=f"{KEY} {'It hangs on a long and very old red string. ' * 150}")
+    team.grant()
+    team.told("I bought the key of the shed.", scope=team.remy)
+    found = kit.recall("the key of the shed", scope=team.remy)
+    assert len(found.memories) == 2
+    assert found.left_out == {memory.memory_id: "cap"}
+    given = kit.inject("the key of the shed", scope=team.remy, always=True)
+    assert given.left_out == {memory.memory_id: "cap"}
+
+
+def _commit(office: Office, memory: Memory, **changes: Any) -> None:
+    """Let a memory be another, by its own agent."""
+    changed = memory.evolve(recorded_at=office.clock(), **changes)
     change = MemoryChange(memory=changed, expected_version=memory.version, action="refine")
     office.kit._open_parts().archive.commit(
         ChangeSet(operation_id=office.kit._new_id(), actor="scout", recorded_at=office.clock(), changes=(change,))

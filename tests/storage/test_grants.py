@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.models import Grant, Partition, Scope
+from remegraph.models import Grant, Partition, Scope, Topic
 from remegraph.storage.grants import SqlGrants
-from tests.storage.conftest import Ledger, following
+from tests.storage.conftest import Ledger, create, following
 
 pytestmark = pytest.mark.requirement("B11", "X5")
 
@@ -66,11 +66,16 @@ def test_what_is_not_the_givers_own_is_refused_and_nothing_is_recorded(ledger: L
     grants = book(ledger)
     tea = ledger.learn(partition=SCOUT)
     grants.give(grant(ledger))
+    itself = ledger.memory("I am Scout.", partition=SCOUT).evolve(topic=Topic(type="self", target_name="self"))
+    ledger.commit(create(itself))
+    assert grants.memories(REMY) == (tea,)
     hidden = ledger.learn("Ann likes jazz.", partition=SCOUT, status="quarantined")
     for fields, error in (
         ({"giver": REMY.partition(), "to_agent": "third", "memory_ids": (tea.memory_id,)}, NotFoundError),
         ({"giver": REMY.partition(), "to_agent": "third", "topic": tea.topic.key}, NotFoundError),
         ({"memory_ids": (hidden.memory_id,)}, InputError),
+        ({"memory_ids": (itself.memory_id,)}, InputError),
+        ({"topic": "self:self"}, NotFoundError),
         ({"memory_ids": (tea.memory_id,), "layers": ("long_term",)}, InputError),
     ):
         with pytest.raises(error):

@@ -16,6 +16,7 @@ from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
+from remegraph.rules.sharing import source_of
 
 __all__ = ["MemoryRetriever"]
 
@@ -140,5 +141,6 @@ def _document(hit: Hit, degraded: tuple[str, ...], injected: InjectionLayer = "q
             "degraded": list(degraded),
             "injected": injected,
             "rule": hit.enforcement,
+            "from": source_of(hit.origin, None),
         },
     )
