@@ -7,6 +7,7 @@ from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
+from remegraph.cli.views.sharing import proposals
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import stats, verification
 
@@ -30,6 +31,7 @@ __all__ = [
     "messages",
     "objections",
     "plain",
+    "proposals",
     "recall",
     "rules",
     "skills",
