@@ -13,6 +13,7 @@ from remegraph.lifecycle.gathering import Gathered
 from remegraph.models import Abstraction, Evidence, Memory, Topic
 from remegraph.ports import Archive, Concluded, Concluder
 from remegraph.rules.abstracting import conclusion, conditions, phrased, recounted, repeats
+from remegraph.rules.folding import origin_of_all
 from remegraph.rules.naming import operation_id
 from remegraph.rules.standing import confidence
 
@@ -147,6 +148,7 @@ def united(kept: Memory, retired: Memory, at: datetime) -> Memory:
         block_ids=tuple(dict.fromkeys((*kept.block_ids, *retired.block_ids))),
         importance=max(kept.importance, retired.importance),
         trust=trust,
+        origin=origin_of_all(kept, [retired]),
         merges=said - 1,
         supersedes=(*kept.supersedes, retired.memory_id),
         said_at=max(kept.said_at, retired.said_at),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from remegraph.models import Memory
+from remegraph.models import Memory, Origin
 from remegraph.rules.claims import stated
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.merging import joined
 
-__all__ = ["folded_together", "twins"]
+__all__ = ["folded_together", "origin_of_all", "twins"]
 
 
 def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]]]:
@@ -38,6 +38,19 @@ def _rank(memory: Memory) -> tuple[float, int, float, str]:
     return (-memory.importance, -memory.merges, memory.recorded_at.timestamp(), memory.memory_id)
 
 
+def origin_of_all(kept: Memory, others: Iterable[Memory]) -> Origin | None:
+    """Return from whom a memory comes that takes in others: from all whom they come from.
+
+    Args:
+        kept: The one that stays; none where it is the agent's own.
+        others: Those that it takes in.
+    """
+    if kept.origin is None:
+        return None
+    origins = [kept.origin, *(other.origin for other in others if other.origin)]
+    return kept.origin.evolve(agents=tuple(dict.fromkeys(agent for each in origins for agent in each.agents)))
+
+
 def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
     """Return the next version of a memory, with all that the others say and rest on.
 
@@ -48,7 +61,6 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         others: Those that it stands for.
     """
     content, all_of_them = kept.content, (kept, *others)
-    agents = tuple(dict.fromkeys(agent for each in all_of_them if each.origin for agent in each.origin.agents))
     for other in others:
         content = joined(content, other.content)
     return kept.evolve(
@@ -61,7 +73,7 @@ def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
         supersedes=tuple(dict.fromkeys((*kept.supersedes, *(other.memory_id for other in others)))),
         layer="long_term" if any(each.layer == "long_term" for each in all_of_them) else kept.layer,
         status="active" if any(each.status == "active" for each in all_of_them) else kept.status,
-        origin=kept.origin and kept.origin.evolve(agents=agents),
+        origin=origin_of_all(kept, others),
         trust=min(each.trust for each in all_of_them),
         said_at=max(each.said_at for each in all_of_them),
     )
