@@ -192,7 +192,12 @@ def test_what_agent_a_writes_agent_b_reads_under_control(crew: Crew) -> None:
     """Agent A 写入后 Agent B 是否可控读取: not at all, by a leave that ends, or once it is agreed on."""
     memory = crew.saved(crew.scout, LISBON)
     assert crew.found(crew.writer) == []
-    options: dict[str, Any] = {"layers": ["long_term"], "expires_at": crew.clock() + HOUR, "reason": "x", "actor": "ann"}
+    options: dict[str, Any] = {
+        "layers": ["long_term"],
+        "expires_at": crew.clock() + HOUR,
+        "reason": "x",
+        "actor": "ann",
+    }
     crew.kit.sharing.grant("writer", scope=crew.scout, **options)
     assert crew.found(crew.writer) == [LISBON]
     crew.clock.move(HOUR)

@@ -58,8 +58,9 @@ class Proposing(ABC):
         self._check_agent(scope)
         if not reason.strip():
             raise InputError("The reason is empty.", "Say why all agents of the user should know it.")
-        source = self._consensus(scope).own(memory_id)
-        for each in self._consensus(scope).proposals():
+        those = self._consensus(scope)
+        source = those.own(memory_id)
+        for each in those.proposals():
             first = each.endorsements[0]
             if each.state == "open" and (first.by, first.memory_id) == (scope.agent, memory_id):
                 return each
@@ -165,7 +166,7 @@ class Proposing(ABC):
     def _consensus(self, scope: Scope) -> Consensus:
         from remegraph.governance.consensus import Consensus
 
-        return Consensus(self._parts().archive, required(scope), self._settings.sharing.quorum, self._clock())
+        return Consensus.of(self._parts().archive, required(scope), self._settings.sharing.quorum, self._clock())
 
     def _check_agent(self, scope: Scope) -> str:
         from remegraph.engine.routing import at_home
