@@ -244,6 +244,14 @@ def test_a_grant_reaches_no_other_user_project_or_agent(team: Team) -> None:
         assert not kit.sharing.grants(scope=scope)
 
 
+@pytest.mark.requirement("B11", "X5")
+def test_what_is_granted_is_found_however_much_the_giver_keeps_to_itself(team: Team) -> None:
+    """A search that looked at the giver's nearest memories, then left out most, would come back with nothing."""
+    (memory, *_) = team.told(KEY, *(f"I bought {each} with the key of the shed." for each in GOODS))
+    team.grant(memory_ids=[memory.memory_id])
+    assert team.found("I bought apples with the key of the shed.", mode="semantic", k=1) == [KEY]
+
+
 # ------------------------------------------------------------------------------------------------ the door
 
 
@@ -320,6 +328,8 @@ def test_no_other_agent_makes_more_than_its_share_of_a_recall(team: Team) -> Non
     found = kit.recall("Which key has the shed?", scope=team.remy)
     assert [hit.granted for hit in found.memories].count(True) == 2
     assert len(found.memories) == 4
+    both = kit.recall("Which key has the shed?", scope=team.remy, k=2).memories
+    assert {hit.granted for hit in both} == {True, False}
     assert sorted(found.left_out.values()) == ["cap"] * 4
 
 
