@@ -6,8 +6,8 @@ from abc import ABC
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from remegraph.errors import ConflictError, InputError, ScopeError
-from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.errors import ConflictError, InputError
+from remegraph.kit.calling import acting, check_numbers, check_text, required, twin
 from remegraph.models import Endorsement, Proposal, ProposalState, Scope
 from remegraph.settings import Settings
 
@@ -171,11 +171,10 @@ class Proposing(ABC):
     def _check_agent(self, scope: Scope) -> str:
         from remegraph.engine.routing import at_home
 
-        if (agent := required(scope).agent) is None:
-            raise ScopeError("The scope names no agent.", "Say which agent it is: Scope(user=..., agent=...).")
-        if at_home(scope, self._settings):
-            raise InputError(f"The library of agent {agent} is shared already.", "Save it: all have it at once.")
-        return agent
+        found = acting(scope)
+        if at_home(found, self._settings):
+            raise InputError(f"The library of agent {found.agent} is shared already.", "Save it: all have it at once.")
+        return str(found.agent)
 
     def _check_person(self, actor: str, proposal: Proposal, scope: Scope) -> None:
         agents = {name.casefold() for name in (*self._settings.agents, *proposal.agents, scope.agent or "")}
