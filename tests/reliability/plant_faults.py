@@ -110,8 +110,10 @@ FAULTS = (
             Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
                 "storage/archive.py",
-                "        return commit(self.database, self._interning, self.journal, self._new_id, changes)\n",
-                "        receipt = commit(self.database, self._interning, self.journal, self._new_id, changes)\n"
+                "        return commit("
+                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n",
+                "        receipt = commit("
+                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n"
                 "        from remegraph.storage.commit import LATER, mark_dirty\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"
