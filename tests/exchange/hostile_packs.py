@@ -166,6 +166,15 @@ def _overlapping(forge: Forge) -> bytes:
     return bytes(whole)
 
 
+def _within(forge: Forge) -> bytes:
+    """A member that stands within another one, headers and all: what one reader checks, another one does not see."""
+    inner = zipped({SIGNATURE: b"{}"}, method=zipfile.ZIP_STORED)
+    files = [(MANIFEST, inner), (SIGNATURE, b"{}"), ("items.jsonl", b"".join(forge.preset["items.jsonl"]))]
+    whole = bytearray(zipped(files, method=zipfile.ZIP_STORED))
+    struct.pack_into("<L", whole, _entries(whole)[2] + 42, whole.find(inner))  # the first entry is the inner one's own
+    return bytes(whole)
+
+
 def _gap(forge: Forge) -> bytes:
     whole = bytearray(zipped(forge.pack()))
     start = _entries(whole)[0]
@@ -314,6 +323,7 @@ CASES: list[Case] = [
     Case("a directory as large as the file", "container", _end(16, "<L", 0)),
     Case("a directory that is too large", "too_large", _end(12, "<L", 1 << 20)),
     Case("members that overlap", "container", _overlapping),
+    Case("a member within another", "container", _within),
     Case("headers that contradict each other", "container", _field(16, "<L", 1)),
     Case("a sum that is not the member's", "container", _field(16, "<L", 1, local=14)),
     Case("a size that is not the member's", "container", _field(24, "<L", 3, local=22)),
