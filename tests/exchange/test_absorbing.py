@@ -19,6 +19,7 @@ from remegraph import (
     SharingPolicy,
 )
 from remegraph.adapters import MemoryRetriever, MemoryStore
+from remegraph.exchange.signing import SigningKey
 from remegraph.models import Abstraction, KnowledgeItem, Memory, Receipt
 from remegraph.rules.procedures import workflow
 from remegraph.storage.archive import SqlArchive
@@ -433,6 +434,29 @@ def test_a_name_that_nothing_proves_makes_nothing_more_credible(home: Household)
     elsewhere = home.scope.evolve(tenant="other")
     (foreign,) = home.kit.knowledge.absorb([told(HOURS)], scope=elsewhere).items
     assert (foreign.outcome, foreign.source) == ("quarantined", ""), "shared in another tenant is not shared here"
+
+
+@pytest.mark.requirement("X6")
+def test_a_signature_proves_the_source_in_another_ledger_and_nothing_else_does(home: Household, tmp_path: Path) -> None:
+    """Knowledge travels between ledgers: there, only a key tells an agent from whoever writes its name."""
+    kit, scope = home.kit, home.scope
+    key, other = SigningKey.generate(), SigningKey.generate()
+    for name, each in (("key", key), ("other", other)):
+        each.save(tmp_path / name)
+    kit.packs.trust_key("scout", key.public)
+    item, wrong = told(HOURS), told("The shop closes at 8.")
+    (good,) = kit.knowledge.sign([item], key=tmp_path / "key")
+    assert KnowledgeItem.from_json(good.to_json()) == good
+    (unknown,) = kit.knowledge.sign([wrong], key=tmp_path / "other")
+    (anothers,) = kit.knowledge.sign([told("The shop has a cat.", "clerk")], key=tmp_path / "key")
+    changed = good.evolve(title="The shop opens at 10.")
+    nonsense = told("The shop has a dog.").evolve(metadata={"signature": {"key_id": "x"}})
+    given = [good, unknown, anothers, changed, nonsense]
+    done = kit.knowledge.absorb(given, scope=scope).items
+    assert [(each.source, each.trust) for each in done] == [("scout", 0.9), *[("", 0.4)] * 4]
+    kit.packs.revoke_key(key.key_id)
+    (late,) = kit.knowledge.absorb([good], scope=scope.evolve(agent="ant")).items
+    assert (late.outcome, late.source) == ("quarantined", "")
 
 
 @pytest.mark.requirement("X6")

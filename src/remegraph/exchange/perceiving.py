@@ -64,18 +64,16 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
     try:
         return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
     except ValueError as error:  # pydantic's, or that a field is given twice
-        where, what = _first(error)
-        raise InputError(
-            f"{'.'.join((name, *where))} cannot be used: {what}.", f"See remegraph.models.{form.__name__}."
-        ) from error
+        raise _unusable(name, form.__name__, error) from error
 
 
-def _first(error: ValueError) -> tuple[list[str], str]:
-    """Return where the first thing is that is wrong, and what it is."""
-    if not isinstance(error, ValidationError):
-        return [], str(error)
-    first = error.errors()[0]
-    return [str(each) for each in first["loc"]], first["msg"]
+def _unusable(name: str, form: str, error: ValueError) -> InputError:
+    """Return an error that says where the first thing is that is wrong, and what it is."""
+    where, what = [name], str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where, what = [name, *map(str, first["loc"])], first["msg"]
+    return InputError(f"{'.'.join(where)} cannot be used: {what}.", f"See remegraph.models.{form}.")
 
 
 def _check_size(item: object, name: str) -> None:
