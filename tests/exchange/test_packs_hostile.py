@@ -91,7 +91,7 @@ def test_there_are_sixty_hostile_packs_at_least_and_good_ones_pass(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a bomb", "a bomb whose header lies", "a bomb in the manifest", "a record too large"])
-def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_path: Path) -> None:
+def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_path: Path, figure: Figure) -> None:
     """It would expand to hundreds of times its size, and take the agent's process with it."""
     path = tmp_path / "bomb.pack"
     (case,) = (case for case in CASES if case.name == name)
@@ -104,3 +104,4 @@ def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_pat
     finally:
         tracemalloc.stop()
     assert peak < 8_000_000
+    figure("most memory that a bomb took, in MB", peak / 1e6)
