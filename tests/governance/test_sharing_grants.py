@@ -126,13 +126,14 @@ def test_what_is_granted_meets_the_conditions_of_a_recall_like_all_else(team: Te
     (memory,) = team.told(KEY)
     team.grant()
     before, after = memory.said_at - DAY, memory.said_at + DAY
-    for options in (
+    allowed: tuple[dict[str, Any], ...] = (
         {"topics": [memory.topic.key.upper()]},
         {"time_end": after},
         {"mode": "exact", "query": "the shed"},
-    ):
+    )
+    for options in allowed:
         assert team.found(**options) == [KEY]
-    for options in (
+    refused: tuple[dict[str, Any], ...] = (
         {"topics": ["task:other"]},
         {"time_end": before},
         {"time_start": after},
@@ -142,7 +143,8 @@ def test_what_is_granted_meets_the_conditions_of_a_recall_like_all_else(team: Te
         {"only": RecallFilter(types=("tool",))},
         {"only": RecallFilter(statuses=("archived",))},
         {"depth": "summaries"},
-    ):
+    )
+    for options in refused:
         assert team.found(**options) == []
 
 
