@@ -63,6 +63,12 @@ def test_the_examples_of_knowledge_run(
     assert printed("sharing.md", section, tmp_path, capsys) == []
 
 
+@pytest.mark.requirement("K7", "K8", "B10")
+def test_the_graph_of_two_agents_prints_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the first node learned, the second one does: the page's whole point, in forty lines."""
+    assert printed("sharing.md", "Two agents in a LangGraph graph", tmp_path, capsys) == ["['verify', 'refund']"]
+
+
 @pytest.mark.requirement("K9")
 def test_the_example_of_packs_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
