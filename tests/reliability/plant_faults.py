@@ -56,7 +56,7 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        return parts.archive.add_messages(partition, named, now, asleep=asleep)\n",
+                "        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
                 "        ids = tuple(each.message_id for each in named)\n"
@@ -128,7 +128,7 @@ FAULTS = (
         (
             Patch(
                 "storage/evidence.py",
-                "[row for row in rows if find_quote(evidence.quote, Message.from_json(row.body).text) is not None]",
+                "[row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]",
                 "rows",
             ),
         ),
