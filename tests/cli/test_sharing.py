@@ -17,6 +17,7 @@ from tests.talk import NOON
 Run = Callable[..., Result]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("B12")
 def test_agents_and_persons_agree_on_the_command_line(run: Run, tmp_path: Path) -> None:
     """Whoever decides what all agents know reads the proposals, and says yes or no, without Python."""
