@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from remegraph.kit.backing_up import BackingUp
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
 from remegraph.kit.health import Health
@@ -20,7 +21,7 @@ __all__ = ["Admin"]
 Report = Callable[[Progress], None]
 
 
-class Admin:
+class Admin(BackingUp):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:

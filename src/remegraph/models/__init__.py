@@ -2,6 +2,7 @@
 
 from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.attachments import Attachment, AttachmentKind, Reading
+from remegraph.models.backups import Backup, BackupFile
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -156,6 +157,8 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "Avoidance",
+    "Backup",
+    "BackupFile",
     "Block",
     "BlockSummary",
     "Brought",

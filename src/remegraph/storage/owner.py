@@ -18,9 +18,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["IndexOwner"]
+__all__ = ["LOCK_FILE", "IndexOwner"]
 
-_LOCK_FILE = "owner.lock"
+LOCK_FILE = "owner.lock"
 
 
 class IndexOwner:
@@ -45,7 +45,7 @@ class IndexOwner:
             The owner, or none where someone else holds the lock. It never waits.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(descriptor)
         except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
