@@ -156,7 +156,10 @@ def of_nothing(backup: Path) -> None:
 def climbing(backup: Path) -> None:
     (backup.parent / "evil").write_bytes(b"")
     manifest = json.loads((backup / "manifest.json").read_text(encoding="utf-8"))
-    manifest["files"]["../evil"] = {"size": 0, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
+    manifest["files"]["../evil"] = {
+        "size": 0,
+        "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    }
     (backup / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
@@ -286,10 +289,14 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
     def top(kit: MemoryKit, query: str) -> list[str]:
         return [hit.record_id for hit in kit.recall(query, scope=ANN, k=10).memories]
 
-    queries = [f"What do I love in {PLACES[n % 16]}, {'tea coffee bread music rain'.split()[n % 5]}?" for n in range(50)]
+    queries = [
+        f"What do I love in {PLACES[n % 16]}, {'tea coffee bread music rain'.split()[n % 5]}?" for n in range(50)
+    ]
     stop, acknowledged = threading.Event(), list[list[str]]([[], [], []])
     with opened(tmp_path / "home") as kit:
-        kit.add_messages([f"I love {thing} in {place}." for place in PLACES for thing in ("tea", "bread", "rain")], scope=ANN)
+        kit.add_messages(
+            [f"I love {thing} in {place}." for place in PLACES for thing in ("tea", "bread", "rain")], scope=ANN
+        )
         kit.summarize(scope=ANN, close=True)
         before = [top(kit, query) for query in queries]
 
@@ -312,7 +319,9 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
                     held = {
                         message.message_id
                         for talker in range(3)
-                        for message in copy.retrieve_message(scope=Scope(user=f"talker {talker}", agent="remy"))
+                        for message in copy.retrieve_message(
+                            limit=10**6, scope=Scope(user=f"talker {talker}", agent="remy")
+                        )
                     }
                     assert so_far <= held
                     if number == 0:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from remegraph.engine.tasks import Pictured
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
+from remegraph.ports import Draft
 from remegraph.prompts import Language
 from remegraph.rules.perceiving import marks
-from remegraph.ports import Draft
 from remegraph.rules.review import Objection
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call

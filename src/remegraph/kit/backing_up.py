@@ -79,9 +79,7 @@ def inspect_backup(folder: str | Path) -> Backup:
     return inspect(_path(folder))
 
 
-def restore_backup(
-    folder: str | Path, home: str | Path, progress: Callable[[Progress], None] | None = None
-) -> Backup:
+def restore_backup(folder: str | Path, home: str | Path, progress: Callable[[Progress], None] | None = None) -> Backup:
     """Bring a backup back as a home, which is then opened like any other; it makes its index anew from the ledger.
 
     Args:

@@ -169,7 +169,9 @@ def inspect(folder: Path) -> Backup:
     except (OSError, ValueError, ValidationError) as error:
         raise BackupError(f"{folder} is no backup: its manifest cannot be read.") from error
     if backup.revision not in migrations.KNOWN:
-        raise SchemaTooNewError(f"The backup has schema {backup.revision}; this remegraph knows up to {migrations.HEAD}.")
+        raise SchemaTooNewError(
+            f"The backup has schema {backup.revision}; this remegraph knows up to {migrations.HEAD}."
+        )
     for name, told in backup.files.items():
         if not _KNOWN.fullmatch(name):
             raise BackupError(f"{folder} names a file that no backup holds: {name!r}.", "Do not use it.")
