@@ -95,8 +95,9 @@ def hashes(connection: Connection, wanted: Columns) -> dict[str, str]:
     """Return a hash of what stands in these columns, by table; of a ledger of any release."""
     found: dict[str, str] = {}
     for name, names in wanted.items():
-        rows = connection.execute(select(*map(column, names)).select_from(table(name)))
-        found[name] = hashlib.sha256("\n".join(sorted(repr(tuple(row)) for row in rows)).encode()).hexdigest()
+        query = select(*(column(each) for each in names)).select_from(table(name))
+        told = sorted(repr(tuple(row)) for row in connection.execute(query))
+        found[name] = hashlib.sha256("\n".join(told).encode()).hexdigest()
     return found
 
 

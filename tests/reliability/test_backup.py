@@ -21,6 +21,7 @@ from remegraph import (
     BackupError,
     CancelledError,
     MemoryKit,
+    Message,
     Progress,
     RecallPolicy,
     SchemaTooNewError,
@@ -46,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a home that was talked with, and a backup of it."""
     folder = tmp_path_factory.mktemp("made")
     with open_kit(folder / "home") as kit:
-        kit.add_messages([said("I live in Lisbon. I love tea."), said(picture(), minutes=1)], scope=ANN)
+        kit.add_messages([said("I live in Lisbon. I love tea."), picture()], scope=ANN)
         kit.summarize(scope=ANN, close=True)
         kit.admin.backup(folder / "backup")
     return folder
@@ -58,9 +59,9 @@ def backup(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "backup", tmp_path / "backup"))
 
 
-def picture() -> list[dict[str, object]]:
-    """What shows something."""
-    return [{"type": "text", "text": "This is my cat."}, image()]
+def picture() -> Message:
+    """A message of a user that shows something."""
+    return Message(role="user", content=[{"type": "text", "text": "This is my cat."}, image()], time=NOON, thread="main")
 
 
 def told(kit: MemoryKit, scope: Scope = ANN) -> object:
@@ -289,6 +290,7 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
     def top(kit: MemoryKit, query: str) -> list[str]:
         return [hit.record_id for hit in kit.recall(query, scope=ANN, k=10).memories]
 
+    after: list[list[str]] = []
     queries = [
         f"What do I love in {PLACES[n % 16]}, {'tea coffee bread music rain'.split()[n % 5]}?" for n in range(50)
     ]

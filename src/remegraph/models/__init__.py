@@ -18,6 +18,7 @@ from remegraph.models.changes import (
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.diagnosis import Check, Diagnosis, Finding, Severity
 from remegraph.models.exchange import (
     CHINESE_NAMES,
     CHINESE_VALUES,
@@ -170,6 +171,7 @@ __all__ = [
     "CausalChain",
     "CausalPattern",
     "ChangeSet",
+    "Check",
     "Chunk",
     "Claim",
     "ConceptRelation",
@@ -182,6 +184,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Depth",
+    "Diagnosis",
     "Diff",
     "Endorsement",
     "EndorsementAct",
@@ -198,6 +201,7 @@ __all__ = [
     "Fading",
     "FieldDiff",
     "Find",
+    "Finding",
     "Grant",
     "Hit",
     "HitKind",
@@ -258,6 +262,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "Severity",
     "SharedItem",
     "Shelf",
     "Shown",
