@@ -61,7 +61,9 @@ def backup(made: Path, tmp_path: Path) -> Path:
 
 def picture() -> Message:
     """A message of a user that shows something."""
-    return Message(role="user", content=[{"type": "text", "text": "This is my cat."}, image()], time=NOON, thread="main")
+    return Message(
+        role="user", content=[{"type": "text", "text": "This is my cat."}, image()], time=NOON, thread="main"
+    )
 
 
 def told(kit: MemoryKit, scope: Scope = ANN) -> object:

@@ -141,7 +141,8 @@ def _many(differences: Sequence[Mismatch]) -> str:
     """Tell how many there are, and the first."""
     first = differences[0]
     name = f" {first.record_id}" if first.record_id else ""
-    return f"{len(differences)} places; the first: {first.where}{name}, {first.problem}"
+    places = "1 place" if len(differences) == 1 else f"{len(differences)} places"
+    return f"{places}; the first: {first.where}{name}, {first.problem}"
 
 
 def _sync(parts: Parts) -> str:
