@@ -126,13 +126,12 @@ def test_what_is_granted_meets_the_conditions_of_a_recall_like_all_else(team: Te
     (memory,) = team.told(KEY)
     team.grant()
     before, after = memory.said_at - DAY, memory.said_at + DAY
-    for options in (
+    met: list[dict[str, Any]] = [
         {"topics": [memory.topic.key.upper()]},
         {"time_end": after},
         {"mode": "exact", "query": "the shed"},
-    ):
-        assert team.found(**options) == [KEY]
-    for options in (
+    ]
+    unmet: list[dict[str, Any]] = [
         {"topics": ["task:other"]},
         {"time_end": before},
         {"time_start": after},
@@ -142,8 +141,9 @@ def test_what_is_granted_meets_the_conditions_of_a_recall_like_all_else(team: Te
         {"only": RecallFilter(types=("tool",))},
         {"only": RecallFilter(statuses=("archived",))},
         {"depth": "summaries"},
-    ):
-        assert team.found(**options) == []
+    ]
+    assert [team.found(**options) for options in met] == [[KEY]] * len(met)
+    assert [team.found(**options) for options in unmet] == [[]] * len(unmet)
 
 
 @pytest.mark.requirement("B11")

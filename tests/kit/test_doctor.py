@@ -272,3 +272,17 @@ def test_an_open_kit_examines_itself(home: Path, template: tuple[Path, VectorInd
         assert told(kit.admin.examine()) == [("jobs", "warning", False)]
         assert told(kit.admin.examine(fix=True)) == [("jobs", "warning", True)]
         assert kit.admin.examine().healthy
+
+
+def test_a_ledger_on_a_server_is_examined_where_it_is(postgres_url: str, tmp_path: Path) -> None:
+    """Whoever moved to PostgreSQL wants the doctor to come along, and no password in what it says."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("schema", "warning", False)]
+    assert told(diagnose(settings, fix=True, embedder=None, index=KeptIndex())) == [("schema", "warning", True)]
+    (tmp_path / "journal.key").chmod(0o644)
+    assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("key", "warning", False)]
+    away = settings.evolve(ledger_url="postgresql://ann:hush@127.0.0.1:1/none")
+    (found,) = diagnose(away, embedder=None, index=KeptIndex()).findings
+    assert found.check == "ledger"
+    assert "server runs" in found.cure
+    assert "hush" not in f"{found}"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remegraph.kit.absorbing import absorber
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.extracting import Extracting
 from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
 
 if TYPE_CHECKING:
-    from remegraph.exchange.absorbing import Absorber
     from remegraph.kit.parts import Parts
     from remegraph.ports import NewId
 
@@ -78,7 +78,7 @@ class Knowledge(Extracting):
         parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
         reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
         offers = [reception.offer(item, self._proven(item, library)) for item in perceive(items)]
-        done = self._absorber().absorb(
+        done = absorber(parts, scope).absorb(
             offers,
             said_in=library.partition(),
             lives_in=home(library, parts.settings.trust_boundary),
@@ -184,15 +184,3 @@ class Knowledge(Extracting):
 
         parts = self._parts()
         return Disputes(parts.archive, parts.searcher).commit(change)
-
-    def _absorber(self) -> Absorber:
-        from remegraph.exchange.absorbing import Absorber
-
-        parts = self._parts()
-        return Absorber(
-            archive=parts.archive,
-            near=parts.searcher.worded,
-            commit=self._commit,
-            clock=parts.clock,
-            recipe=parts.settings.summary.recipe,
-        )
