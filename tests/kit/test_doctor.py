@@ -205,20 +205,24 @@ def test_what_is_wrong_inside_is_found_all_at_once(home: Path, look: Callable[..
     assert told(look(fix=True, ahead=-DAY)) == told(found)
 
 
-def test_what_is_safe_is_mended_and_looked_at_again(home: Path, look: Callable[..., Diagnosis]) -> None:
-    """At three in the night, one command that puts right what it may is worth a manual."""
+def test_what_is_safe_is_mended_and_all_is_looked_at_again(home: Path, look: Callable[..., Diagnosis]) -> None:
+    """At three in the night, one command that puts right what it may, and says what is left, is worth a manual."""
     (home / "journal.key").chmod(0o644)
-    run(home, "UPDATE jobs SET state = 'dead', reason = 'gave up' WHERE kind = 'summarize'")
+    run(
+        home,
+        "UPDATE jobs SET state = 'dead', reason = 'gave up' WHERE kind = 'summarize'",
+        "UPDATE work SET state = 'failed', reason = '\"no answer\"'",
+    )
     empty = KeptIndex()
-    findings = [("key", "warning"), ("index", "warning"), ("jobs", "warning")]
+    left = ("work", "warning", False)
     before = look(index=empty)
-    assert told(before) == [(check, severity, False) for check, severity in findings]
-    assert all(each.fixable for each in before.findings)
+    assert told(before) == [("key", "warning", False), ("index", "warning", False), ("jobs", "warning", False), left]
+    assert [each.fixable for each in before.findings] == [True, True, True, False]
     after = look(index=empty, fix=True)
-    assert told(after) == [(check, severity, True) for check, severity in findings]
-    assert after.healthy
+    assert told(after) == [("key", "warning", True), ("index", "warning", True), ("jobs", "warning", True), left]
+    assert not after.healthy
     assert (home / "journal.key").stat().st_mode & 0o077 == 0
-    assert look(index=empty).findings == ()
+    assert told(look(index=empty)) == [left]
 
 
 def test_what_waits_for_the_index_is_brought_in(home: Path, look: Callable[..., Diagnosis]) -> None:

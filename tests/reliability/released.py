@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from alembic import command
 from sqlalchemy import (
@@ -24,6 +25,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     column,
     create_engine,
@@ -95,7 +97,7 @@ def hashes(connection: Connection, wanted: Columns) -> dict[str, str]:
     """Return a hash of what stands in these columns, by table; of a ledger of any release."""
     found: dict[str, str] = {}
     for name, names in wanted.items():
-        query = select(*(column(each) for each in names)).select_from(table(name))
+        query: Select[Any] = select(*(column(each) for each in names)).select_from(table(name))
         told = sorted(repr(tuple(row)) for row in connection.execute(query))
         found[name] = hashlib.sha256("\n".join(told).encode()).hexdigest()
     return found

@@ -30,6 +30,7 @@ from remegraph import (
 )
 from remegraph.kit.backing_up import inspect_backup, restore_backup
 from remegraph.language.embedding import HashedEmbedder
+from remegraph.storage import backup as storage
 from remegraph.storage.backup import Taking
 from remegraph.storage.database import Database
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
@@ -103,17 +104,19 @@ def test_what_is_restored_is_what_was_there_and_nothing_is_embedded_again(made: 
     assert restored == inspect_backup(made / "backup")
 
 
-def test_a_backup_is_one_moment_whatever_is_written_meanwhile(tmp_path: Path) -> None:
+def test_a_backup_is_one_moment_whatever_is_written_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of a conversation, or a block without its messages, would be worse than none; nobody shall wait for it."""
+    monkeypatch.setattr(storage, "_PAGES", 40)
     with open_kit(tmp_path / "home") as kit:
         kit.add_messages([f"Before {number}." for number in range(5)], scope=ANN)
         during: list[int] = []
 
         def write(_progress: Progress) -> None:
-            during.extend(kit.add_messages(["Meanwhile."], scope=ANN).added for _ in range(1))
+            during.append(kit.add_messages(["Meanwhile."], scope=ANN).added)
+            assert len(during) < 50, "the copy begins anew at each write"
 
         taken = kit.admin.backup(tmp_path / "backup", progress=write)
-    assert sum(during) >= 2
+    assert sum(during) > 2
     assert taken.counts["messages"] == 5
     restore_backup(tmp_path / "backup", tmp_path / "other")
     with open_kit(tmp_path / "other") as copy:
@@ -172,6 +175,8 @@ def test_a_damaged_backup_is_refused_before_anything_is_made(
 ) -> None:
     """Who restores has lost enough: half a memory that looks whole must not take the place of the earlier backup."""
     damage(backup)
+    with pytest.raises(BackupError):
+        inspect_backup(backup)
     with pytest.raises(BackupError):
         restore_backup(backup, tmp_path / "home")
     assert not (tmp_path / "home").exists()
