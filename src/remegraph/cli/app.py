@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import backups, conflicts, demo, fading, governing, packs, reading, rules, sharing, upkeep, writing
+from remegraph.cli import (
+    backups,
+    conflicts,
+    demo,
+    fading,
+    governing,
+    granting,
+    packs,
+    reading,
+    rules,
+    sharing,
+    upkeep,
+    writing,
+)
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -47,6 +60,9 @@ app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
+app.command("grants", rich_help_panel=_SHARE)(granting.grants)
+app.command("grant", rich_help_panel=_SHARE)(granting.grant)
+app.command("revoke", rich_help_panel=_SHARE)(granting.revoke)
 app.command("proposals", rich_help_panel=_SHARE)(sharing.proposals)
 app.command("propose", rich_help_panel=_SHARE)(sharing.propose)
 app.command("corroborate", rich_help_panel=_SHARE)(sharing.corroborate)
