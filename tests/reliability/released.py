@@ -19,13 +19,13 @@ from alembic import command
 from sqlalchemy import (
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     Engine,
     Float,
     Integer,
     LargeBinary,
     MetaData,
-    Select,
     Table,
     column,
     create_engine,
@@ -97,7 +97,8 @@ def hashes(connection: Connection, wanted: Columns) -> dict[str, str]:
     """Return a hash of what stands in these columns, by table; of a ledger of any release."""
     found: dict[str, str] = {}
     for name, names in wanted.items():
-        query: Select[Any] = select(*(column(each) for each in names)).select_from(table(name))
+        selected: list[ColumnElement[Any]] = [column(each) for each in names]
+        query = select(*selected).select_from(table(name))
         told = sorted(repr(tuple(row)) for row in connection.execute(query))
         found[name] = hashlib.sha256("\n".join(told).encode()).hexdigest()
     return found
