@@ -4,6 +4,7 @@ Every memory can be traced to the words that it came from, says when it will be 
 """
 
 from remegraph.errors import (
+    BackupError,
     BudgetExceededError,
     CancelledError,
     ClosedError,
@@ -83,6 +84,7 @@ from remegraph.settings import (
 __all__ = [
     "Abstraction",
     "AgentMemorySettings",
+    "BackupError",
     "Budget",
     "BudgetExceededError",
     "CancelledError",

@@ -16,6 +16,7 @@
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
     │   ├── IndexOwnedError          another process owns the vector index
+    │   ├── BackupError              a backup that is damaged, or cannot be made or restored there
     │   └── MissingExtraError        an optional dependency is not installed
     ├── ModelError                   a chat model or an embedder failed us
     │   ├── InvalidAnswerError       it answered, but not what was asked
@@ -37,6 +38,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "WITHOUT_VECTORS",
+    "BackupError",
     "BudgetExceededError",
     "CancelledError",
     "ClosedError",
@@ -174,6 +176,12 @@ class IndexOwnedError(SetupError):
     """Another process owns the vector index."""
 
     cure = "Run `chroma run` and give its address as chroma_url, or close the other process."
+
+
+class BackupError(SetupError):
+    """A backup that is incomplete or damaged, or that cannot be made or restored where it was asked to be."""
+
+    cure = "Take another backup: nothing was changed."
 
 
 class MissingExtraError(SetupError):

@@ -148,3 +148,20 @@ def test_work_that_was_queued_tomorrow_is_done_today(tmp_path: Path) -> None:
 
         clock.move(DAY)
         assert kit.drain().pending == 0
+
+
+@pytest.mark.requirement("X3")
+def test_a_day_that_the_clock_jumps_and_back_forgets_nothing(tmp_path: Path) -> None:
+    """A wrong clock for one night of upkeep must not cost memories that had weeks to live."""
+    clock = FrozenClock(NOON)
+    with open_kit(tmp_path, clock) as kit:
+        kit.add_messages(["I love hiking.", "I live in Lisbon."], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        before = kit.forecast(10_000, scope=ANN)
+        assert before
+        for jump in (DAY, -2 * DAY, DAY):
+            clock.move(jump)
+            kit.maintain(scope=ANN)
+            assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
+        assert kit.forecast(10_000, scope=ANN) == before
+        assert kit.admin.verify().healthy

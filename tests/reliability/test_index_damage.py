@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Figure
+from remegraph import MemoryKit
 from tests.reliability.host import Host
 
 pytestmark = pytest.mark.requirement("X2")
@@ -192,3 +193,12 @@ def test_folders_of_dropped_collections_go(host: Host, home: Path) -> None:
     host("close")
     assert not orphan.exists()
     assert graph(home / "index").is_dir()
+
+
+def test_an_index_made_anew_of_nothing_is_sound(tmp_path: Path) -> None:
+    """A restored home without memories has no files to show; that they are gone is not damage."""
+    with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
+        assert kit.admin.rebuild() == 0
+        assert kit.admin.verify().healthy
+    with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
+        assert kit.admin.verify().healthy

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, governing, granting, packs, reading, rules, sharing, upkeep, writing
+from remegraph.cli import (
+    backups,
+    conflicts,
+    demo,
+    fading,
+    governing,
+    granting,
+    packs,
+    reading,
+    rules,
+    sharing,
+    upkeep,
+    writing,
+)
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -57,6 +70,8 @@ app.command("approve", rich_help_panel=_SHARE)(sharing.approve)
 app.command("reject", rich_help_panel=_SHARE)(sharing.reject)
 app.command("withdraw", rich_help_panel=_SHARE)(sharing.withdraw)
 app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
+app.add_typer(backups.app, name="backup", rich_help_panel=_KEEP)
+app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
@@ -72,11 +87,12 @@ def remegraph(
 
     Start with `remegraph demo`, or put a conversation in: `remegraph ingest chat.json`, then `remegraph recall "..."`.
 
-    **Exit codes:** 0 all is well; 1 an error, told in one line with its cure, or differences found by `verify`;
+    **Exit codes:** 0 all is well; 1 an error, told in one line with its cure, or what `verify` or `doctor` found;
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    context.default_map = {**_to_each(app, given), "pack": _to_each(packs.app, given)}
+    groups = {"backup": backups.app, "pack": packs.app}
+    context.default_map = {**_to_each(app, given), **{name: _to_each(each, given) for name, each in groups.items()}}
 
 
 def _to_each(commands: typer.Typer, given: dict[str, object]) -> dict[str, object]:

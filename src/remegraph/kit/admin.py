@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from remegraph.kit.backing_up import BackingUp
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
+from remegraph.kit.examining import Examining
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
 from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
@@ -20,7 +22,7 @@ __all__ = ["Admin"]
 Report = Callable[[Progress], None]
 
 
-class Admin:
+class Admin(BackingUp, Examining):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
@@ -46,15 +48,11 @@ class Admin:
             heads: Of exports of the journal, from where nobody could change them: it must still hold these.
         """
         parts = self._parts()
-        partitions = parts.archive.partitions()
-        counts = {"messages": 0, "blocks": 0, "memories": 0, "events": parts.archive.counts()["events"]}
-        differences: list[Mismatch] = [_cut(head) for head in heads if not parts.trail.holds(head)]
-        for number, partition in enumerate(partitions, start=1):
-            differences.extend(self._verify_partition(partition, counts))
-            if progress:
-                progress(Progress(stage="verify", done=number, total=len(partitions)))
+        counts = Counter(messages=0, blocks=0, memories=0, events=parts.archive.counts()["events"])
+        cut = [_cut(head) for head in heads if not parts.trail.holds(head)]
+        differences = self._compare(counts, progress)
         vectors, mismatches = parts.projection.verify()
-        return Verification(**counts, vectors=vectors, differences=(*differences, *mismatches))
+        return Verification(**counts, vectors=vectors, differences=(*cut, *differences, *mismatches))
 
     averify = twin(verify)
 
@@ -115,7 +113,17 @@ class Admin:
 
     astats = twin(stats)
 
-    def _verify_partition(self, partition: Partition, counts: dict[str, int]) -> list[Mismatch]:
+    def _compare(self, counts: Counter[str], progress: Report | None = None) -> list[Mismatch]:
+        """Return what differs in the ledger itself; count what was read."""
+        partitions = self._parts().archive.partitions()
+        differences: list[Mismatch] = []
+        for number, partition in enumerate(partitions, start=1):
+            differences.extend(self._verify_partition(partition, counts))
+            if progress:
+                progress(Progress(stage="verify", done=number, total=len(partitions)))
+        return differences
+
+    def _verify_partition(self, partition: Partition, counts: Counter[str]) -> list[Mismatch]:
         archive = self._parts().archive
         messages = {message.message_id: message for message in archive.messages([partition])}
         blocks = archive.blocks([partition])

@@ -32,6 +32,7 @@ from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
+from remegraph.storage.backup import LEDGER
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from remegraph.engine.summarizer import Summarizer
     from remegraph.engine.tool_guidelines import Guide
 
-__all__ = ["Parts", "open_parts"]
+__all__ = ["Parts", "ledger_url", "open_parts"]
 
 
 @dataclass(frozen=True)
@@ -137,10 +138,13 @@ def open_parts(
     """
     with ExitStack() as opened:
         home, policy = settings.home.expanduser(), settings.recall
-        url = settings.ledger_url or _sqlite_url(home)
+        if settings.ledger_url is None:
+            _make_home(home)
         key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
         blobs = BlobFolder(settings.blobs) if settings.blobs else None
-        archive = SqlArchive.open(url, key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum, blobs=blobs)
+        archive = SqlArchive.open(
+            ledger_url(settings), key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum, blobs=blobs
+        )
         opened.callback(archive.close)
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:
@@ -181,14 +185,22 @@ def open_parts(
         )
 
 
-def _sqlite_url(home: Path) -> str:
+def ledger_url(settings: Settings) -> str:
+    """Return the SQLAlchemy URL of the ledger.
+
+    Args:
+        settings: Name it, or the home that it is in.
+    """
+    return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
+
+
+def _make_home(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SetupError(
             f"The home {home} cannot be made ({error}).", "Name a folder that you may write to."
         ) from error
-    return f"sqlite:///{home / 'ledger.sqlite'}"
 
 
 def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:

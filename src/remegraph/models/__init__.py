@@ -2,6 +2,7 @@
 
 from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.attachments import Attachment, AttachmentKind, Reading
+from remegraph.models.backups import Backup, BackupFile
 from remegraph.models.base import Json, Record
 from remegraph.models.blocks import Block, BlockSummary, Cut
 from remegraph.models.changes import (
@@ -17,6 +18,7 @@ from remegraph.models.changes import (
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.diagnosis import Check, Diagnosis, Finding, Severity
 from remegraph.models.exchange import (
     CHINESE_NAMES,
     CHINESE_VALUES,
@@ -156,6 +158,8 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "Avoidance",
+    "Backup",
+    "BackupFile",
     "Block",
     "BlockSummary",
     "Brought",
@@ -167,6 +171,7 @@ __all__ = [
     "CausalChain",
     "CausalPattern",
     "ChangeSet",
+    "Check",
     "Chunk",
     "Claim",
     "ConceptRelation",
@@ -179,6 +184,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Depth",
+    "Diagnosis",
     "Diff",
     "Endorsement",
     "EndorsementAct",
@@ -195,6 +201,7 @@ __all__ = [
     "Fading",
     "FieldDiff",
     "Find",
+    "Finding",
     "Grant",
     "Hit",
     "HitKind",
@@ -255,6 +262,7 @@ __all__ = [
     "SemanticContent",
     "SemanticKnowledge",
     "Sensed",
+    "Severity",
     "SharedItem",
     "Shelf",
     "Shown",

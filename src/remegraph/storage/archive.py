@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import func, select
-
 from remegraph.failpoints import failpoint
 from remegraph.models import (
     AddReceipt,
@@ -47,13 +45,13 @@ from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.attached import LOCK, SqlAttachments
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
+from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
 from remegraph.storage.rows import micros
-from remegraph.storage.tables import metadata, seals
 
 __all__ = ["SqlArchive"]
 
@@ -388,18 +386,7 @@ class SqlArchive(SqlNotes):
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""
         with self.database.read() as connection:
-            shelves = None if partitions is None else list(self._interning.known(connection, partitions))
-            counted: dict[str, int] = {}
-            for name, table in metadata.tables.items():
-                if table is seals:  # no records
-                    continue
-                query = select(func.count()).select_from(table)
-                if shelves is not None:
-                    if "partition_id" not in table.c:
-                        continue
-                    query = query.where(table.c.partition_id.in_(shelves))
-                counted[name] = connection.execute(query).scalar_one()
-            return counted
+            return counts(connection, None if partitions is None else self._interning.known(connection, partitions))
 
     def close(self) -> None:
         """Give all connections back."""

@@ -19,7 +19,7 @@ from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import attachments, messages, texts
 
-__all__ = ["add", "describe", "held", "mentions", "readings", "referenced", "words"]
+__all__ = ["add", "describe", "everywhere", "held", "mentions", "readings", "referenced", "words"]
 
 _MARK = '"attachment":'
 """What the body of a message holds that may have attachments."""
@@ -88,6 +88,11 @@ def held(
     if sha256 is not None:
         query = query.where(attachments.c.sha256 == sha256)
     return tuple(connection.execute(query.order_by(attachments.c.sha256)).scalars())
+
+
+def everywhere(connection: Connection) -> tuple[str, ...]:
+    """Return the SHA-256 of all attachments that some message holds."""
+    return tuple(connection.execute(select(attachments.c.sha256).distinct().order_by(attachments.c.sha256)).scalars())
 
 
 def referenced(connection: Connection, names: Sequence[str]) -> set[str]:

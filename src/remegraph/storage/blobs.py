@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from remegraph.errors import SetupError
+from remegraph.storage.durable import sync_folder
 
 __all__ = ["BlobFolder"]
 
@@ -52,7 +53,7 @@ class BlobFolder:
             finally:
                 draft.unlink(missing_ok=True)
             for folder in (path.parent, path.parent.parent, self.folder):
-                _sync(folder)
+                sync_folder(folder)
         except OSError as error:
             raise SetupError(f"The attachment {sha256} cannot be kept in {self.folder} ({error}).", _CURE) from error
 
@@ -109,14 +110,3 @@ class BlobFolder:
         if not _NAME.fullmatch(sha256):  # it becomes part of a path
             raise ValueError(f"{sha256!r} is no SHA-256 in hex")
         return self.folder / sha256[:2] / sha256[2:4] / sha256
-
-
-def _sync(folder: Path) -> None:
-    """Make a folder's entries durable, where the system can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -125,6 +125,19 @@ class Database:
             unless_ready.pop_all()
         return database
 
+    @classmethod
+    def as_it_is(cls, url: str) -> Self:
+        """Give a ledger whose schema is neither looked at nor changed: for those who examine it.
+
+        Args:
+            url: See `open`.
+
+        Raises:
+            SetupError: The URL cannot be read.
+            MissingExtraError: The driver is not installed.
+        """
+        return cls(_engine(url))
+
     @property
     def is_sqlite(self) -> bool:
         """Whether this is SQLite (else PostgreSQL)."""

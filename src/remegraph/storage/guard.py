@@ -134,7 +134,7 @@ class GuardedIndex:
                 self._folder.remove()
             except OSError as error:
                 raise VectorIndexError(f"The vector index cannot be removed: {error}.") from error
-            self._write(Note((generation,)))
+            self._write(Note((generation,), closed=True))  # no files are what was left here
             self._record(generation)
             self._damage = {}
         return True

@@ -18,9 +18,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["IndexOwner"]
+__all__ = ["LOCK_FILE", "IndexOwner", "holder"]
 
-_LOCK_FILE = "owner.lock"
+LOCK_FILE = "owner.lock"
 
 
 class IndexOwner:
@@ -45,7 +45,7 @@ class IndexOwner:
             The owner, or none where someone else holds the lock. It never waits.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(descriptor)
         except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
@@ -78,6 +78,22 @@ class IndexOwner:
             return
         os.close(self._descriptor)  # the lock goes with the last copy of the open file
         self._descriptor = None
+
+
+def holder(directory: Path) -> int | None:
+    """Return the process that holds the lock of a directory, where the system tells: Linux does.
+
+    Args:
+        directory: The folder of the index.
+    """
+    try:
+        file = (directory / LOCK_FILE).stat().st_ino
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    told = (line.split() for line in locks)
+    found = (int(each[4]) for each in told if each[1] == "FLOCK" and each[5].endswith(f":{file}"))
+    return next(found, None)
 
 
 def _lock(descriptor: int) -> None:

@@ -10,18 +10,20 @@ from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
 from remegraph.cli.views.sharing import grants, proposals
 from remegraph.cli.views.trees import topic_graph, trace
-from remegraph.cli.views.upkeep import stats, verification
+from remegraph.cli.views.upkeep import backup, diagnosis, stats, verification
 
 __all__ = [
     "SHORT_ID",
     "Views",
     "archaeology",
     "audit",
+    "backup",
     "blocks",
     "built",
     "checked",
     "conflicts",
     "consolidation",
+    "diagnosis",
     "difference",
     "explanation",
     "exported",

@@ -8,10 +8,44 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, counted, plain, table_of
-from remegraph.models import Verification
+from remegraph.cli.views.looks import FIRST, Views, add_row, counted, plain, table_of, text
+from remegraph.models import Backup, Diagnosis, Verification
 
-__all__ = ["stats", "verification"]
+__all__ = ["backup", "diagnosis", "stats", "verification"]
+
+
+_SEVERITY = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def backup(found: Backup) -> Views:
+    """Show what a backup holds."""
+    rows = ", ".join(
+        counted(found.counts.get(name, 0), one, name)
+        for name, one in (("messages", "message"), ("memories", "memory"), ("events", "event"))
+    )
+    size = f"{found.size / 1e6:,.1f} MB in {counted(len(found.files), 'file')}, schema {found.revision}."
+    lost = f"{counted(len(found.missing), 'attachment')} could not be copied: the home has lost them."
+    return (
+        Text(f"As of {found.taken_at:%Y-%m-%d %H:%M:%S} UTC: {rows}."),
+        Text(size, style="dim"),
+        *((Text(lost, style="yellow"),) if found.missing else ()),
+    )
+
+
+def diagnosis(found: Diagnosis) -> Views:
+    """Show what a doctor found, how bad it is, and what to do."""
+    looked = Text(f"Looked at: {', '.join(found.checks)}.", style="dim")
+    if not found.findings:
+        return (Text("Healthy: nothing is wrong.", style="green"), looked)
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for each in found.findings:
+        style = "green" if each.done else _SEVERITY[each.severity]
+        grid.add_row(Text("mended" if each.done else each.severity, style=style), Text(each.check), text(each.what))
+        what = f"{each.done[0].upper()}{each.done[1:]}." if each.done else each.cure
+        grid.add_row("", "", Text(plain(what), style="dim"))
+    left = sum(each.fixable and not each.done for each in found.findings)
+    hint = (Text(f"`remegraph doctor --fix` mends {left} of them."),) if left else ()
+    return (grid, looked, *hint)
 
 
 def verification(found: Verification) -> Views:

@@ -1,0 +1,139 @@
+"""Looks for whatever is wrong with a home, from outside: it may be one that no kit can open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, cast
+
+from remegraph.errors import EmbedderMismatchError, RemegraphError
+from remegraph.kit.examining import Seen, mended
+from remegraph.kit.kit import FROM_SETTINGS, MemoryKit
+from remegraph.models import Check, Diagnosis, Finding
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from remegraph.kit.kit import _FromSettings
+    from remegraph.ports import Clock, Embedder, VectorIndex, Vectors
+
+__all__ = ["diagnose"]
+
+_OUTSIDE: tuple[Check, ...] = ("home", "disk", "key", "ledger", "schema")
+
+
+def diagnose(
+    settings: Settings,
+    *,
+    fix: bool = False,
+    embedder: Embedder | Embeddings | str | _FromSettings | None = FROM_SETTINGS,
+    index: VectorIndex | None = None,
+    clock: Clock | None = None,
+) -> Diagnosis:
+    """Look for whatever is wrong with a home, and say how bad it is and what to do. No model is called.
+
+    Args:
+        settings: What a kit would be opened with.
+        fix: Mend what can be mended without loss: permissions, the schema, the index, what waits for it, dead jobs.
+        embedder: See `MemoryKit.open`.
+        index: See `MemoryKit.open`.
+        clock: See `MemoryKit.open`.
+    """
+    outside = tuple(mended(_outside(settings), fix=fix))
+    if any(
+        not each.done and ((each.severity == "error" and each.check != "key") or each.check == "schema")
+        for each in outside
+    ):
+        return Diagnosis(checks=_OUTSIDE, findings=outside)
+    chosen = settings.embedder if embedder is FROM_SETTINGS else cast("Embedder | Embeddings | str | None", embedder)
+    usable, findings = _embedder(settings, chosen)
+    if usable is None:
+        return Diagnosis(checks=(*_OUTSIDE, "embedder"), findings=(*outside, *findings))
+    if any(each.check == "key" and each.severity == "error" for each in outside):
+        settings = settings.evolve(journal_key=token_hex())  # opening would make a key, and hide that it was lost
+    try:
+        with MemoryKit.open(settings=settings, model=None, embedder=usable, index=index, clock=clock) as kit:
+            inside = kit.admin.examine(fix=fix)
+    except RemegraphError as error:
+        found = Finding(check="index", severity="error", what=error.what, cure=error.cure)
+        return Diagnosis(checks=_OUTSIDE, findings=(*outside, *findings, found))
+    return Diagnosis(checks=(*_OUTSIDE, *inside.checks), findings=(*outside, *findings, *inside.findings))
+
+
+def _outside(settings: Settings) -> Iterator[Seen]:
+    """Look at the files, without opening a kit; stop where nothing more can be seen."""
+    from remegraph.kit.parts import ledger_url
+    from remegraph.storage.backup import LEDGER
+    from remegraph.storage.checkup import examine_folder, examine_key, examine_ledger, newest
+    from remegraph.storage.database import Database
+    from remegraph.storage.keys import FILE
+
+    home = settings.home.expanduser()
+    if settings.ledger_url is None:
+        found = list(examine_folder(home))
+        if not any(each.check == "home" for each in found) and not (home / LEDGER).is_file():
+            cure = "Restore a backup (remegraph backup restore); an empty ledger is made when something is recorded."
+            found.append(Finding(check="ledger", severity="error", what=f"{home} has no ledger.", cure=cure))
+        yield from ((each, None) for each in found)
+        if any(each.check in {"home", "ledger"} for each in found):
+            return
+    url = ledger_url(settings)
+    with closing(Database.as_it_is(url)) as database:
+        found = list(examine_ledger(database))
+        yield from ((each, (lambda: _upgrade(url)) if each.fixable else None) for each in found)
+        if found or settings.journal_key:
+            return
+        key = home / FILE
+        for each in examine_key(home, sealed=newest(database) is not None):
+            yield each, (lambda: _close_to_others(key)) if each.fixable else None
+
+
+def _upgrade(url: str) -> str:
+    from remegraph.storage.database import Database
+
+    Database.open(url).close()
+    return "brought it up to date"
+
+
+def _close_to_others(key: Path) -> str:
+    key.chmod(0o600)
+    return "closed it to others"
+
+
+def _embedder(
+    settings: Settings, chosen: Embedder | Embeddings | str | None
+) -> tuple[Embedder | None, Sequence[Finding]]:
+    """Return an embedder that the ledger can be opened with, and why it is not the chosen one, if so."""
+    from remegraph.kit.parts import ledger_url
+    from remegraph.kit.providers import as_embedder
+    from remegraph.storage.checkup import recorded_embedder
+    from remegraph.storage.database import Database
+
+    with closing(Database.as_it_is(ledger_url(settings))) as database:
+        recorded = recorded_embedder(database)
+    try:
+        made = as_embedder(chosen)
+        if recorded in (None, (made.name, made.dimension)):
+            return made, ()
+        what = f"The ledger's vectors come from {recorded[0]}, and the settings name {made.name}."
+        cure = "Open with the recorded one, or change over: kit.admin.reindex() on a kit opened with reindex=True."
+    except RemegraphError as error:
+        what, cure = f"The embedder cannot be used: {error.what}", error.cure
+    found = Finding(check="embedder", severity="error", what=what, cure=cure)
+    return (None if recorded is None else _StandIn(*recorded)), [found]
+
+
+class _StandIn:
+    """An embedder that has made the vectors of a ledger, and is not here: enough to compare them."""
+
+    semantic = False
+
+    def __init__(self, name: str, dimension: int) -> None:
+        self.name = name
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        raise EmbedderMismatchError(f"{len(texts)} texts need a vector of {self.name}, which is not here.")

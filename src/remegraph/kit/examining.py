@@ -1,0 +1,210 @@
+"""What is wrong in an open home: found, explained, and mended where that costs nothing and loses nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from remegraph.errors import RemegraphError, VectorIndexError
+from remegraph.kit.calling import twin
+from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from remegraph.kit.parts import Parts
+    from remegraph.ports import Waiting
+
+__all__ = ["Examining", "Seen", "mended"]
+
+Seen = tuple[Finding, Callable[[], str] | None]
+"""A finding, and what mends it; that says what it did."""
+
+_CHECKS: tuple[Check, ...] = (
+    "owner", "embedder", "index", "backlog", "records", "attachments", "journal", "jobs", "work", "clock",
+)  # fmt: skip
+_TRIES = 3  # a job that failed so often does not come right by itself
+_OVERDUE = timedelta(days=1)
+_SKEW = timedelta(minutes=5)
+
+_OF_RECORDS: dict[str, tuple[Check, str]] = {
+    "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
+    "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
+    "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
+    "journal": ("journal", "Somebody changed the ledger past remegraph, or the key is another: compare with a backup."),
+}
+
+
+class Examining(ABC):
+    """The verb of `kit.admin` that looks for whatever is wrong."""
+
+    _parts: Callable[[], Parts]
+    _settings: Settings
+
+    @abstractmethod
+    def rebuild(self) -> int:
+        """Make the vector index anew."""
+
+    @abstractmethod
+    def _compare(self, counts: Counter[str]) -> Sequence[Mismatch]:
+        """Return what differs in the ledger itself; count what was read."""
+
+    def examine(self, *, fix: bool = False) -> Diagnosis:
+        """Look for whatever is wrong, and say how bad it is and what to do; `remegraph doctor` also looks from outside.
+
+        Args:
+            fix: Mend what can be mended without loss and without a model: apply what waits, make the index anew, take
+                dead jobs up again. What is told then is how it is afterwards, and what was done.
+        """
+        found = tuple(mended(self._seen(), fix=fix))
+        done = tuple(finding for finding in found if finding.done)
+        if done:
+            found = (*done, *mended(self._seen(), fix=False))
+        return Diagnosis(checks=_CHECKS, findings=found)
+
+    aexamine = twin(examine)
+
+    def _seen(self) -> Iterator[Seen]:
+        parts = self._parts()
+        yield from self._owner(parts)
+        yield from self._index(parts)
+        yield from _of_records(self._compare(Counter()))
+        yield from _jobs(parts)
+        yield from _work(parts)
+        yield from _clock(parts)
+
+    def _owner(self, parts: Parts) -> Iterator[Seen]:
+        from remegraph.storage.owner import holder
+
+        if not parts.has_index:
+            process = holder(self._settings.home.expanduser() / "index")
+            who = "Another process" if process is None else f"Process {process}"
+            what = f"{who} owns the vector index: this one recalls from SQL, and cannot look at the index."
+            yield _finding("owner", "note", what, "Close that process to examine the index, or use a Chroma server.")
+
+    def _index(self, parts: Parts) -> Iterator[Seen]:
+        """Compare index and ledger; a damaged index is opened in a child process."""
+        if not parts.projection.is_current():
+            what = f"The ledger's vectors come from another embedder than {parts.embedder.name}."
+            yield _finding(
+                "embedder", "error", what, "Open with the recorded one, or change over: kit.admin.reindex()."
+            )
+            return
+        try:
+            _, differences = parts.projection.verify()
+        except VectorIndexError as error:
+            yield _finding("index", "error", error.what, error.cure)
+            return
+        waiting = [each for each in differences if each.where == "dirty set"]
+        wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []
+        if wrong:
+            what = f"The index differs from the ledger in {_many(wrong)}."
+            yield _finding("index", "warning", what, "Make it anew: remegraph rebuild.", self._rebuild)
+        elif waiting and parts.has_index:
+            what = f"{len(waiting)} records wait for the index; until then recall searches them in SQL."
+            yield _finding(
+                "backlog", "warning", what, "Whatever writes next brings them in; so does `fix`.", lambda: _sync(parts)
+            )
+        elif waiting:
+            what = f"{len(waiting)} records wait for the process that owns the index."
+            yield _finding("backlog", "note", what, "Nothing, while that process lives.")
+
+    def _rebuild(self) -> str:
+        return f"made the index anew, with {self.rebuild()} vectors"
+
+
+def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:
+    """Yield findings, mended where that is wanted and can be.
+
+    Args:
+        seen: The findings.
+        fix: Whether it is wanted.
+    """
+    for finding, mend in seen:
+        if not fix or mend is None:
+            yield finding
+            continue
+        try:
+            yield finding.evolve(done=mend())
+        except RemegraphError as error:
+            yield finding.evolve(cure=f"It could not be mended ({error.what}): {error.cure or finding.cure}")
+
+
+def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Callable[[], str] | None = None) -> Seen:
+    return Finding(check=check, severity=severity, what=what, cure=cure, fixable=mend is not None), mend
+
+
+def _many(differences: Sequence[Mismatch]) -> str:
+    """Tell how many there are, and the first."""
+    first = differences[0]
+    name = f" {first.record_id}" if first.record_id else ""
+    places = "1 place" if len(differences) == 1 else f"{len(differences)} places"
+    return f"{places}; the first: {first.where}{name}, {first.problem}"
+
+
+def _sync(parts: Parts) -> str:
+    return f"brought {parts.projection.sync()} records into the index"
+
+
+def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
+    for where, (check, cure) in _OF_RECORDS.items():
+        if found := [each for each in differences if each.where == where]:
+            yield _finding(check, "error", f"The ledger does not hold together in {_many(found)}.", cure)
+
+
+def _jobs(parts: Parts) -> Iterator[Seen]:
+    """Look for jobs that gave up, that fail again and again, and that nobody takes."""
+    now = parts.clock()
+    for kind in (KIND, UPKEEP):
+        waiting = parts.jobs.waiting(kind)
+        dead = [job for job in waiting if job.state == "dead"]
+        failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
+        overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
+        if dead:
+            what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
+            yield _finding("jobs", "warning", what, "Take them up again.", _requeue(parts, kind, dead))
+        if failing:
+            what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
+            yield _finding("jobs", "warning", what, "Put right what the reason names; they are tried by themselves.")
+        if overdue:
+            what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
+            yield _finding("jobs", "warning", what, "Nobody does them: run `remegraph drain`, as by a cron job.")
+
+
+def _requeue(parts: Parts, kind: str, jobs: Sequence[Waiting]) -> Callable[[], str]:
+    def requeue() -> str:
+        for job in jobs:
+            parts.jobs.enqueue(kind, job.partition)
+        return f"took {len(jobs)} jobs up again"
+
+    return requeue
+
+
+def _work(parts: Parts) -> Iterator[Seen]:
+    """Look for what was not summarised; trying it again may call a model, so that is not mended here."""
+    found = parts.archive.work(parts.archive.partitions(), states=["failed", "review"])
+    failed = [each for each in found if each.state == "failed"]
+    if failed:
+        users = sorted({str(each.partition.user) for each in failed})
+        what = (
+            f"{len(failed)} pieces of work failed ({', '.join(users[:3])}{' …' * (len(users) > 3)}): {failed[0].reason}"
+        )
+        yield _finding("work", "warning", what, f"Try again: remegraph retry --user {users[0]}.")
+    if review := len(found) - len(failed):
+        yield _finding("work", "note", f"{review} pieces of work wait for a person.", "See `remegraph work`.")
+
+
+def _clock(parts: Parts) -> Iterator[Seen]:
+    """Look whether the ledger knows a later time than this machine does."""
+    from remegraph.storage.checkup import newest
+
+    last, now = newest(parts.archive.database), parts.clock()
+    if last is not None and last > now + _SKEW:
+        what = (
+            f"The newest record is of {last:%Y-%m-%d %H:%M} UTC, which is {last - now} ahead of this machine's clock."
+        )
+        cure = "Set the clock (NTP). The order of the ledger holds; leases and forgetting go by the clock."
+        yield _finding("clock", "warning", what, cure)
