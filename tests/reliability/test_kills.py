@@ -157,7 +157,7 @@ def foreman() -> Iterator[subprocess.Popen[str]]:
 
 
 def grind(mill: Mill) -> None:
-    """Kill 25 labourers: at each failpoint, and four at any moment; the first one makes an index to heal."""
+    """Kill labourers: one at each failpoint, and four at any moment; the first one makes an index to heal."""
     kills = [
         *((mill.rng.choice(["ledger", "ledger", "kit"]), place) for place in IN_LEDGER),
         *(("index", place) for place in (*IN_INDEX, *WHILE_HEALING)),
@@ -188,5 +188,5 @@ def test_two_hundred_kills_lose_nothing(part: int, tmp_path: Path, figure: Figur
         mill = Mill(tmp_path, random.Random(seed), process)
         grind(mill)
     figure("kills", f"seed {seed}: {mill.finish()}")
-    assert sum(mill.kills.values()) * PARTS == 200
+    assert sum(mill.kills.values()) * PARTS >= 200
     assert mill.kills.keys() >= set(FAILPOINTS)
