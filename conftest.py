@@ -17,11 +17,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import make_url
 
+if TYPE_CHECKING:
+    from remegraph.storage.database import Database
+
+_TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
 
@@ -90,13 +97,13 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A fresh SQLite ledger begins as a copy of one that this process migrated: a tenth of the time, thousands of times.
+    """A fresh ledger begins as a copy of one that this process migrated: a tenth of the time, thousands of times.
 
-    Other processes and PostgreSQL migrate as ever, and so do the tests of the migrations, which begin with older ledgers.
+    Other processes migrate as ever, and so do the tests of the migrations, which begin with older ledgers.
     """
     from remegraph.storage.database import Database
 
-    template, really = tmp_path_factory.mktemp("migrated") / "ledger.sqlite", Database.open
+    template, really, one_at_a_time = tmp_path_factory.mktemp("migrated") / "ledger.sqlite", Database.open, Lock()
     really(f"sqlite:///{template}").close()
 
     def copied(_: type[Database], url: str) -> Database:
@@ -107,11 +114,33 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
             with suppress(FileExistsError):  # somebody was first, as with migrations
                 os.link(fresh, path)
             fresh.unlink()
+        elif url.startswith("postgresql"):
+            with one_at_a_time:
+                _copy_on_postgresql(url, really)
         return really(url)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Database, "open", classmethod(copied))
         yield
+
+
+def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
+    """Make a database that is empty a copy of a migrated one, which each server gets at its first ledger."""
+    place = make_url(url).set(drivername="postgresql")
+    name, template = sql.Identifier(str(place.database)), sql.Identifier(_TEMPLATE)
+    try:
+        with psycopg.connect(place.render_as_string(hide_password=False)) as connection:
+            if connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public' LIMIT 1").fetchone():
+                return
+    except psycopg.OperationalError:
+        return  # no server: the ledger says so better
+    server = place.set(database="postgres").render_as_string(hide_password=False)
+    with psycopg.connect(server, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TEMPLATE]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(template))
+            really(make_url(url).set(database=_TEMPLATE).render_as_string(hide_password=False)).close()
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, template))
 
 
 @pytest.fixture(scope="session")

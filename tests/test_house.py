@@ -55,6 +55,7 @@ def test_every_test_gets_an_empty_ledger_of_its_own(ledger_url: str, run: int) -
     assert found == [run]
 
 
+@pytest.mark.slow
 def test_the_time_limit_leaves_out_slow_tests_and_hides_no_failure(tmp_path: Path) -> None:
     """CI may stop early; it may not turn green by it."""
     tests = {

@@ -46,6 +46,7 @@ def test_defect_1_a_graph_with_or_without_a_store_remembers(kit: MemoryKit) -> N
 
 
 @pytest.mark.requirement("C6")
+@pytest.mark.slow
 def test_defects_2_and_10_a_script_that_makes_the_tools_ends_without_a_warning(tmp_path: Path) -> None:
     """There, constructing it left a thread that kept the process alive, and the import warned of deprecations."""
     script = (

@@ -164,6 +164,7 @@ def test_the_tables_show_what_json_tells(run: Run, kept: Path) -> None:
         assert run(command, "--home", str(kept)).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_home_is_verified_and_rebuilt(run: Run, kept: Path) -> None:
     """The ledger is the truth; the index is made from it."""
     assert told(run, kept, "verify")["healthy"] is True

@@ -51,6 +51,7 @@ def test_a_chain_is_dug_out_compared_and_turned_back_on_the_command_line(run: Ru
 
 
 @pytest.mark.requirement("B14")
+@pytest.mark.slow
 def test_the_journal_is_shown_exported_and_checked_on_the_command_line(
     run: Run, moved: list[str], tmp_path: Path
 ) -> None:

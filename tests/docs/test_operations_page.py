@@ -14,6 +14,7 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
+@pytest.mark.slow
 def test_the_page_about_operations_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is read on a bad day, and copied without a second look."""
     (code,) = _BLOCK.findall(_PAGE.read_text(encoding="utf-8"))

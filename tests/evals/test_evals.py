@@ -112,6 +112,7 @@ def test_a_block_costs_as_many_calls_as_promised(case: calls.Case, use_async: bo
 
 
 @pytest.mark.requirement("X1")
+@pytest.mark.slow
 def test_ingesting_loses_nothing_and_a_second_run_changes_nothing(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,6 +228,7 @@ def test_an_update_counts_where_the_later_words_come_first_and_the_earlier_are_f
     assert (after.what, after.current_first, after.old_found) == ("messages", True, True)
 
 
+@pytest.mark.slow
 def test_the_growth_of_cost_is_measured_and_drawn(tmp_path: Path) -> None:
     """Whoever changes a query must see at once what it costs with more history, beside what is possible."""
     small = scale.measure(20, 2, rounds=2)

@@ -256,6 +256,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "scope": ANN,
         "messages": DAYS,
         "sha256": "0" * 64,
+        "folder": "nowhere",
         "query": "Lisbon",
         "memory_id": "m",
         "memory_ids": ["m"],

@@ -302,6 +302,7 @@ assert model is None or called.wait(30)
 
 
 @pytest.mark.parametrize("model", ["None", 'ScriptedChatModel(script={"DigestAnswer": never_answers})'])
+@pytest.mark.slow
 def test_a_script_that_forgets_to_close_ends_and_its_work_is_done_next_time(tmp_path: Path, model: str) -> None:
     """A notebook, a cron job, a crash: nobody calls `close`, not even while a model never answers."""
     script = SCRIPT.format(model=model, home=str(tmp_path))

@@ -116,6 +116,7 @@ class Talk:
 
 @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
+@pytest.mark.slow
 def test_no_interleaving_of_captures_doubles_or_loses_a_message(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str, int]]
 ) -> None:

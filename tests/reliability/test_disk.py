@@ -88,6 +88,7 @@ def test_files_that_cannot_grow_lose_nothing_and_are_survived(tmp_path: Path) ->
         fills_up(host, tmp_path / "home", lambda: host("lift_limit"))
 
 
+@pytest.mark.slow
 def test_recall_goes_on_from_sql_while_chroma_cannot_write(small_disk: Path) -> None:
     """Chroma refuses even to read on a full disk."""
     with Host() as host:

@@ -171,6 +171,7 @@ def test_verify_finds_damage_done_under_an_open_index(damage: Damage, host: Host
     host("close")
 
 
+@pytest.mark.slow
 def test_after_a_crash_recall_does_not_wait_for_the_probe(host: Host, home: Path) -> None:
     """Looking into the files takes a second or two; the user's question does not."""
     left_open(home)

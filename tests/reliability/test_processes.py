@@ -60,6 +60,7 @@ def test_a_second_process_writes_and_recalls_and_the_owner_indexes_it_later(
     owner("close")
 
 
+@pytest.mark.slow
 def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(owner: Host, tmp_path: Path) -> None:
     """A service that counts on the index should fail at its start, with the cure, not be slow later."""
     owner("open", home=str(tmp_path))

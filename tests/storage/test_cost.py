@@ -46,6 +46,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
 
 
+@pytest.mark.slow
 def test_reading_a_few_messages_by_id_costs_no_more_with_a_long_history(ledger: Ledger) -> None:
     """Recall reads sixty of them: it must not go through ten thousand in search of those."""
     few = [message.message_id for message in ledger.say(ANN, *map(str, range(_FEW)))]

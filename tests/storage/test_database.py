@@ -92,6 +92,7 @@ def test_what_asks_is_known_of_messages_recorded_before_that_was_noted(tmp_path:
     assert asks == {"asks": True, "in full width": True, "tells": False, "in Chinese": True}
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) -> None:
     """Three workers start after a deployment: all must come up, none with half a schema."""
     with multiprocessing.get_context("spawn").Pool(3) as pool:

@@ -304,6 +304,7 @@ def test_another_embedder_is_refused_with_the_cure(ledger: Ledger, embedder: Cou
     assert projection.sync() == 0
 
 
+@pytest.mark.slow
 def test_reindexing_changes_the_embedder_and_goes_on_where_it_stopped(
     ledger: Ledger, index: VectorIndex, embedder: CountingEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,6 +429,7 @@ STEPS = st.lists(
 @pytest.mark.requirement("C3")
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
+@pytest.mark.slow
 def test_every_path_of_the_planner_gives_the_same_answer(
     steps: list[tuple[str, int, str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

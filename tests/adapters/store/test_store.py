@@ -355,6 +355,7 @@ async def test_what_expired_is_deleted(kit: MemoryKit, ann: Scope, clock: Frozen
 
 
 @pytest.mark.requirement("C5")
+@pytest.mark.slow
 def test_items_are_found_in_chroma_above_a_limit_as_they_are_below_it(tmp_path: Path) -> None:
     """A namespace that grows must not change what is found, nor how well."""
     words = ("green tea", "black tea", "coffee", "soup", "green soup", "bread", "rice", "green rice")
