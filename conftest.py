@@ -28,7 +28,6 @@ from sqlalchemy import make_url
 if TYPE_CHECKING:
     from remegraph.storage.database import Database
 
-_RAM, _ROOM = Path("/dev/shm"), 4 * 2**30
 _TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
@@ -298,9 +297,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the time limit, where one is asked for; keep the homes of the fast tests in memory, where there is room."""
-    if config.option.markexpr == "not slow" and _RAM.is_dir() and shutil.disk_usage(_RAM).free > _ROOM:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))  # the slow ones wait for the disk, as users do
+    """Set the time limit, where one is asked for."""
     seconds = config.getoption("--slow-seconds")
     if seconds is not None:
         config.pluginmanager.register(SlowLimit(seconds), "slow-limit")
