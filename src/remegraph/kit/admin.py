@@ -8,6 +8,7 @@ from typing import get_args
 
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
+from remegraph.kit.erasing import Erasing, Forget
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
 from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
@@ -20,17 +21,19 @@ __all__ = ["Admin"]
 Report = Callable[[Progress], None]
 
 
-class Admin:
+class Admin(Erasing):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
         parts: Gives the parts of an open kit.
         settings: Its settings.
         health: What went wrong in the background.
+        forget: Lets go of what the process holds.
     """
 
-    def __init__(self, parts: Callable[[], Parts], settings: Settings, health: Health) -> None:
+    def __init__(self, parts: Callable[[], Parts], settings: Settings, health: Health, forget: Forget) -> None:
         self._parts = parts
+        self._forget = forget
         self._settings = settings
         self._health = health
 
@@ -105,6 +108,7 @@ class Admin:
         return {
             **parts.archive.counts(),
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
+            "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},

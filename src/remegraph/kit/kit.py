@@ -88,7 +88,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.settings = settings
         self.embedder_name = parts.embedder.name
         self.health = Health()
-        self.admin: Admin = Admin(self._open_parts, settings, self.health)
+        self.admin: Admin = Admin(self._open_parts, settings, self.health, self._forget)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.sharing: Sharing = Sharing(self._open_parts, settings, clock, new_id, self._bring_up_to_date)

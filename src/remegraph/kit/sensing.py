@@ -32,6 +32,10 @@ class Sensing(ABC):
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
 
+    @abstractmethod
+    def _write_noted(self) -> None:
+        """Write down what recall noted."""
+
     def sense(
         self,
         event: MessageLike,
@@ -130,3 +134,13 @@ class Sensing(ABC):
         return self._working.end((required(scope).partition(), task))
 
     aend_task = twin(end_task)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _forget(self, write: bool) -> None:  # noqa: FBT001 - before and after an erasure
+        """Write down what was noted, before an erasure; after it, let go of all that was sensed and kept in mind."""
+        if write:
+            self._write_noted()
+        else:
+            self._sensory.clear()
+            self._working.clear()

@@ -17,6 +17,7 @@ from remegraph.models.changes import (
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.erasing import NOT_COVERED, ErasedPlace, Erasure, ErasureRequest, ErasureStage
 from remegraph.models.exchange import (
     CHINESE_NAMES,
     CHINESE_VALUES,
@@ -144,6 +145,7 @@ __all__ = [
     "LIVE",
     "MEMORY_FORMS",
     "MOVES",
+    "NOT_COVERED",
     "REVIEWING",
     "Absorbed",
     "Absorption",
@@ -186,6 +188,10 @@ __all__ = [
     "EntityRelation",
     "EpisodeContent",
     "EpisodeKnowledge",
+    "ErasedPlace",
+    "Erasure",
+    "ErasureRequest",
+    "ErasureStage",
     "Event",
     "Eviction",
     "Evidence",

@@ -19,6 +19,11 @@ __all__ = ["IndexFolder", "Note", "segments"]
 
 _CHUNK = 1 << 20
 
+_CLEAR_QUEUE = (
+    "DELETE FROM embeddings_queue WHERE NOT EXISTS"
+    " (SELECT 1 FROM collections WHERE embeddings_queue.topic LIKE '%' || collections.id)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -78,6 +83,23 @@ class IndexFolder:
         for path in self.files.iterdir():
             if path.is_dir() and path.name not in used:
                 shutil.rmtree(path)
+
+    def shred(self) -> None:
+        """Clear the files of what was removed: Chroma's queue keeps the vectors of collections that are no more.
+
+        Raises:
+            OSError: A file cannot be written.
+            sqlite3.Error: Chroma's database is damaged, or in use.
+        """
+        self.sweep()
+        database = self.files / "chroma.sqlite3"
+        if not database.exists():
+            return
+        with closing(sqlite3.connect(database, timeout=5, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete=ON")
+            connection.execute(_CLEAR_QUEUE)
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remove(self) -> None:
         """Remove all files of the index."""

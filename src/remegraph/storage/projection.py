@@ -115,6 +115,7 @@ class VectorProjection:
         self._exact_limit = exact_limit
         self._interning = Interning()
         self._indexer = Indexer(database, index)
+        self._shredded = True
         self.failure: VectorIndexError | None = None
         """How the index failed a search; none since it answers again."""
 
@@ -316,6 +317,28 @@ class VectorProjection:
             VectorIndexError: The index failed.
         """
         return self._indexer.rebuild(self._embedder, progress)
+
+    @property
+    def shredded(self) -> bool:
+        """Whether the files of the index are ours to clear; those of a server are not."""
+        return self._shredded
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Make collections anew without what was erased, and clear the files of what was in them.
+
+        Args:
+            names: The collections.
+
+        Raises:
+            IndexOwnedError: Another process owns the index.
+            VectorIndexError: The index failed.
+        """
+        if names:
+            self._shredded = self._indexer.forget(self._embedder, names)
+
+    def held(self, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]) -> int:
+        """Return how many records of these partitions, and how many of these memories, collections hold."""
+        return self._indexer.held(names, partition_ids, memory_ids) if names else 0
 
     def reindex(self, embedder: Embedder, progress: Advance | None = None) -> int:
         """Embed everything with another embedder, then change over to it; return how many records were written.

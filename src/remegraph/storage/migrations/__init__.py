@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
-HEAD = "0017"
+HEAD = "0020"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-KNOWN = frozenset(f"{number:04}" for number in range(1, int(HEAD) + 1))
+KNOWN = frozenset(f"{number:04}" for number in range(1, int(HEAD) + 1)) - {"0018", "0019"}
 """All revisions up to it."""
 
 
