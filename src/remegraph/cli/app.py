@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, governing, packs, reading, rules, upkeep, writing
+from remegraph.cli import conflicts, demo, erasing, fading, governing, packs, reading, rules, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -48,6 +48,7 @@ app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
 app.add_typer(packs.app, name="pack", rich_help_panel=_KEEP)
+app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)

@@ -8,7 +8,7 @@ from typing import get_args
 
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
-from remegraph.kit.erasing import Erasing, Forget
+from remegraph.kit.erasing import Erasing
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
 from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
@@ -28,12 +28,22 @@ class Admin(Erasing):
         parts: Gives the parts of an open kit.
         settings: Its settings.
         health: What went wrong in the background.
-        forget: Lets go of what the process holds.
+        write_noted: Writes down what was noted and is not written yet.
+        forget_sensed: Lets go of what was sensed, or is kept in mind, in this process.
     """
 
-    def __init__(self, parts: Callable[[], Parts], settings: Settings, health: Health, forget: Forget) -> None:
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        settings: Settings,
+        health: Health,
+        *,
+        write_noted: Callable[[], None],
+        forget_sensed: Callable[[], None],
+    ) -> None:
         self._parts = parts
-        self._forget = forget
+        self._write_noted = write_noted
+        self._forget_sensed = forget_sensed
         self._settings = settings
         self._health = health
 

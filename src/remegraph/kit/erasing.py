@@ -12,17 +12,15 @@ from remegraph.models import Erasure, ErasureRequest, Scope, Subject
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["Erasing", "Forget"]
-
-Forget = Callable[[bool], None]
-"""Writes down what was noted (true), then lets go of what is held in the process (false)."""
+__all__ = ["Erasing"]
 
 
 class Erasing:
     """Erasure for the operator of a home. It cannot be undone."""
 
     _parts: Callable[[], Parts]
-    _forget: Forget
+    _write_noted: Callable[[], None]
+    _forget_sensed: Callable[[], None]
 
     def erase(
         self,
@@ -57,7 +55,7 @@ class Erasing:
             SetupError: The ledger or a file cannot be used; repeat `resume`.
         """
         request = self._request(whom, thread, message_ids, memory_ids)
-        self._forget(True)
+        self._write_noted()
         eraser = self._parts().eraser
         erasure_id = eraser.ask(request)
         receipts = {name: self._run(name, full=full) for name in eraser.unfinished()}
@@ -82,7 +80,7 @@ class Erasing:
 
     def _run(self, erasure_id: str, *, full: bool) -> Erasure:
         receipt = self._parts().eraser.run(erasure_id, full=full)
-        self._forget(False)
+        self._forget_sensed()
         return receipt
 
     def _request(

@@ -32,10 +32,6 @@ class Sensing(ABC):
     def _open_parts(self) -> Parts:
         """Return the parts, if the kit is open."""
 
-    @abstractmethod
-    def _write_noted(self) -> None:
-        """Write down what recall noted."""
-
     def sense(
         self,
         event: MessageLike,
@@ -137,10 +133,7 @@ class Sensing(ABC):
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _forget(self, write: bool) -> None:  # noqa: FBT001 - before and after an erasure
-        """Write down what was noted, before an erasure; after it, let go of all that was sensed and kept in mind."""
-        if write:
-            self._write_noted()
-        else:
-            self._sensory.clear()
-            self._working.clear()
+    def _forget_sensed(self) -> None:
+        """Let go of all that was sensed or is kept in mind: no one can tell what of it was somebody's."""
+        self._sensory.clear()
+        self._working.clear()

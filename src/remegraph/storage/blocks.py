@@ -81,7 +81,8 @@ def add(
             raise InputError(f"There is no thread {cut.thread!r} here.", "Cut what `tails` returned.")
         if cut.after_seq not in (ends[cut.thread], before[cut.thread]) or cut.last_seq <= ends[cut.thread]:
             continue  # somebody else was first
-        added.append(_add(connection, partition_id, partition, cut, ends[cut.thread], tombstones))
+        inside = _inside(connection, partition_id, partition, cut, ends[cut.thread])
+        added.append(new(connection, partition_id, inside, tombstones))
         ends[cut.thread] = cut.last_seq
     for thread, end in ends.items():
         here = (threads.c.partition_id == partition_id, threads.c.thread == thread)
@@ -96,9 +97,9 @@ def _ends(connection: Connection, partition_id: int, names: Sequence[str]) -> di
     return {row.thread: row.block_seq for rows in found for row in rows}
 
 
-def _add(
-    connection: Connection, partition_id: int, partition: Partition, cut: Cut, end: int, tombstones: Tombstones
-) -> Block:
+def _inside(
+    connection: Connection, partition_id: int, partition: Partition, cut: Cut, end: int
+) -> Sequence[StoredMessage]:
     held = _thread(
         connection,
         partition_id,
@@ -113,12 +114,10 @@ def _add(
             f"The cut {cut.first_seq} to {cut.last_seq} of {cut.thread!r} does not follow message {end}.",
             "Cut what `tails` returned, from its first message on.",
         )
-    return new(connection, partition_id, inside, tombstones)
+    return inside
 
 
-def new(
-    connection: Connection, partition_id: int, inside: Sequence[StoredMessage], tombstones: Tombstones
-) -> Block:
+def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessage], tombstones: Tombstones) -> Block:
     """Write a block with the next free label of its day: one that an erased block had is not used again.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
 from sqlalchemy import Connection, delete, insert, select, update
 
 from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError
@@ -35,7 +36,6 @@ from remegraph.storage.endorsements import Consent
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, micros
-from remegraph.storage.tombstones import Tombstones
 from remegraph.storage.tables import (
     links,
     memories,
@@ -44,6 +44,7 @@ from remegraph.storage.tables import (
     topics,
     versions,
 )
+from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["commit"]
 
@@ -363,7 +364,9 @@ class _Commit:
         live = {memory.memory_id: memory for memory in written if memory.live}
         groups: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
         for partition_id in {self.numbers[memory.partition] for memory in live.values()}:
-            words = {head_rows.words(memory) for memory in live.values() if self.numbers[memory.partition] == partition_id}
+            words = {
+                head_rows.words(memory) for memory in live.values() if self.numbers[memory.partition] == partition_id
+            }
             for chunk in chunks(sorted(words)):
                 query = select(memories.c.memory_id, memories.c.topic_id, memories.c.words).where(
                     memories.c.partition_id == partition_id,

@@ -10,19 +10,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, or_, select, update
 
+from remegraph.language.tokens import token_counts
 from remegraph.models import Memory, Message, Topic
 from remegraph.rules.remaking import Loss, remade
 from remegraph.rules.tombstones import NAMELESS, TOMBSTONES, buried
-from remegraph.storage import evidence, fulltext
+from remegraph.storage import evidence, fulltext, vectors
 from remegraph.storage import heads as head_rows
-from remegraph.language.tokens import token_counts
-from remegraph.storage import vectors
 from remegraph.storage.journal import Entry
 from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import links, memories, memory_sources, messages, topics, versions
 
 __all__ = ["Losing", "Lost"]
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:

@@ -137,5 +137,3 @@ class Removal:
             query = select(func.count()).select_from(table).where(table.c.partition_id.in_(numbers))
             found["full text" if table is texts else table.name] += self.connection.execute(query).scalar_one()
         return found
-
-

@@ -19,7 +19,18 @@ from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import collections, dirty, vectors
 
-__all__ = ["Shelf", "assign", "collection_names", "homes", "inhabitants", "overfull", "owned", "release", "release_all", "release_empty"]
+__all__ = [
+    "Shelf",
+    "assign",
+    "collection_names",
+    "homes",
+    "inhabitants",
+    "overfull",
+    "owned",
+    "release",
+    "release_all",
+    "release_empty",
+]
 
 CAPACITY = 8_000
 """Vectors that a collection holds when it takes in a further shelf."""

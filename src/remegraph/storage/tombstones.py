@@ -18,7 +18,7 @@ from remegraph.storage.journal import Journal
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import tombstones
 
-__all__ = ["Tombstones"]
+__all__ = ["Grave", "Tombstones"]
 
 Grave = Literal["message", "block", "memory"]
 
