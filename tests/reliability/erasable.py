@@ -10,7 +10,7 @@ from pathlib import Path
 
 from remegraph import MemoryKit, Message, Scope, Settings, SlicingPolicy
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange, Topic
+from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange
 from remegraph.models.items import ItemChange
 from remegraph.settings import RecallPolicy
 from tests.talk import NOON, called, returned, said
@@ -18,7 +18,18 @@ from tests.talk import NOON, called, returned, said
 ANN = Scope(user="zzannuser", agent="remy", project="zzannproject")
 BOB = Scope(user="bob", agent="remy")
 
-WORDS = ("zztopic", "zzmessage", "zzmemory", "zzquery", "zzfault", "zzkey", "zzitem", "zzreason", "zzthread", "zzannuser")
+WORDS = (
+    "zztopic",
+    "zzmessage",
+    "zzmemory",
+    "zzquery",
+    "zzfault",
+    "zzkey",
+    "zzitem",
+    "zzreason",
+    "zzthread",
+    "zzannuser",
+)
 """What stands in one place each, and may stand in none after Ann is erased."""
 
 EMBEDDER = HashedEmbedder(64)
@@ -113,7 +124,7 @@ class Found:
 
 def look(home: Path, words: tuple[str, ...], blobs: list[bytes]) -> list[Found]:
     """Look for words, in all forms that a file may hold, and for bytes, in every file of a home."""
-    forms = {form: word for word in words for form in _forms(word)} | {blob: "a vector" for blob in blobs}
+    forms = {form: word for word in words for form in _forms(word)} | dict.fromkeys(blobs, "a vector")
     found: list[Found] = []
     for path in sorted(home.rglob("*")):
         if path.is_file():
@@ -136,5 +147,3 @@ def _forms(word: str) -> Iterator[bytes]:
 def messages_of(kit: MemoryKit, scope: Scope) -> list[Message]:
     """All that was said."""
     return list(kit._open_parts().archive.messages([scope.partition()]))
-
-

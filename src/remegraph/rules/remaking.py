@@ -25,10 +25,10 @@ _FEWEST_SOURCES = 2
 class Loss:
     """What an erasure takes from one memory, and what it leaves."""
 
-    message_ids: frozenset[str]
-    """The messages that are erased."""
+    cited: Mapping[tuple[str, str], str | None]
+    """What of its evidence is touched, by block and message: the block that holds the message now; none: it is gone."""
     blocks: Mapping[str, str | None]
-    """The blocks that lost messages: what holds the rest of each now, if anything is left."""
+    """Likewise of its blocks."""
     lost: str
     """All that the erased sources said."""
     said: Mapping[str, str] = field(default_factory=dict)
@@ -60,12 +60,8 @@ def remade(memory: Memory, loss: Loss) -> Memory | None:
 
 
 def _kept(evidence: Iterable[Evidence], loss: Loss) -> tuple[Evidence, ...]:
-    found = (
-        item.evolve(block_id=loss.blocks.get(item.block_id, item.block_id))
-        for item in evidence
-        if item.message_id not in loss.message_ids and loss.blocks.get(item.block_id, item.block_id)
-    )
-    return tuple(dict.fromkeys(found))
+    there = ((item, loss.cited.get((item.block_id, item.message_id), item.block_id)) for item in evidence)
+    return tuple(dict.fromkeys(item.evolve(block_id=label) for item, label in there if label))
 
 
 def _blocks(block_ids: Iterable[str], loss: Loss) -> tuple[str, ...]:

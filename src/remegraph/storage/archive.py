@@ -155,11 +155,12 @@ class SqlArchive:
             failpoint("add.kept")
             with self.database.write([LOCK] if held else ()) as connection:
                 self.attachments.keep(new, held)  # a sweep may have come before the lock
-                partition_id = self._interning.ensure(connection, [partition])[partition]
-                self.database.lock(connection, [partition_id])
-                failpoint("add.begin")
                 new = self._not_erased(connection, partition, new)
-                added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                if new:  # else nobody's name is written
+                    partition_id = self._interning.hold(self.database, connection, [partition])[partition]
+                    failpoint("add.begin")
+                    new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
+                    added = message_rows.add(connection, partition_id, new, recorded_at, held)
                 if added:
                     due = jobs.ASLEEP if asleep else micros(self._clock())
                     jobs.enqueue(connection, "summarize", partition_id, due)

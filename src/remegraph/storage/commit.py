@@ -64,7 +64,7 @@ def commit(
     if not named and not changes.links:
         return Receipt(operation_id=changes.operation_id, replayed=False)
     with database.write() as connection:
-        numbers = interning.ensure(connection, named)
+        numbers = interning.hold(database, connection, named)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
         linking = _heads(connection, [*(link.source_id for link in changes.links), *witnesses])
         touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, func, or_, select
 
 from remegraph.models import Partition, Scope, visible
 from remegraph.ports import Pulse
-from remegraph.storage.database import upsert
+from remegraph.storage.database import Database, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, reviews
 
@@ -104,6 +104,20 @@ class Interning:
         if new:
             numbers = {**numbers, **self._select(connection, new)}  # not cached: it may yet be rolled back
         return {partition: numbers[key] for key, partition in by_key.items()}
+
+    def hold(self, database: Database, connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the numbers of partitions, created where they are missing, and lock them.
+
+        Who waited for a lock may have waited for an erasure: then the names stand for other partitions by now.
+        """
+        wanted = list(wanted)
+        numbers: dict[Partition, int] = {}
+        while (found := self.ensure(connection, wanted)) != numbers:
+            database.lock(connection, found.values())
+            numbers = found
+            if database.is_sqlite:
+                break
+        return numbers
 
     @staticmethod
     def forget(connection: Connection) -> None:

@@ -138,16 +138,15 @@ class Losing:
     def _loss(self, number: int, head: Memory, lost: Lost) -> Loss:
         """Return what one memory loses: the words of its blocks that go, and what its other messages still say."""
         sources = self.connection.execute(select(memory_sources).where(memory_sources.c.memory == number)).all()
-        labels = {row.block_id for row in sources if row.partition_id == lost.partition_id}
-        kept = [
-            row
-            for row in sources
-            if row.message_id and not (row.partition_id == lost.partition_id and row.message_id in lost.message_ids)
-        ]
-        said = self._said(kept)
+        here = [row for row in sources if row.partition_id == lost.partition_id and row.block_id in lost.blocks]
+        labels = {row.block_id for row in here}
+        elsewhere = {row.block_id for row in sources if row.partition_id != lost.partition_id}
+        gone = [row for row in here if row.message_id in lost.message_ids]
+        said = self._said([row for row in sources if row.message_id and row not in gone])
         return Loss(
-            message_ids=lost.message_ids,
-            blocks=lost.blocks,
+            cited={(row.block_id, row.message_id): lost.blocks[row.block_id] for row in here}
+            | {(row.block_id, row.message_id): None for row in gone},
+            blocks={label: lost.blocks[label] for label in labels - elsewhere},
             lost="\n".join(lost.said.get(label, "") for label in labels),
             said={name: message.indexed_text for name, message in said.items()},
             speakers={name: message.speaker for name, message in said.items()},
@@ -158,7 +157,7 @@ class Losing:
         """Return what a long-term memory loses with sources of its own."""
         gone = [self.before[name] for name in self._targets(head.memory_id) if name in self.before]
         return Loss(
-            message_ids=frozenset(),
+            cited={},
             blocks={},
             lost="\n".join(" ".join((old.content, *old.tags)) for old in gone),
             sources=self._remaining(head),
