@@ -79,7 +79,7 @@ def memory_of(kit: MemoryKit, word: str) -> Memory:
     return found
 
 
-def conclusion(kit: MemoryKit, sources: list[Memory]) -> ChangeSet:
+def conclusion(sources: list[Memory]) -> ChangeSet:
     """A change set that makes a long-term memory of others."""
     abstraction = Abstraction(
         conditions=("when Uji comes up",),
@@ -158,7 +158,7 @@ def test_a_memory_goes_and_its_messages_stay(kit: MemoryKit) -> None:
 def test_a_conclusion_lives_on_with_words_from_the_rest_of_its_sources(kit: MemoryKit) -> None:
     """What was abstracted from several memories is still true of the others."""
     sources = [memory_of(kit, word) for word in ("Uji", "rowing", "chess")]
-    kit._open_parts().archive.commit(conclusion(kit, sources))
+    kit._open_parts().archive.commit(conclusion(sources))
     kit.admin.erase(ANN, message_ids=["rows"])
     long = kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0]
     assert long.live
@@ -289,7 +289,7 @@ def test_a_repeated_import_and_a_replayed_operation_bring_nothing_back(kit: Memo
     archive = kit._open_parts().archive
     old = archive.memories([ANN.partition()])
     summaries = archive.summaries([ANN.partition()])
-    late = conclusion(kit, list(old))
+    late = conclusion(list(old))
     alone = late.evolve(
         changes=(late.changes[0].evolve(memory=late.changes[0].memory.evolve(evidence=(), block_ids=())),)
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import os
+import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from remegraph import MemoryKit, Message, Scope, Settings, SlicingPolicy
+from remegraph import MemoryKit, Scope, Settings, SlicingPolicy
+from remegraph.failpoints import listen
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange
+from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange, Subject
 from remegraph.models.items import ItemChange
 from remegraph.settings import RecallPolicy
 from tests.talk import NOON, called, returned, said
@@ -46,6 +50,7 @@ def fill(kit: MemoryKit) -> None:
     told = [
         said("I like the zzmessage tea of Assam.", name="Zztopic", message_id="a1", thread="zzthread"),
         said("I like green tea from Uji.", name="Zztopic", minutes=1, message_id="a2", thread="zzthread"),
+        said("I like black tea from Ceylon.", name="Zztopic", minutes=5, message_id="a5", thread="zzthread"),
         called("search", "c1", minutes=2, query="zzquery").model_copy(
             update={"thread": "zzthread", "message_id": "a3"}
         ),
@@ -67,16 +72,16 @@ def fill(kit: MemoryKit) -> None:
 
 
 def conclude(kit: MemoryKit) -> None:
-    """Learn a long-term memory from two messages, one of them with a word of its own, and link it with a reason."""
+    """Learn a long-term memory from three messages, one of them with a word of its own, and link it with a reason."""
     archive, place = kit._open_parts().archive, ANN.partition()
-    first, second = sorted(
+    first, *others = sorted(
         (each for each in archive.memories([place]) if each.topic.type == "personal" and each.evidence),
         key=lambda each: each.evidence[0].message_id,
     )
     abstraction = Abstraction(
         conditions=("when zzmessage comes up",),
         confidence=0.5,
-        corroborations=2,
+        corroborations=3,
         terms=("tea", "zzmessage"),
         words=("tea", "zzmessage"),
     )
@@ -86,7 +91,7 @@ def conclude(kit: MemoryKit) -> None:
         topic=first.topic,
         content="Zztopic: tea, zzmessage, zzmemory",
         payload=abstraction.within({}),
-        evidence=(*first.evidence, *second.evidence),
+        evidence=tuple(item for each in (first, *others) for item in each.evidence),
         block_ids=first.block_ids,
         layer="long_term",
         said_at=NOON + timedelta(minutes=1),
@@ -94,7 +99,7 @@ def conclude(kit: MemoryKit) -> None:
     )
     links = [
         Link(source_id="long", type="derived_from", target_id=each.memory_id, reason="zzreason of a link")
-        for each in (first, second)
+        for each in (first, *others)
     ]
     archive.commit(
         ChangeSet(
@@ -108,10 +113,14 @@ def conclude(kit: MemoryKit) -> None:
     )
 
 
+def row_of(memory: Memory) -> bytes:
+    """The vector of a memory, as bytes: words can be guessed from it."""
+    return EMBEDDER.embed([memory.indexed_text])[0].tobytes()
+
+
 def vectors_of(kit: MemoryKit, scope: Scope) -> list[bytes]:
-    """The vectors of what is remembered of somebody, as bytes: words can be guessed from them."""
-    texts = [memory.indexed_text for memory in kit._open_parts().archive.memories([scope.partition()])]
-    return [row.tobytes() for row in EMBEDDER.embed([text for text in texts if text])]
+    """The vectors of what is remembered of somebody."""
+    return [row_of(memory) for memory in kit._open_parts().archive.memories([scope.partition()])]
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,17 @@ def _forms(word: str) -> Iterator[bytes]:
             yield data.hex().encode()
 
 
-def messages_of(kit: MemoryKit, scope: Scope) -> list[Message]:
-    """All that was said."""
-    return list(kit._open_parts().archive.messages([scope.partition()]))
+def _die_while_erasing(home: Path, step: str) -> None:
+    """Erase Ann, and die at a step."""
+
+    def die(name: str) -> None:
+        if name == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with open_home(home) as kit:
+        listen(die)
+        kit.admin.erase(Subject(user=ANN.user))
+
+
+if __name__ == "__main__":
+    _die_while_erasing(Path(sys.argv[1]), sys.argv[2])

@@ -64,11 +64,13 @@ def commit(
     if not named and not changes.links:
         return Receipt(operation_id=changes.operation_id, replayed=False)
     with database.write() as connection:
-        numbers = interning.hold(database, connection, named)
+        numbers = interning.ensure(connection, named)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
         linking = _heads(connection, [*(link.source_id for link in changes.links), *witnesses])
         touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
         database.lock(connection, touched)
+        if not database.is_sqlite and interning.ensure(connection, named) != numbers:  # it waited for an erasure
+            raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
         if touched and (receipt := _replayed(connection, touched[0], changes.operation_id)):
             return receipt
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]

@@ -103,8 +103,10 @@ class SqlEraser:
             self._erase_rows(erasure_id)
             failpoint("erase.rows_gone")
         if self._row(erasure_id).stage == "index":
-            self._projection.forget(Plan.of(self._row(erasure_id).body).collections)
-            self._advance(erasure_id, "files")
+            plan = Plan.of(self._row(erasure_id).body)
+            found = self._projection.forget(plan.collections, plan.partition_ids, plan.memories)
+            plan.index_left, plan.index_cleared = found
+            self._advance(erasure_id, "files", plan.to_json())
             failpoint("erase.index_rebuilt")
         if self._row(erasure_id).stage == "files":
             if Plan.of(self._row(erasure_id).body).blobs:
@@ -134,9 +136,10 @@ class SqlEraser:
         with self._database.read() as connection:
             return connection.execute(select(erasures).where(erasures.c.erasure_id == erasure_id)).one()
 
-    def _advance(self, erasure_id: str, stage: str) -> None:
+    def _advance(self, erasure_id: str, stage: str, body: str) -> None:
         with self._database.write() as connection:
-            connection.execute(update(erasures).where(erasures.c.erasure_id == erasure_id).values(stage=stage))
+            here = erasures.c.erasure_id == erasure_id
+            connection.execute(update(erasures).where(here).values(stage=stage, body=body))
 
     # ---------------------------------------------------------------------------------------------- rows
 
@@ -179,14 +182,12 @@ class SqlEraser:
             stage="done",
             places=places,
             rederived=plan.rederived,
-            not_covered=(*NOT_COVERED, *self._uncovered()),
+            not_covered=(*NOT_COVERED, *self._uncovered(plan)),
         )
-        with self._database.write() as connection:
-            values = {"stage": "done", "body": told.to_json()}
-            connection.execute(update(erasures).where(erasures.c.erasure_id == erasure_id).values(**values))
+        self._advance(erasure_id, "done", told.to_json())
 
-    def _uncovered(self) -> list[str]:
-        found = [] if self._projection.shredded else ["files of the Chroma server, until it vacuums them"]
+    def _uncovered(self, plan: Plan) -> list[str]:
+        found = [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
         if not self._database.is_sqlite:
             found.append("PostgreSQL's log, and its dead rows, until VACUUM FULL")
         return found
@@ -204,7 +205,7 @@ class SqlEraser:
                 _add(found, "memory_sources", len(_there(connection, cited, memory_sources.c.message_id, ids)))
             standing = memories.c.status != "erased"
             _add(found, "memories", len(_there(connection, standing, memories.c.memory_id, plan.memories)))
-        found["index"] = self._projection.held(plan.collections, plan.partition_ids, plan.memories)
+        found["index"] = plan.index_left
         held = self._archive.attachments.unreferenced() if plan.blobs else ()
         found["files"] = len(set(held).intersection(plan.blobs))
         return found

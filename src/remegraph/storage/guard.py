@@ -146,7 +146,7 @@ class GuardedIndex:
             self._let_go()
             try:
                 self._folder.shred()
-            except (OSError, sqlite3.Error) as error:
+            except (OSError, ValueError, sqlite3.Error) as error:
                 raise VectorIndexError(f"The files of the vector index cannot be cleared: {error}.") from error
         return True
 
@@ -253,8 +253,9 @@ class GuardedIndex:
     def _seal(self) -> None:
         try:
             self._folder.sweep()
+            self._folder.blank()
             self._folder.write(Note((self._generation,), closed=True, files=self._folder.checksums()))
-        except (OSError, sqlite3.Error) as error:  # then it is probed before it is opened again
+        except (OSError, ValueError, sqlite3.Error) as error:  # then it is probed before it is opened again
             _log.warning("How the vector index was left could not be noted: %s", error)
 
     def _write(self, note: Note) -> None:

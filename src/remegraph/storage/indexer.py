@@ -117,22 +117,22 @@ class Indexer:
                 embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
 
-    def forget(self, embedder: Embedder, names: Sequence[str]) -> bool:
-        """Make collections anew from what the ledger still holds; return whether their files were cleared, too."""
-        index = self._owned()
+    def forget(
+        self, embedder: Embedder, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]
+    ) -> tuple[int, bool]:
+        """Make collections anew; see `VectorProjection.forget`."""
+        index, places, wanted = self._owned(), set(partition_ids), set(memory_ids)
         with self._one_at_a_time:
+            if (down := self._heal()) is not None:
+                raise down
             self._drop(index, names)
             with self._database.write([EVERYBODY]) as connection:
                 shelves.release_empty(connection, names)
             failpoint("erase.index_dropped")
-            self._apply(embedder, heal=True)
-            return index.shred()
-
-    def held(self, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]) -> int:
-        """Return how many records of these partitions, and how many of these memories, collections hold."""
-        index, places, wanted = self._owned(), set(partition_ids), set(memory_ids)
-        keys = [key_of(each) for name in names for each in index.ids(name)]
-        return sum(key.partition_id in places or (key.kind == "memory" and key.record_id in wanted) for key in keys)
+            self._apply(embedder)
+            keys = [key_of(each) for name in names for each in index.ids(name)]
+            left = sum(key.partition_id in places or (key.kind == "memory" and key.record_id in wanted) for key in keys)
+            return left, index.shred()  # at last: Chroma fills the space that it reserves with what was in memory
 
     def embed_messages(
         self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int], advance: Advance | None = None

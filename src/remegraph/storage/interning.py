@@ -105,19 +105,17 @@ class Interning:
             numbers = {**numbers, **self._select(connection, new)}  # not cached: it may yet be rolled back
         return {partition: numbers[key] for key, partition in by_key.items()}
 
-    def hold(self, database: Database, connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the numbers of partitions, created where they are missing, and lock them.
+    def hold(self, database: Database, connection: Connection, partition: Partition) -> int:
+        """Return the number of a partition, which is created where it is missing, and lock it.
 
-        Who waited for a lock may have waited for an erasure: then the names stand for other partitions by now.
+        Who waited for the lock may have waited for an erasure: then the name stands for another partition by now.
         """
-        wanted = list(wanted)
-        numbers: dict[Partition, int] = {}
-        while (found := self.ensure(connection, wanted)) != numbers:
-            database.lock(connection, found.values())
-            numbers = found
-            if database.is_sqlite:
-                break
-        return numbers
+        number, held = self.ensure(connection, [partition])[partition], 0
+        while number != held:
+            database.lock(connection, [number])
+            held = number
+            number = held if database.is_sqlite else self.ensure(connection, [partition])[partition]
+        return number
 
     @staticmethod
     def forget(connection: Connection) -> None:

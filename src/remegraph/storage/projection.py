@@ -115,7 +115,6 @@ class VectorProjection:
         self._exact_limit = exact_limit
         self._interning = Interning()
         self._indexer = Indexer(database, index)
-        self._shredded = True
         self.failure: VectorIndexError | None = None
         """How the index failed a search; none since it answers again."""
 
@@ -318,27 +317,24 @@ class VectorProjection:
         """
         return self._indexer.rebuild(self._embedder, progress)
 
-    @property
-    def shredded(self) -> bool:
-        """Whether the files of the index are ours to clear; those of a server are not."""
-        return self._shredded
-
-    def forget(self, names: Sequence[str]) -> None:
-        """Make collections anew without what was erased, and clear the files of what was in them.
+    def forget(self, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]) -> tuple[int, bool]:
+        """Make collections anew without what was erased, and clear the files of the index of what was in them.
 
         Args:
             names: The collections.
+            partition_ids: What was erased whole.
+            memory_ids: The memories that were erased.
+
+        Returns:
+            How many records of these a look still found, and whether the files are ours to clear.
 
         Raises:
             IndexOwnedError: Another process owns the index.
             VectorIndexError: The index failed.
         """
-        if names:
-            self._shredded = self._indexer.forget(self._embedder, names)
-
-    def held(self, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]) -> int:
-        """Return how many records of these partitions, and how many of these memories, collections hold."""
-        return self._indexer.held(names, partition_ids, memory_ids) if names else 0
+        if not names:
+            return 0, True
+        return self._indexer.forget(self._embedder, names, partition_ids, memory_ids)
 
     def reindex(self, embedder: Embedder, progress: Advance | None = None) -> int:
         """Embed everything with another embedder, then change over to it; return how many records were written.

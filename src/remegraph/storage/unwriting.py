@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -62,6 +62,10 @@ class Plan:
     blobs: list[str]
     removed: dict[str, int]
     rederived: int
+    index_left: int = 0
+    """Records that a look at the index found after it."""
+    index_cleared: bool = True
+    """Whether its files were ours to clear."""
 
     @classmethod
     def of(cls, body: str) -> Plan:
@@ -72,7 +76,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return it as it is kept in SQL."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+        return json.dumps(asdict(self))
 
 
 class Unwriting:
