@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
-from remegraph import MemoryKit, Scope
-from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, VectorIndexError
+from remegraph import MemoryKit, Scope, Settings
+from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, SetupError, VectorIndexError
 from remegraph.failpoints import listen
 from remegraph.models import (
     Abstraction,
@@ -28,7 +28,7 @@ from remegraph.models import (
 )
 from remegraph.rules.remaking import Loss, remade
 from remegraph.storage.tables import metadata
-from remegraph.testing import InMemoryVectorIndex
+from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, said
 
 pytestmark = pytest.mark.requirement("X7")
@@ -464,3 +464,80 @@ def test_an_index_that_fails_leaves_the_erasure_open_and_the_next_call_finishes_
     assert kit.admin.erase(BOB, message_ids=["tea"]).complete
     assert kit.admin.resume() == ()
     assert "zanzibar" not in everything(kit)
+
+
+# --------------------------------------------------------------------------------------------- both engines, many rows
+
+
+def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """The same promise on the engine of many machines; its dead rows are named, not hidden."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        tell(kit)
+        assert kit.admin.erase(ANN, message_ids=["rows"]).complete
+        assert "zanzibar" not in everything(kit)
+        kit.summarize(scope=ANN, close=True)
+        receipt = kit.admin.erase(PERSON, full=True)
+        assert receipt.complete
+        assert any("VACUUM FULL" in each for each in receipt.not_covered)
+        assert kit.add_messages([said(TEA, message_id="tea")], scope=ANN).erased == 1
+        assert "uji" not in everything(kit)
+        assert "ann" not in {partition.user for partition in kit._open_parts().archive.partitions()}
+        assert contents(kit, BOB) == {f"Bob: {PARIS}"}
+        assert healthy(kit)
+
+
+@pytest.mark.slow
+def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path: Path) -> None:
+    """Peers delete the first page only, or stop at the first error, and say that all is gone."""
+    with open_kit(tmp_path) as kit:
+        tell(kit)
+        learn(kit, 2_500)
+        kit._open_parts().projection.sync()
+        engine, left = kit._open_parts().archive.database.engine, [60]
+
+        def fail(*_: object) -> None:
+            left[0] -= 1
+            if not left[0]:
+                raise SetupError("The ledger cannot be used: disk I/O error.", "Check the disk.")
+
+        event.listen(engine, "before_cursor_execute", fail)
+        with pytest.raises(SetupError):
+            kit.admin.erase(PERSON)
+        event.remove(engine, "before_cursor_execute", fail)
+        guard = FailingCall(2)
+        index = kit._open_parts().projection._index
+        assert index is not None
+        guard.guard(index, {"drop": lambda: VectorIndexError("gone"), "upsert": lambda: VectorIndexError("gone")})
+        with pytest.raises(VectorIndexError):
+            kit.admin.resume()
+        (receipt,) = kit.admin.resume()
+        assert (receipt.complete, receipt.left) == (True, 0)
+        assert {place.place: place.removed for place in receipt.places}["memories"] >= 2_500
+        assert "fact number" not in everything(kit)
+        assert contents(kit, BOB) == {f"Bob: {PARIS}"}
+        assert healthy(kit)
+
+
+def learn(kit: MemoryKit, count: int) -> None:
+    """Commit so many memories of Ann."""
+    for start in range(0, count, 500):
+        changes = tuple(
+            MemoryChange(
+                memory=Memory(
+                    memory_id=f"fact{number}",
+                    partition=ANN.partition(),
+                    topic=Topic(type="personal", target_name="Ann"),
+                    content=f"Fact number {number}.",
+                    said_at=NOON,
+                    recorded_at=NOON,
+                ),
+                expected_version=0,
+                action="create",
+            )
+            for number in range(start, start + 500)
+        )
+        done = ChangeSet(operation_id=f"learn{start}", actor="t", recorded_at=NOON, at_home=True, changes=changes)
+        kit._open_parts().archive.commit(done)
