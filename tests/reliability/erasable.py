@@ -115,7 +115,8 @@ def conclude(kit: MemoryKit) -> None:
 
 def row_of(memory: Memory) -> bytes:
     """The vector of a memory, as bytes: words can be guessed from it."""
-    return EMBEDDER.embed([memory.indexed_text])[0].tobytes()
+    row: bytes = EMBEDDER.embed([memory.indexed_text])[0].tobytes()
+    return row
 
 
 def vectors_of(kit: MemoryKit, scope: Scope) -> list[bytes]:

@@ -161,9 +161,9 @@ class SqlArchive:
                     failpoint("add.begin")
                     new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
                     added = message_rows.add(connection, partition_id, new, recorded_at, held)
-                if added:
-                    due = jobs.ASLEEP if asleep else micros(self._clock())
-                    jobs.enqueue(connection, "summarize", partition_id, due)
+                    if added:
+                        due = jobs.ASLEEP if asleep else micros(self._clock())
+                        jobs.enqueue(connection, "summarize", partition_id, due)
                 failpoint("add.before_commit")
             failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
