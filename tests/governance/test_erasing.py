@@ -117,10 +117,12 @@ def test_a_message_takes_what_was_made_of_it_and_leaves_the_rest(kit: MemoryKit)
     """One sentence said by mistake must not cost a whole conversation, nor live on in what was made of it."""
     archive = kit._open_parts().archive
     before = archive.blocks([ANN.partition()], message_ids=["rows"])[0]
+    assert "rows" in archive.layout(ANN.partition()).message_ids
     erased = memory_of(kit, "rowing").memory_id
     receipt = kit.admin.erase(ANN, message_ids=["rows"])
     assert (receipt.complete, receipt.rederived) == (True, 1)
     assert "zanzibar" not in everything(kit)
+    assert "rows" not in archive.layout(ANN.partition()).message_ids
     assert contents(kit) == {f"Ann: {TEA}", "Ann: I play chess on Sundays.", "(erased)"}
     assert kit._open_parts().archive.memories([ANN.partition()], ids=[erased])[0].status == "erased"
     (after,) = archive.blocks([ANN.partition()], message_ids=["tea"])
@@ -241,8 +243,8 @@ def test_a_person_goes_whole_and_may_come_back_as_a_stranger(kit: MemoryKit, tmp
         assert "ann" not in {partition.user for partition in kit._open_parts().archive.partitions()}
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
+        other.add_messages([said("I love cocoa.", message_id="new")], scope=ANN)
         assert kit.recall("tea", scope=ANN).memories == ()
-        kit.add_messages([said("I love cocoa.", message_id="new")], scope=ANN)
         assert kit.summarize(scope=ANN, close=True).created == 1
         assert [hit.text for hit in other.recall("cocoa", scope=ANN).memories] == ["Ann: I love cocoa."]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from remegraph.failpoints import FAILPOINTS
 from remegraph.models import Subject
+from remegraph.storage.folder import IndexFolder
 from tests.reliability.erasable import ANN, BOB, WORDS, fill, look, open_home, row_of, vectors_of
 from tests.reliability.host import ROOT
 
@@ -49,6 +52,22 @@ def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: 
         assert kit.admin.verify().differences == ()
         assert [hit.text for hit in kit.recall("Where does Bob live?", scope=BOB).memories] == ["Bob: I live in Paris."]
     assert look(home, WORDS, vectors) == []
+
+
+def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
+    """It keeps a queue of dropped vectors, and writes space that it reserves as it finds it in the host's memory."""
+    folder = IndexFolder(home / "index")
+    (data, *_) = folder.files.glob("*/data_level0.bin")
+    whole = data.read_bytes()
+    data.write_bytes(whole[: -len(b"zzreserved")] + b"zzreserved")
+    with closing(sqlite3.connect(folder.files / "chroma.sqlite3")) as chroma:
+        queued = "INSERT INTO embeddings_queue (operation, topic, id, vector) VALUES (0, 'dropped', 'x', 'zzqueued')"
+        chroma.execute(queued)
+        chroma.commit()
+    assert look(home / "index", ("zzreserved", "zzqueued"), [])
+    folder.shred()
+    assert look(home / "index", ("zzreserved", "zzqueued"), []) == []
+    assert data.read_bytes() == whole, "and not a vector was lost"
 
 
 @pytest.mark.slow
