@@ -173,7 +173,7 @@ def instruction_tokens(calls: Sequence[ModelCall], block: Sequence[Message]) -> 
         estimate_tokens(call.text) + sum(estimate_tokens(json.dumps(schema)) for schema in call.instructions)
         for call in calls
     )
-    return sent - len(calls) * estimate_tokens(block_lines(block))
+    return sent - len(calls) * estimate_tokens(block_lines(block, "en"))
 
 
 def measure(case: Case, home: Path, *, runs: int, use_async: bool = False, latency: float = LATENCY) -> list[_Run]:

@@ -6,6 +6,8 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, Optional, Union, get_type_hints
 
 import pytest
@@ -32,6 +34,7 @@ from remegraph.models import (
     StepPattern,
 )
 from remegraph.rules.forms import item_of, revised
+from remegraph.testing import InMemoryVectorIndex
 from tests.talk import NOON, open_kit, said
 
 DOCUMENT = """
@@ -90,7 +93,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
 @pytest.fixture
 def user(request: pytest.FixtureRequest) -> Scope:
     """A user whom no other test knows."""
-    return Scope(user=request.node.name, agent="remy")
+    return Scope(user=request.node.name, agent=f"agent of {request.node.name}")
 
 
 @pytest.fixture
@@ -203,6 +206,8 @@ def test_an_added_contradiction_names_both_memories(kit: MemoryKit, service: Mem
     assert replaced == old
     assert new != old
     assert kit.explain(old, scope=user).status == "superseded"
+    with pytest.raises(InputError, match="is superseded"):
+        service.update(MemoryItem.model_validate(fact("x", "x", memory_id=old, timestamp=NOON)))
 
 
 def test_what_an_item_says_of_the_past_replaces_nothing_said_since(
@@ -225,7 +230,8 @@ def test_an_update_is_a_new_version_with_the_item_as_its_evidence(
     """Nothing is overwritten: the old words can be read back, and who changed them."""
     (memory_id,) = service.add(fact("apple", "An apple is a fruit.", importance="低"))
     (item,) = words(service, memory_id, EXACT)
-    changed = item.evolve(content=item.content.evolve(definition="An apple is a red fruit."), importance="high")
+    content = item.content.evolve(definition="An apple is a red fruit.")
+    changed = item.evolve(content=content, importance="high", timestamp=NOON - timedelta(days=3))
     assert service.update(changed) == memory_id
     assert words(service, "red fruit") == [changed]
 
@@ -234,6 +240,8 @@ def test_an_update_is_a_new_version_with_the_item_as_its_evidence(
     assert [quote.words for quote in trace.quotes] == [each.content for each in trace.versions]
     assert [event.action for event in trace.events if event.version == 2] == ["update"]
     assert trace.missing == ()
+    evidence = trace.quotes[-1].message
+    assert (evidence.time, evidence.recorded_at, trace.memory.recorded_at) == (changed.timestamp, NOON, NOON)
     assert service.update(changed) == memory_id
     assert len(kit.trace(memory_id, scope=user).versions) == 2
 
@@ -283,6 +291,7 @@ def test_delete_takes_back_what_is_ours_and_says_of_all_else_that_it_is_not_ther
 def test_links_are_seen_and_stated_by_items(kit: MemoryKit, service: MemoryService, user: Scope) -> None:
     """related_memory_ids and causal_chain are the protocol's associative network: both ways."""
     (cause,) = service.add({"memory_type": "episode", "content": {"event_summary": "The power went out."}})
+    assert kit.explain(cause, scope=user).layer == "episodic"
     (gone,) = service.add("Ann took the stairs.")
     service.delete(gone)
     effect = {"event_summary": "The lift stood still.", "causal_chain": {"precedent": cause, "consequence": gone}}
@@ -388,6 +397,23 @@ async def test_what_one_agent_shares_another_absorbs(kit: MemoryKit, user: Scope
     assert memory.origin.agents == ("scout",)
     assert await KnowledgeExchange(kit, user).aabsorb(shared) == []
     assert (service.add(shared[0]), await service.aadd(json.loads(shared[0].to_json()))) == ([], [])
+
+
+@pytest.mark.requirement("K1", "K6")
+def test_items_survive_both_databases(ledger_url: str, tmp_path: Path) -> None:
+    """NUL and lone surrogates, which PostgreSQL takes in no text: an item comes back as it was, and can be changed."""
+    content = {"task_description": "ship\x00\ud800", "workflow_name": "部署", "steps": [{"name": "s", "n": "\x00"}]}
+    with MemoryKit.open(tmp_path, ledger_url=ledger_url, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        service = MemoryService(kit, Scope(user="ann"))
+        (memory_id,) = service.add({"memory_type": "workflow", "content": content, "timestamp": NOON.isoformat()})
+        (item,) = words(service, memory_id, EXACT)
+        assert item == MemoryItem.model_validate(
+            {"memory_id": memory_id, "memory_type": "workflow", "timestamp": NOON, "content": content}
+        )
+        changed = item.evolve(content=item.content.evolve(domain="\ud800"), importance="low")
+        assert service.update(changed) == memory_id
+        assert words(service, "ship", EXACT) == [changed]
+        assert service.delete(memory_id)
 
 
 HOSTILE = st.sampled_from(

@@ -166,6 +166,15 @@ def _overlapping(forge: Forge) -> bytes:
     return bytes(whole)
 
 
+def _within(forge: Forge) -> bytes:
+    """A member that stands within another one, headers and all: what one reader checks, another one does not see."""
+    inner = zipped({SIGNATURE: b"{}"}, method=zipfile.ZIP_STORED)
+    files = [(MANIFEST, inner), (SIGNATURE, b"{}"), ("items.jsonl", b"".join(forge.preset["items.jsonl"]))]
+    whole = bytearray(zipped(files, method=zipfile.ZIP_STORED))
+    struct.pack_into("<L", whole, _entries(whole)[2] + 42, whole.find(inner))  # the first entry is the inner one's own
+    return bytes(whole)
+
+
 def _gap(forge: Forge) -> bytes:
     whole = bytearray(zipped(forge.pack()))
     start = _entries(whole)[0]
@@ -292,6 +301,8 @@ _NAMES = (
     "items.JSONL", "items.jsonl ",
 )  # fmt: skip
 
+_NOISE = [_RANDOM.randbytes(100_000).hex() for _ in range(6)]  # it hardly shrinks, so no ratio tells
+
 CASES: list[Case] = [
     *(Case(f"cut off at {each} %", "container", _cut(each / 100)) for each in sorted(_RANDOM.sample(range(100), 8))),
     Case("an empty file", "record", _document(b"")),
@@ -314,6 +325,7 @@ CASES: list[Case] = [
     Case("a directory as large as the file", "container", _end(16, "<L", 0)),
     Case("a directory that is too large", "too_large", _end(12, "<L", 1 << 20)),
     Case("members that overlap", "container", _overlapping),
+    Case("a member within another", "container", _within),
     Case("headers that contradict each other", "container", _field(16, "<L", 1)),
     Case("a sum that is not the member's", "container", _field(16, "<L", 1, local=14)),
     Case("a size that is not the member's", "container", _field(24, "<L", 3, local=22)),
@@ -354,7 +366,7 @@ CASES: list[Case] = [
     Case(
         "a record too large",
         "too_large",
-        _item(_fields(content={"concept_name": "x", "properties": {"a": ["y" * 999] * 2000}})),
+        _item(_fields(content={"concept_name": "x", "properties": {"a": _NOISE}})),
     ),
     Case("too many items", "too_large", lambda f: zipped(f.pack(lines={"items.jsonl": [_fields() + b"\n"] * 5001}))),
     Case("an id given twice", "duplicate", _again),

@@ -19,6 +19,7 @@ from remegraph import (
     SharingPolicy,
 )
 from remegraph.adapters import MemoryRetriever, MemoryStore
+from remegraph.exchange.signing import SigningKey
 from remegraph.models import Abstraction, KnowledgeItem, Memory, Receipt
 from remegraph.rules.procedures import workflow
 from remegraph.storage.archive import SqlArchive
@@ -203,11 +204,12 @@ def test_a_run_that_failed_teaches_the_absorbed_skill_itself_and_it_stays_anothe
     """A copy under one's own name would be trusted as one's own, and the two would part."""
     done = home.absorb(skill_item())
     asked = said("Deploy the site web.", thread="run", message_id=f"{home.scope.user}-asked")
-    run = [asked, called("build", "a", target="web"), returned("a", "The disk is full.", ok=False)]
+    run = [asked, called("build", "a", target="web"), returned("a", "It is full.", ok=False)]
+    run += [called("guess", "b"), returned("b", "Perhaps.")]
     home.kit.add_messages([each.evolve(thread="run") for each in run], scope=home.scope)
     learned = home.kit.skills.learn("run", scope=home.scope, task="Deploy the site", succeeded=False)
     assert learned.memory is not None
-    assert (learned.memory.memory_id, learned.memory.trust) == (done.memory_id, 0.9)
+    assert (learned.outcome, learned.memory.memory_id, learned.memory.trust) == ("changed", done.memory_id, 0.8)
     assert learned.memory.origin == home.memory(done.memory_id).origin
     assert learned.memory.origin is not None
 
@@ -291,6 +293,22 @@ def test_what_says_more_or_less_than_ones_own_is_linked_both_ways(home: Househol
         (done.memory_id, "superset_of", memory.memory_id),
         (memory.memory_id, "related", done.memory_id),
     }
+
+
+@pytest.mark.requirement("K4")
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("退款期限是30天。", "在网店，退款期限是14天。"),
+        ("The refund window is 14 days.", "In the shop the refund window is 7 days."),
+    ],
+    ids=["zh", "en"],
+)
+def test_what_is_alike_but_for_a_figure_bears_nothing_out(home: Household, own: str, other: str) -> None:
+    """Seven days are no witness for fourteen, however alike the words."""
+    memory = home.saved(own)
+    assert home.absorb(told(other)).outcome == "created"
+    assert home.memory(memory.memory_id).merges == 0
 
 
 @pytest.mark.requirement("K4")
@@ -433,6 +451,29 @@ def test_a_name_that_nothing_proves_makes_nothing_more_credible(home: Household)
     elsewhere = home.scope.evolve(tenant="other")
     (foreign,) = home.kit.knowledge.absorb([told(HOURS)], scope=elsewhere).items
     assert (foreign.outcome, foreign.source) == ("quarantined", ""), "shared in another tenant is not shared here"
+
+
+@pytest.mark.requirement("X6")
+def test_a_signature_proves_the_source_in_another_ledger_and_nothing_else_does(home: Household, tmp_path: Path) -> None:
+    """Knowledge travels between ledgers: there, only a key tells an agent from whoever writes its name."""
+    kit, scope = home.kit, home.scope
+    key, other = SigningKey.generate(), SigningKey.generate()
+    for name, each in (("key", key), ("other", other)):
+        each.save(tmp_path / name)
+    kit.packs.trust_key("scout", key.public)
+    item, wrong = told(HOURS), told("The shop closes at 8.")
+    (good,) = kit.knowledge.sign([item], key=tmp_path / "key")
+    assert KnowledgeItem.from_json(good.to_json()) == good
+    (unknown,) = kit.knowledge.sign([wrong], key=tmp_path / "other")
+    (anothers,) = kit.knowledge.sign([told("The shop has a cat.", "clerk")], key=tmp_path / "key")
+    changed = good.evolve(title="The shop opens at 10.")
+    nonsense = told("The shop has a dog.").evolve(metadata={"signature": {"key_id": "x"}})
+    given = [good, unknown, anothers, changed, nonsense]
+    done = kit.knowledge.absorb(given, scope=scope).items
+    assert [(each.source, each.trust) for each in done] == [("scout", 0.9), *[("", 0.4)] * 4]
+    kit.packs.revoke_key(key.key_id)
+    (late,) = kit.knowledge.absorb([good], scope=scope.evolve(agent="ant")).items
+    assert (late.outcome, late.source) == ("quarantined", "")
 
 
 @pytest.mark.requirement("X6")

@@ -51,7 +51,7 @@ def test_bytes_of_every_known_form_are_taken_out_and_come_back_as_they_were(bloc
     assert intake.blobs[sha(PNG)].data == PNG
     assert b64(PNG) not in taken.to_json()
     (held,) = taken.attachments
-    assert (held.sha256, held.size, held.mime_type) == (sha(PNG), len(PNG), "image/png")
+    assert (held.kind, held.sha256, held.size, held.mime_type) == ("image", sha(PNG), len(PNG), "image/png")
     assert taken.text == "Look."
     assert restored(taken.content, lambda name: intake.blobs[name].data)[1] == block
 

@@ -13,7 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import Condition, InputError, MemoryKit, Scope, ScopeError, Skill, SkillStep, StepPattern
+from remegraph import (
+    AgentMemorySettings,
+    Condition,
+    InputError,
+    MemoryKit,
+    Scope,
+    ScopeError,
+    Skill,
+    SkillStep,
+    StepPattern,
+)
 from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
 from remegraph.exchange.extraction import ShareInput, Sources, build_extractor
 from remegraph.models import Budget, Extraction, KnowledgeItem, Memory, Progress
@@ -206,11 +216,44 @@ def test_what_was_concluded_from_many_episodes_is_shared(library: Library) -> No
     assert not [name for name in ("Henrietta", "Uji", "Bob") if name in text_of([item])]
 
 
+def test_an_agent_that_shares_its_library_shares_under_its_own_name(tmp_path: Path) -> None:
+    """The memories are common to all agents of the user; who gave them away is still one of them."""
+    with open_kit(tmp_path, agent=AgentMemorySettings(library="shared")) as kit:
+        library = Library(kit, Scope(user="henrietta", agent="remy"))
+        library.keep(CACHE)
+        kit.save("note", WARM, scope=kit.library(library.remy))
+        item, other = library.share().items
+        archive = kit._open_parts().archive
+        assert item.source_agent == other.source_agent == "remy"
+        assert archive.shared_by(library.remy.evolve(agent="zoe"), item.knowledge_id, item_digest(item)) == "remy"
+
+
 def test_a_public_name_stays_by_the_sharers_word(library: Library) -> None:
-    """Rules take every name for private; only the sharer knows what everybody knows."""
-    library.keep("On servers that run Debian, deployments must flush the cache by hand.")
-    assert "Debian" not in text_of(library.share().items)
-    assert "Debian" in text_of(library.share(public=["Debian"]).items)
+    """Rules know few names for public; only the sharer knows what else everybody knows."""
+    library.keep("On servers that run Quokka, deployments must flush the cache by hand.")
+    assert "Quokka" not in text_of(library.share().items)
+    assert "Quokka" in text_of(library.share(public=["Quokka"]).items)
+
+
+def test_what_the_agent_knows_by_name_is_taken_out(library: Library) -> None:
+    """Ids of the conversation, the project and the people it knows say where knowledge came from, and whom it is about."""
+    (first,) = library.keep("Deployments of the Bluebird cache need two people.")
+    library.kit.add_messages([said("I like quiet mornings.", name="cyrano")], scope=library.remy)
+    library.kit.summarize(scope=library.remy, close=True)
+    label = first.block_ids[0]
+    library.keep(f"The deployments cache is slow at night, says cyrano in {label}. {first.memory_id} has more.")
+    told = text_of(library.share().items)
+    assert "cache is slow at night" in told
+    assert not [name for name in ("luebird", "cyrano", label, first.memory_id) if name in told]
+
+
+def test_a_text_too_long_to_search_stays(library: Library, template: Memory) -> None:
+    """What nobody can look through does not leave, and does not keep the rest back."""
+    long = template.evolve(memory_id="long", content="cache " * 40_000)
+    sources = Sources(library.kit._open_parts().archive, lambda *_: [long, template], lambda _: {})
+    shared = build_extractor(sources).invoke(share_input(library.remy, None))
+    assert [each.memory_id for each in shared["rejected"]] == ["long"]
+    assert len(shared["items"]) == 1
 
 
 def test_who_shares_must_have_a_name(library: Library) -> None:
@@ -407,7 +450,7 @@ class Parrot:
 
 
 @pytest.mark.requirement("K7")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_planted_secret_never_leaves_whatever_the_model_answers(
     template: Memory, offline: MemoryKit, data: st.DataObject
@@ -450,3 +493,13 @@ def share_input(scope: Scope, model: Parrot | None) -> ShareInput:
         "tell": lambda _: None,
         "check": lambda: None,
     }
+
+
+@pytest.mark.parametrize("words", ["Mail zoe@evil.example before the cache is warm.", "先请王小明预热缓存。"])
+def test_what_is_private_stays_though_it_was_never_there(template: Memory, offline: MemoryKit, words: str) -> None:
+    """A made-up address is somebody's, too; a name that the agent knows is private wherever it turns up."""
+    scope = Scope(user="王小明", agent="remy")
+    sources = Sources(offline._open_parts().archive, lambda *_: [template], lambda _: {})
+    shared = build_extractor(sources).invoke(share_input(scope, Parrot(words, "")))
+    assert shared["items"] == ()
+    assert [each.step for each in shared["rejected"]] == ["check"]

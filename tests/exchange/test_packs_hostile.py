@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from conftest import Figure
 from remegraph import MemoryKit, PackError
 from remegraph.exchange.packs.layout import MEMBERS
 from remegraph.exchange.signing import SigningKey
 from remegraph.models import PackKind
 from remegraph.storage.tables import metadata
-from tests.exchange.hostile_packs import CASES, Case, Forge
+from tests.exchange.hostile_packs import CASES, Case, Forge, zipped
 from tests.talk import ANN, open_kit, said
 
 
@@ -63,7 +64,7 @@ def _state(kit: MemoryKit) -> dict[str, str]:
 @pytest.mark.requirement("K9")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_hostile_pack_is_refused_for_its_reason_and_changes_nothing(
-    kit: MemoryKit, forge: Forge, case: Case, tmp_path: Path, figure: object
+    kit: MemoryKit, forge: Forge, case: Case, tmp_path: Path, figure: Figure
 ) -> None:
     """A pack comes from anywhere: one that is half taken in, or crashes the agent, is an attack that worked."""
     path = tmp_path / "hostile.pack"
@@ -73,7 +74,6 @@ def test_a_hostile_pack_is_refused_for_its_reason_and_changes_nothing(
         kit.packs.install(path, scope=ANN, trust=case.trust, require_signature=case.required or None)
     assert (caught.value.reason, bool(caught.value.cure)) == (case.reason, True), str(caught.value)
     assert _state(kit) == before
-    assert callable(figure)
     figure("hostile packs refused, nothing changed", case.reason)
 
 
@@ -82,8 +82,6 @@ def test_there_are_sixty_hostile_packs_at_least_and_good_ones_pass(
 ) -> None:
     """A reader that refuses everything would pass the test above."""
     assert len({case.name for case in CASES}) >= 60
-    from tests.exchange.hostile_packs import zipped
-
     for kind in ("export", "preset"):
         (tmp_path / kind).write_bytes(zipped(forge.pack(kind)))
         assert kit.packs.verify(tmp_path / kind).kind == kind
@@ -93,7 +91,7 @@ def test_there_are_sixty_hostile_packs_at_least_and_good_ones_pass(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a bomb", "a bomb whose header lies", "a bomb in the manifest", "a record too large"])
-def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_path: Path) -> None:
+def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_path: Path, figure: Figure) -> None:
     """It would expand to hundreds of times its size, and take the agent's process with it."""
     path = tmp_path / "bomb.pack"
     (case,) = (case for case in CASES if case.name == name)
@@ -106,3 +104,4 @@ def test_a_bomb_costs_no_memory(kit: MemoryKit, forge: Forge, name: str, tmp_pat
     finally:
         tracemalloc.stop()
     assert peak < 8_000_000
+    figure("most memory that a bomb took, in MB", peak / 1e6)

@@ -65,7 +65,9 @@ def working(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MemoryKi
     """One kit for all tests of sharing; each has a user of its own."""
     clock, home = FrozenClock(NOON), tmp_path_factory.mktemp("crew")
     settings = Settings(home=home, agents={"team": AgentMemorySettings(library="shared")})
-    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock) as kit:
+    with MemoryKit.open(
+        settings=settings, ledger_url="sqlite://", model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
+    ) as kit:
         yield kit, clock
 
 

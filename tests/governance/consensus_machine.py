@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -67,6 +68,11 @@ class ConsensusMachine(SharingMachine):
         return any(head.content == book.content for head in heads)
 
     # ------------------------------------------------------------------------------------------- steps
+
+    def step_change(self) -> None:
+        """As ever; what would stand beside a twin stays as it is."""
+        with suppress(ConflictError):
+            super().step_change()
 
     def step_hear(self) -> None:
         """A person tells an agent what others may know, too."""
@@ -248,6 +254,8 @@ class ConsensusMachine(SharingMachine):
             assert {key: each.state for key, each in told.items()} == {key: self.state(b) for key, b in books.items()}
             for key, book in books.items():
                 assert list(told[key].agents) == list(book.witnesses)
+                if told[key].memory.status == "purged":  # what it said and stood on is gone, who agreed is not
+                    continue
                 cited = [item.message_id for item in told[key].memory.evidence]
                 homes = {self.facts[f"m{name}"].owner.agent for name in cited}
                 origin = told[key].memory.origin  # of one that the upkeep folded with another, of both

@@ -502,14 +502,6 @@ def test_of_two_agreed_updates_of_one_memory_the_later_overwrites_nothing(crew: 
     assert agents == {("scout", "writer"), ("third", "fourth")}
 
 
-@pytest.mark.requirement("B13")
-def test_agreed_facts_that_contradict_each_other_are_both_kept(crew: Crew) -> None:
-    """Two and two agents may see two things: whoever asks is shown both."""
-    first, second = crew.agreed(), crew.agreed(PORTO)
-    assert [crew.head(each.proposal_id).status for each in (first, second)] == ["disputed", "disputed"]
-    assert sorted(crew.found(crew.third)) == [LISBON, PORTO]
-
-
 @pytest.mark.requirement("B12")
 async def test_agents_agree_in_async_code(crew: Crew) -> None:
     """The twins are the same code."""
@@ -546,7 +538,7 @@ def run(home: Path, *, seed: int, steps: int, thorough: int) -> None:
 @pytest.mark.requirement("B12", "X5")
 def test_whatever_agents_do_nothing_shared_is_the_word_of_one(tmp_path: Path) -> None:
     """No order of proposals, words, refusals, direct writes and upkeep lets a single author in."""
-    run(tmp_path, seed=1, steps=120, thorough=60)
+    run(tmp_path, seed=1, steps=80, thorough=40)
 
 
 @pytest.mark.slow

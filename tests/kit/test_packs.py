@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -230,6 +232,42 @@ def test_an_interrupted_install_leaves_nothing_and_is_done_again(
         listen(None)
     assert target._open_parts().archive.counts() == counts
     assert target.packs.install(path, scope=ANN, trust=1).memory_ids
+
+
+_KILLED = """
+import os, signal, sys
+from remegraph import MemoryKit, Scope
+from remegraph.failpoints import listen
+
+home, pack, place, user, agent = sys.argv[1:]
+with MemoryKit.open(home, model=None, embedder=None) as kit:
+    listen(lambda name: os.kill(os.getpid(), signal.SIGKILL) if name == place else None)
+    kit.packs.install(pack, scope=Scope(user=user, agent=agent), trust=1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("K9")
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("export", "commit.half_written"), ("preset", "commit.before_commit"), ("export", "commit.after_commit")],
+)
+def test_kill_9_while_a_pack_is_installed_leaves_all_of_it_or_nothing(
+    source: MemoryKit, tmp_path: Path, kind: Any, place: str
+) -> None:
+    """Power goes when it likes; the same command then finishes what it began."""
+    path, home = tmp_path / "ann.pack", tmp_path / "home"
+    source.packs.build(path, scope=ANN, kind=kind, topic="personal:Ann")
+    arguments = [str(home), str(path), place, ANN.user, ANN.agent or ""]
+    killed = subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=False, capture_output=True)
+    assert killed.returncode == -9, killed.stderr
+    with MemoryKit.open(home, model=None, embedder=None) as kit:
+        found = {each.memory_id for each in kit.memories(scope=ANN)}
+        assert bool(found) == (place == "commit.after_commit")
+        done = kit.packs.install(path, scope=ANN, trust=1)
+        assert done.replayed == bool(found)
+        assert kit.admin.verify().healthy
+        assert len(kit.memories(scope=ANN)) >= len(done.memory_ids)
 
 
 def test_an_export_is_told_step_by_step_and_can_be_stopped(

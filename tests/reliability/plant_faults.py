@@ -56,7 +56,7 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        return parts.archive.add_messages(partition, named, now, asleep=asleep)\n",
+                "        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
                 "        ids = tuple(each.message_id for each in named)\n"
@@ -110,8 +110,10 @@ FAULTS = (
             Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
                 "storage/archive.py",
-                "        return commit(self.database, self._interning, self.journal, self._new_id, changes)\n",
-                "        receipt = commit(self.database, self._interning, self.journal, self._new_id, changes)\n"
+                "        return commit("
+                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n",
+                "        receipt = commit("
+                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n"
                 "        from remegraph.storage.commit import LATER, mark_dirty\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"
@@ -126,7 +128,7 @@ FAULTS = (
         (
             Patch(
                 "storage/evidence.py",
-                "[row for row in rows if find_quote(evidence.quote, Message.from_json(row.body).text) is not None]",
+                "[row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]",
                 "rows",
             ),
         ),

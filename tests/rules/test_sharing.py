@@ -67,6 +67,8 @@ def test_one_source_makes_at_most_its_share_and_what_is_own_is_never_left_out(
         (Origin(via="absorbed", agents=("bob", "cy"), at=NOON), "agent bob"),
         (Origin(via="absorbed", agents=("bob", "remy"), at=NOON), ""),
         (Origin(via="pack", agents=("bob",), pack_id="p1", at=NOON), "pack p1"),
+        (Origin(via="absorbed", claimed="bob", at=NOON), "agent bob"),
+        (Origin(via="absorbed", at=NOON), "agent anybody"),
         (Origin(via="consensus", agents=("bob",), at=NOON), "agent bob"),
         (Origin(via="consensus", agents=("bob", "cy"), at=NOON), ""),
     ],

@@ -9,7 +9,8 @@ import pytest
 
 from remegraph.errors import ConflictError, ConsensusError, NotFoundError
 from remegraph.models import ChangeSet, Endorsement, Link, Memory, MemoryChange, Status
-from tests.storage.conftest import ANN, NOON, Ledger, create, following
+from remegraph.storage.archive import SqlArchive
+from tests.storage.conftest import ANN, KEY, NOON, Ledger, create, following
 
 SCOUT, WRITER = ANN.evolve(agent="scout"), ANN.evolve(agent="writer")
 
@@ -62,6 +63,19 @@ def test_the_word_of_two_agents_makes_a_shared_memory(ledger: Ledger) -> None:
     assert [each.act for each in ledger.archive.endorsements([ANN])] == ["propose", "corroborate"]
     assert ledger.archive.endorsements([ANN], ["p"]) == ledger.archive.endorsements([ANN])
     assert ledger.archive.endorsements([ANN], ["q"]) == ledger.archive.endorsements([SCOUT]) == ()
+
+
+@pytest.mark.requirement("B12")
+def test_the_ledger_counts_the_agents_itself(ledger: Ledger) -> None:
+    """Two are not three, whoever says that they are enough."""
+    proposal, mine = opened(ledger)
+    strict = SqlArchive.open(ledger.url, key=KEY, clock=lambda: ledger.now, new_id=lambda: "mark", quorum=3)
+    words = (word("corroborate", "writer", mine),)
+    with pytest.raises(ConsensusError, match="no agent alone"):
+        strict.commit(ledger.set_of(joined(proposal, mine)).evolve(at_home=False, endorsements=words))
+    strict.commit(ledger.set_of(joined(proposal, mine, "proposed")).evolve(at_home=False, endorsements=words))
+    strict.close()
+    assert ledger.head(proposal).status == "proposed"
 
 
 _Forged = Callable[[Ledger, Memory, Memory], tuple[list[MemoryChange], list[Endorsement]]]

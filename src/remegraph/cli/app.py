@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, erasing, fading, governing, packs, reading, rules, upkeep, writing
+from remegraph.cli import (
+    conflicts,
+    demo,
+    erasing,
+    fading,
+    governing,
+    granting,
+    packs,
+    reading,
+    rules,
+    sharing,
+    upkeep,
+    writing,
+)
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -17,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_START, _READ, _KEEP = "Record and summarise", "Remember", "Keep in order"
+_START, _READ, _SHARE, _KEEP = "Record and summarise", "Remember", "Share among agents", "Keep in order"
 
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("ingest", rich_help_panel=_START)(writing.ingest)
@@ -47,7 +60,16 @@ app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
-app.add_typer(packs.app, name="pack", rich_help_panel=_KEEP)
+app.command("grants", rich_help_panel=_SHARE)(granting.grants)
+app.command("grant", rich_help_panel=_SHARE)(granting.grant)
+app.command("revoke", rich_help_panel=_SHARE)(granting.revoke)
+app.command("proposals", rich_help_panel=_SHARE)(sharing.proposals)
+app.command("propose", rich_help_panel=_SHARE)(sharing.propose)
+app.command("corroborate", rich_help_panel=_SHARE)(sharing.corroborate)
+app.command("approve", rich_help_panel=_SHARE)(sharing.approve)
+app.command("reject", rich_help_panel=_SHARE)(sharing.reject)
+app.command("withdraw", rich_help_panel=_SHARE)(sharing.withdraw)
+app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)

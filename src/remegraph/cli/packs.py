@@ -59,7 +59,7 @@ def build(
 ) -> None:
     """Write memories to a pack."""
     kind: PackKind = "preset" if preset else "export"
-    asked_for: list[Status] = [*(include or ())]  # type: ignore[list-item]  # the kit refuses what is none
+    asked_for: list[Status] = [*(include or ())]
     with ask.out.bars() as report, ask.kit() as kit:
         done = kit.packs.build(
             file,

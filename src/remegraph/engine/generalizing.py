@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from remegraph.engine.answers import GeneralAnswer, KnowledgeAnswer, NamesAnswer
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.metering import Meter
 from remegraph.engine.modelled import framed
-from remegraph.engine.rendering import reason_lines
+from remegraph.engine.rendering import draft_lines, reason_lines
 from remegraph.errors import InvalidAnswerError
 from remegraph.ports import Draft, Reworded
 from remegraph.prompts import Language, load
@@ -64,11 +63,7 @@ def _rewording(drafts: Sequence[Draft], language: Language) -> Question[GeneralA
         said = {item.n: _reworded(item, drafts[item.n - 1]) for item in answer.items}
         return tuple(said.get(n) for n in range(1, len(drafts) + 1))
 
-    lines = (
-        json.dumps({"n": n, "kind": draft.kind, "fields": dict(draft.fields)}, ensure_ascii=False)
-        for n, draft in enumerate(drafts, start=1)
-    )
-    prompt = load("generalize", language).render(knowledge="\n".join(lines))
+    prompt = load("generalize", language).render(knowledge=draft_lines(drafts))
     return Question("generalize", framed(prompt, language), language, GeneralAnswer, accept)
 
 

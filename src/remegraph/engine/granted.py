@@ -66,12 +66,12 @@ class Borrower:
         scope, words = asked["scope"], asked["mode"] != "semantic"
         ids = [memory_id for some in opened.values() for memory_id in some]
         looked_at = wanted * _OVERFETCH
-        found = self._searcher.search(
+        candidates = self._searcher.search(
             list(opened), "memory", asked["question"], looked_at, words=words, allowed=ids
         ).found
         hits: list[Hit] = []
-        for start in range(0, len(found), looked_at):
-            scores = {each.record_id: each.contributions for each in found[start : start + looked_at]}
+        for start in range(0, len(candidates), wanted):
+            scores = {each.record_id: each.contributions for each in candidates[start : start + wanted]}
             memories = self._weighed(self._book.memories(scope, list(scores)))
             read = (memory_hit(each, scores[each.memory_id]) for each in memories if asked["only"].admits(each))
             hits.extend(hit for hit in read if _in_reach(hit, asked))

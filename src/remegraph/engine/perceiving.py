@@ -49,7 +49,7 @@ class Perceiver:
         Raises:
             ModelUnavailableError: The model did not answer.
         """
-        pictured = self._pictured(messages) if thinker.learns and self.policy.reads else ()
+        pictured = self._pictured(messages) if thinker.learns else ()
         if not pictured:
             return perceived(messages), ()
         try:
@@ -71,19 +71,14 @@ class Perceiver:
         """Return what a model shall look at: what it can read and nobody read before, the first ones."""
         found: list[Pictured] = []
         for number, message in enumerate(messages, start=1):
-            held = self._unread(message)
-            for each in message.attachments:
-                if each.sha256 in held and each.kind in self.policy.reads and len(found) < self.policy.most:
-                    held.discard(each.sha256)
-                    data = self._bytes(message, each.sha256)
-                    if data is not None:
-                        found.append(Pictured(number, message.message_id, each, data))
+            readable = {each.sha256: each for each in message.attachments if each.kind in self.policy.reads}
+            held = self.attachments.held([message.partition], message_id=message.message_id) if readable else ()
+            unread = set(held) - {each.sha256 for each in message.readings}
+            for sha256 in filter(unread.__contains__, readable):
+                data = self._bytes(message, sha256) if len(found) < self.policy.most else None
+                if data is not None:
+                    found.append(Pictured(number, message.message_id, readable[sha256], data))
         return tuple(found)
-
-    def _unread(self, message: StoredMessage) -> set[str]:
-        wanted = any(each.sha256 and each.kind in self.policy.reads for each in message.attachments)
-        held = self.attachments.held([message.partition], message_id=message.message_id) if wanted else ()
-        return set(held) - {each.sha256 for each in message.readings}
 
     def _bytes(self, message: StoredMessage, sha256: str) -> bytes | None:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from remegraph.engine.tasks import Pictured
 from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
+from remegraph.ports import Draft
 from remegraph.prompts import Language
 from remegraph.rules.perceiving import marks
 from remegraph.rules.review import Objection
@@ -18,6 +19,7 @@ __all__ = [
     "attachment_lines",
     "block_lines",
     "call_lines",
+    "draft_lines",
     "memory_lines",
     "name_of_agent",
     "objection_lines",
@@ -118,6 +120,14 @@ def tool_lines(facts: ToolFacts) -> str:
     errors = [{"error": each.kind, "times": each.count, "call": f"[{each.call}]"} for each in facts.errors]
     worked = [{"succeeded": True, "call": f"[{call}]"} for call in facts.worked]
     return "\n".join(_quoted(line) for line in (figures, *errors, *worked))
+
+
+def draft_lines(drafts: Iterable[Draft]) -> str:
+    """Return knowledge that is to be said in general, one piece per line, numbered from 1."""
+    return "\n".join(
+        _quoted({"n": number, "kind": draft.kind, "fields": dict(draft.fields)})
+        for number, draft in enumerate(drafts, start=1)
+    )
 
 
 def _quoted(value: object) -> str:

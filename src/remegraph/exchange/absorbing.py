@@ -53,6 +53,7 @@ class Absorber:
         commit: Holds a change against what is known, and commits it.
         clock: Tells the time.
         recipe: Name of the way of summarising, for the work rows.
+        at_home: Whether what all agents of the user own is theirs to change.
     """
 
     archive: Archive
@@ -60,6 +61,7 @@ class Absorber:
     commit: Commit
     clock: Clock
     recipe: str
+    at_home: bool
 
     def absorb(self, offers: Sequence[Offer], *, said_in: Partition, lives_in: Partition, actor: str) -> Absorption:
         """Take offers in, in one change: all of them, or none. The same ones again change nothing.
@@ -160,6 +162,7 @@ class Absorber:
             operation_id=operation_id("absorb", lives_in.to_json(), *sorted(blocks)),
             actor=actor,
             recorded_at=now,
+            at_home=self.at_home,
             changes=tuple(drafts.changes.values()),
             work=tuple(done(block, said_in, self.recipe) for block in brought.blocks),
             brought=brought,

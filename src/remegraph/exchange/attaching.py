@@ -129,7 +129,13 @@ class Intake:
         sha256 = hashlib.sha256(data).hexdigest()
         text = text_of(mime, data, self._policy.max_text)
         self.blobs[sha256] = Blob(data, None if text is None else Reading(sha256=sha256, text=text, reader="text"))
-        return {"mime_type": mime, "size": len(data), "sha256": sha256}
+        major = mime.partition("/")[0]  # a file may turn out to be a picture
+        return {
+            "kind": major if major in {"image", "audio", "video"} else kind,
+            "mime_type": mime,
+            "size": len(data),
+            "sha256": sha256,
+        }
 
 
 def restored(content: Any, read: Callable[[str], bytes | None]) -> Any:

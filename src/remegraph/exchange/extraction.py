@@ -35,6 +35,7 @@ from remegraph.models import (
     SkillFigures,
 )
 from remegraph.ports import Archive, Draft, Generalizer
+from remegraph.rules.desensitizing import LONGEST
 from remegraph.rules.forms import content_of
 from remegraph.rules.generalizing import (
     as_slots,
@@ -161,15 +162,14 @@ class _Steps:
     def desensitize(self, state: _State) -> _Update:
         """Put placeholders for all that is private; a model, where there is one, then looks for names that are left."""
         _begin(state, "desensitize", len(state["left"]))
-        memories = [each.memory for each in state["left"]]
         told = {each.memory.memory_id: self._content(each) for each in state["left"]}
-        said = texts(list(told.values()))
-        names = known(
-            self._sources.archive, state["scope"], state["agent"], memories, said=said, public=state["public"]
-        )
+        long = {name for name, content in told.items() if sum(map(len, texts(content))) > LONGEST}
+        short_enough = [each for each in state["left"] if each.memory.memory_id not in long]
+        names = self._known([each.memory for each in short_enough], told, state)
         cleaners = {name: Cleaner(names) for name in told}
-        clean = [replace(each, content=_cleaned(each, cleaners, told)) for each in state["left"]]
+        clean = [replace(each, content=_cleaned(each, cleaners, told)) for each in short_enough]
         found, rejected = _names_left(clean, state)
+        rejected += tuple(_held(name, "desensitize", "It is too long to be searched.") for name in long)
         left = []
         for each in clean:
             name = each.memory.memory_id
@@ -236,6 +236,10 @@ class _Steps:
         content: dict[str, Any] = json.loads(content_of(told).to_json())
         return content
 
+    def _known(self, memories: Sequence[Memory], told: Mapping[str, Any], state: _State) -> Known:
+        said = texts(list(told.values()))
+        return known(self._sources.archive, state["scope"], state["agent"], memories, said=said, public=state["public"])
+
     def _quotes(self, memory: Memory) -> tuple[str, ...]:
         """Return what was said in conversations; what was stated outright is the memory itself."""
         if memory.source == "tool-call" or memory.layer == "procedural":
@@ -274,9 +278,9 @@ def _names_left(candidates: Sequence[Candidate], state: _State) -> tuple[dict[st
     public = {name.casefold() for name in state["public"]} | common_words()
     for batch in _batches(candidates):
         state["check"]()
-        said = [text for each in batch for text in texts(each.content)]
+        said = dict.fromkeys(text for each in batch for text in texts(list(each.content.values())) if len(text) > 1)
         try:
-            names = generalizer.names(said, batch[0].memory.language)
+            names = generalizer.names(list(said), batch[0].memory.language)
         except (InvalidAnswerError, RequestRefusedError):
             why = "The model did not say which names stand in it."
             rejected += [_held(each.memory.memory_id, "desensitize", why) for each in batch]

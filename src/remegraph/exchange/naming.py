@@ -10,10 +10,13 @@ from remegraph.models import Memory, Partition, Scope
 from remegraph.ports import Archive
 from remegraph.rules.claims import named
 from remegraph.rules.generalizing import common_words
+from remegraph.rules.persons import persons
 
 __all__ = ["Known", "known"]
 
 _CAPITAL = re.compile(r"[A-Z][^\W_]*(?:[ '’.-]+[^\W_]+)*")
+_WORD = re.compile(r"[^\W\d_]+")
+_OF = re.compile(r" of (?:the )?")
 _ID = re.compile(r"(?=.*\d).{6,}", re.DOTALL)
 """What is long enough, and odd enough, to be no word."""
 
@@ -49,9 +52,17 @@ def known(
 
 
 def _shown(said: Iterable[str]) -> Iterator[str]:
-    """Yield the names that texts show by their form."""
-    for text in said:
-        yield from (each.text for each in entities(text) if each.kind == "name")
+    """Yield the names that texts show by their form; of "Rules of the Ritz", rules are none where they are common here."""
+    texts = tuple(said)
+    ordinary = {word for text in texts for word in _WORD.findall(text) if word.islower()}
+    for text in texts:
+        yield from persons(text)
+        for each in entities(text):
+            if each.kind == "name":
+                first, *rest = _OF.split(each.text)
+                yield from rest
+                if not rest or first.casefold() not in ordinary:
+                    yield first
 
 
 def _spoken(memories: Iterable[Memory]) -> Iterator[str]:

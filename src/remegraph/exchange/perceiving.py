@@ -62,20 +62,18 @@ def _item(item: Item | Mapping[str, Any], form: type[Item], name: str, **unless_
         wanted = f"Give a {form.__name__}, or a mapping in its form."
         raise InputError(f"{name} is of type {type(item).__name__}.", wanted)
     try:
-        return form.model_validate({**unless_given, **in_english(item)} if unless_given else dict(item))
+        return form.model_validate({**unless_given, **in_english(item)})
     except ValueError as error:  # pydantic's, or that a field is given twice
-        where, what = _first(error)
-        raise InputError(
-            f"{'.'.join((name, *where))} cannot be used: {what}.", f"See remegraph.models.{form.__name__}."
-        ) from error
+        raise _refusal(error, form.__name__, name) from error
 
 
-def _first(error: ValueError) -> tuple[list[str], str]:
-    """Return where the first thing is that is wrong, and what it is."""
-    if not isinstance(error, ValidationError):
-        return [], str(error)
-    first = error.errors()[0]
-    return [str(each) for each in first["loc"]], first["msg"]
+def _refusal(error: ValueError, form: str, name: str) -> InputError:
+    """Return the refusal of an item, which names the first field that is wrong."""
+    where, what = [name], str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where, what = [name, *map(str, first["loc"])], first["msg"]
+    return InputError(f"{'.'.join(where)} cannot be used: {what}.", f"See remegraph.models.{form}.")
 
 
 def _check_size(item: object, name: str) -> None:

@@ -61,5 +61,7 @@ def approve(
         return old
     new = old.evolve(version=old.version + 1, status="active", recorded_at=at)
     change = MemoryChange(memory=new, expected_version=old.version, action=APPROVE, reason=note)
-    commit(ChangeSet(operation_id=operation_id, actor=by, recorded_at=at, changes=(change,)))
+    commit(
+        ChangeSet(operation_id=operation_id, actor=by, recorded_at=at, at_home=True, changes=(change,))
+    )  # a person's word
     return archive.memories([old.partition], ids=[memory_id])[0]

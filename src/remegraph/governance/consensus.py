@@ -6,9 +6,10 @@ whoever bears it out, which stays where it was said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.digging import ends
@@ -41,23 +42,29 @@ class Consensus:
     Args:
         archive: The ledger.
         scope: Who acts.
+        libraries: What all agents of its user own, of what it sees.
         quorum: How many agents must bear a proposal out.
         now: When.
     """
 
     archive: Archive
     scope: Scope
+    libraries: Sequence[Partition]
     quorum: int
     now: datetime
+
+    @classmethod
+    def of(cls, archive: Archive, scope: Scope, quorum: int, now: datetime) -> Self:
+        """Return the proposals that a scope sees now."""
+        libraries = [each for each in archive.visible(scope) if is_shared(each)]
+        return cls(archive, scope, libraries, quorum, now)
 
     def proposals(self) -> tuple[Proposal, ...]:
         """Return all proposals, the oldest first."""
         words: dict[str, list[Endorsement]] = {}
-        for word in self.archive.endorsements(self._shared()):
+        for word in self.archive.endorsements(self.libraries):
             words.setdefault(word.proposal_id, []).append(word)
-        found = self.archive.memories(self._shared(), ids=list(words)) if words else ()
-        memories = {memory.memory_id: memory for memory in found}
-        return tuple(self._proposal(memories[name], said) for name, said in words.items() if name in memories)
+        return self._told(words)
 
     def get(self, proposal_id: str) -> Proposal:
         """Return a proposal.
@@ -65,11 +72,11 @@ class Consensus:
         Raises:
             NotFoundError: There is none here.
         """
-        words = self.archive.endorsements(self._shared(), [proposal_id])
-        found = self.archive.memories(self._shared(), ids=[proposal_id]) if words else ()
+        words = self.archive.endorsements(self.libraries, [proposal_id])
+        found = self._told({proposal_id: words} if words else {})
         if not found:
             raise NotFoundError(f"There is no proposal {proposal_id!r} here.")
-        return self._proposal(found[0], words)
+        return found[0]
 
     def own(self, memory_id: str) -> Memory:
         """Return a memory that is the agent's own.
@@ -180,16 +187,25 @@ class Consensus:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _shared(self) -> Sequence[Partition]:
-        return [each for each in self.archive.visible(self.scope) if is_shared(each)]
-
     def _is_own(self, partition: Partition) -> bool:
         return (partition.user, partition.agent) == (self.scope.user, self.scope.agent)
 
-    def _proposal(self, memory: Memory, words: Sequence[Endorsement]) -> Proposal:
-        first = words[0]
-        state = state_of(memory, words, self._witnesses(memory.partition, words[:1]).get(first.memory_id))
-        return Proposal(proposal_id=memory.memory_id, memory=memory, state=state, endorsements=tuple(words))
+    def _told(self, words: Mapping[str, Sequence[Endorsement]]) -> tuple[Proposal, ...]:
+        """Return the proposals on which something was said."""
+        found = self.archive.memories(self.libraries, ids=list(words)) if words else ()
+        memories = {memory.memory_id: memory for memory in found}
+        authors = [(memory.partition, words[memory.memory_id][0]) for memory in found]
+        sources = self._witnesses(authors)
+        return tuple(
+            Proposal(
+                proposal_id=name,
+                memory=memories[name],
+                state=state_of(memories[name], some, sources.get(some[0].memory_id)),
+                endorsements=tuple(some),
+            )
+            for name, some in words.items()
+            if name in memories
+        )
 
     def _check_fit(self, source: Memory) -> None:
         tallies = self.archive.outcomes([source.partition], [source.memory_id])
@@ -272,7 +288,9 @@ class Consensus:
     def _decided(self, proposal: Proposal, word: Endorsement, memory: Memory, links: tuple[Link, ...]) -> ChangeSet:
         """Return the change that a word makes: the proposal becomes memory if that was the last one it took."""
         words = (*proposal.endorsements, word)
-        if not borne_out(words, standing(memory, words, self._witnesses(memory.partition, words)), self.quorum):
+        if not borne_out(
+            words, standing(memory, words, self._witnesses((memory.partition, each) for each in words)), self.quorum
+        ):
             return self._change(word, memory, memory.version, links=links, action=word.act)
         old, against = self._before(proposal)
         memory = memory.evolve(status="active", supersedes=(old.memory_id,) if old else ())
@@ -300,11 +318,11 @@ class Consensus:
         heirs = [each for each in ends(self.archive, home, first.replaces) if each.live]
         return None, [each for each in heirs if _against(proposal.memory, each)]
 
-    def _witnesses(self, home: Partition, words: Sequence[Endorsement]) -> dict[str, Memory]:
-        """Return the memories that agents named for a proposal, as they are now."""
-        homes = list(dict.fromkeys(home.evolve(agent=each.by) for each in words if each.memory_id))
-        ids = [each.memory_id for each in words if each.memory_id]
-        return {memory.memory_id: memory for memory in self.archive.memories(homes, ids=ids)}
+    def _witnesses(self, words: Iterable[tuple[Partition, Endorsement]]) -> dict[str, Memory]:
+        """Return the memories that agents named for proposals, each in a library, as they are now."""
+        named = {each.memory_id: home.evolve(agent=each.by) for home, each in words if each.memory_id}
+        found = self.archive.memories(list(dict.fromkeys(named.values())), ids=list(named)) if named else ()
+        return {memory.memory_id: memory for memory in found}
 
     def _change(
         self,

@@ -14,7 +14,7 @@ from remegraph.errors import InputError, NaiveTimeError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
 
-__all__ = ["check_numbers", "check_text", "check_times", "required", "stream", "twin", "zone"]
+__all__ = ["acting", "check_numbers", "check_text", "check_times", "required", "stream", "twin", "zone"]
 
 _MOST = 10**12
 """More than this of anything is no count, and no time."""
@@ -66,6 +66,20 @@ def required(scope: object) -> Scope:
     if not isinstance(scope, Scope):
         raise ScopeError(f"A scope is needed, not {type(scope).__name__}.")
     return scope
+
+
+def acting(scope: object) -> Scope:
+    """Return the scope, which must name an agent.
+
+    Raises:
+        ScopeError: It is none, or names none.
+    """
+    found = required(scope)
+    if found.agent is None:
+        raise ScopeError(
+            "The scope names no agent.", "Only an agent has memories of its own: Scope(user=..., agent=...)."
+        )
+    return found
 
 
 def zone(timezone: str | tzinfo | None) -> tzinfo | None:

@@ -84,17 +84,17 @@ class Extracting:
         if agent is None:
             raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
         check_text(query=query)
-        options, parts, library = _read(context), self._parts(), self._library(scope)
+        options, parts = _read(context), self._parts()
         meter, this = Meter(budget), Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel)
         asked: ShareInput = {
             "query": query,
-            "scope": library,
+            "scope": scope,
             "agent": agent,
             "now": this.at,
             "k": options.k,
             "episodes": options.include_episodes,
             "public": tuple(options.public),
-            "generalizer": parts.thinkers.generalizer(library.agent, meter),
+            "generalizer": parts.thinkers.generalizer(self._library(scope).agent, meter),
             "tell": this.tell,
             "check": this.check,
         }
@@ -105,7 +105,7 @@ class Extracting:
             for each in items
         ]
         if noted:
-            parts.archive.add_shared(library.partition(), noted)
+            parts.archive.add_shared(scope.partition(), noted)
         report = ExtractionReport(
             examined=len(done["found"]),
             rejected=done["rejected"],

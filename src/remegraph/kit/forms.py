@@ -160,8 +160,6 @@ class Forms:
         from remegraph.rules.forms import content_of, skill_of
         from remegraph.rules.procedures import read_workflow
 
-        if item.content == content_of(old):
-            return item
         skill, name = skill_of(item.content), read_workflow(old).name
         if skill is None or skill.name != name:
             raise SkillError(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remegraph.kit.absorbing import absorber
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.extracting import Extracting
 from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
 
 if TYPE_CHECKING:
-    from remegraph.exchange.absorbing import Absorber
     from remegraph.kit.parts import Parts
     from remegraph.ports import NewId
 
@@ -51,8 +52,8 @@ class Knowledge(Extracting):
     ) -> Absorption:
         """Make memories of what other agents shared: all of the items or, on an error, none. The same again changes nothing.
 
-        Each is trusted no further than it says, and than `settings.sharing` says of its source, which must be proven;
-        under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once by each agent; what
+        Each is trusted no further than it says, and than `settings.sharing` says of its source, which this
+        ledger or a signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once by each agent; what
         contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can be executed and
         checked becomes a skill that nobody has tried yet. No model is called.
 
@@ -71,17 +72,13 @@ class Knowledge(Extracting):
         from remegraph.engine.routing import home
         from remegraph.exchange.offering import Reception
         from remegraph.exchange.perceiving import perceive
-        from remegraph.rules.standardizing import item_digest
 
         if from_agent is not None:
             check_text(from_agent=from_agent)
         parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
         reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
-        offers = [
-            reception.offer(item, parts.archive.shared_by(library, item.knowledge_id, item_digest(item)))
-            for item in perceive(items)
-        ]
-        done = self._absorber().absorb(
+        offers = [reception.offer(item, self._proven(item, library)) for item in perceive(items)]
+        done = absorber(parts, scope).absorb(
             offers,
             said_in=library.partition(),
             lives_in=home(library, parts.settings.trust_boundary),
@@ -90,6 +87,27 @@ class Knowledge(Extracting):
         return done.evolve(degraded=self._follow())
 
     aabsorb = twin(absorb)
+
+    def sign(self, items: Iterable[KnowledgeItem], *, key: str | Path) -> tuple[KnowledgeItem, ...]:
+        """Return items with signatures, for agents whose ledger is another one: they prove who shared them.
+
+        Whoever absorbs them believes the key by `kit.packs.trust_key`, under the name of the agent.
+
+        Args:
+            items: What `share` returned.
+            key: The file of a private key, as `remegraph pack keygen` writes it.
+
+        Raises:
+            InputError: The file cannot be read, or is no such key.
+            MissingExtraError: The extra `sharing` is not installed.
+        """
+        from remegraph.exchange.signing import SigningKey
+        from remegraph.exchange.vouching import signed
+
+        private = SigningKey.open(Path(key))
+        return tuple(signed(item, private) for item in items)
+
+    asign = twin(sign)
 
     def waiting(self, *, scope: Scope) -> tuple[Memory, ...]:
         """Return the memories that wait for approval, the newest first: nothing recalls or shows them until then.
@@ -141,6 +159,20 @@ class Knowledge(Extracting):
 
     aapprove = twin(approve)
 
+    def _proven(self, item: KnowledgeItem, library: Scope) -> str | None:
+        """Return the agent that truly shared an item: as this ledger notes, or a key proves that is believed."""
+        from remegraph.rules.standardizing import SIGNATURE, item_digest
+
+        agent = self._parts().archive.shared_by(library, item.knowledge_id, item_digest(item))
+        return self._signer(item) if agent is None and SIGNATURE in item.metadata else agent
+
+    def _signer(self, item: KnowledgeItem) -> str | None:
+        from remegraph.exchange.signing import TrustStore
+        from remegraph.exchange.vouching import signer
+        from remegraph.kit.pack_keys import key_list
+
+        return signer(item, TrustStore.open(key_list(self._parts().settings)))
+
     def _own(self, scope: Scope) -> Sequence[Partition]:
         from remegraph.engine.routing import own
 
@@ -152,15 +184,3 @@ class Knowledge(Extracting):
 
         parts = self._parts()
         return Disputes(parts.archive, parts.searcher).commit(change)
-
-    def _absorber(self) -> Absorber:
-        from remegraph.exchange.absorbing import Absorber
-
-        parts = self._parts()
-        return Absorber(
-            archive=parts.archive,
-            near=parts.searcher.worded,
-            commit=self._commit,
-            clock=parts.clock,
-            recipe=parts.settings.summary.recipe,
-        )

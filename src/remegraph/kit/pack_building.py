@@ -125,5 +125,7 @@ class PackBuilding(ABC):
         from remegraph.exchange.cleaning import Cleaner
         from remegraph.exchange.naming import known
 
-        names = known(self._parts().archive, self._library(scope), scope.agent or "", memories, ())
+        said = [memory.content for memory in memories]
+        archive, library = self._parts().archive, self._library(scope)
+        names = known(archive, library, scope.agent or "", memories, said=said, public=())
         return Cleaner(names).clean

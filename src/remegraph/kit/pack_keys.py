@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from remegraph.kit.calling import check_text, twin
 from remegraph.models import TrustedKey
+from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.exchange.signing import TrustStore
     from remegraph.kit.parts import Parts
 
-__all__ = ["PackKeys"]
+__all__ = ["PackKeys", "key_list"]
 
-_FILE = "trusted_keys.json"
-"""The list, in the home."""
+
+def key_list(settings: Settings) -> Path:
+    """Return the file of the list, in the home."""
+    return settings.home.expanduser() / "trusted_keys.json"
 
 
 class PackKeys:
@@ -64,7 +67,7 @@ class PackKeys:
     akeys = twin(keys)
 
     def _file(self) -> Path:
-        return self._parts().settings.home.expanduser() / _FILE
+        return key_list(self._parts().settings)
 
     def _store(self) -> TrustStore:
         from remegraph.exchange.signing import TrustStore

@@ -97,7 +97,7 @@ def steps(stage: str, progress: OnProgress | None, cancel: Cancel | None) -> Cal
     """
 
     def step(done: int, total: int) -> None:
-        if cancel is not None and cancel():
+        if done < total and cancel is not None and cancel():  # what is done is not taken back
             raise CancelledError(f"{stage}ing the pack was cancelled.", "Nothing changed: do it again.")
         if progress is not None:
             progress(Progress(stage=stage, done=done, total=total))

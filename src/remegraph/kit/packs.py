@@ -7,24 +7,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
+from remegraph.kit.absorbing import absorber
 from remegraph.kit.calling import check_numbers, required, twin
 from remegraph.kit.pack_building import PackBuilding
 from remegraph.kit.pack_keys import PackKeys
 from remegraph.kit.packing import File, actor_of, conflict_of, path_of, steps, wanted
 from remegraph.models import (
-    ChangeSet,
     PackDiff,
     PackInfo,
     PackInstalled,
     Partition,
-    Receipt,
     Scope,
     Signature,
     TrustedKey,
 )
 
 if TYPE_CHECKING:
-    from remegraph.exchange.absorbing import Absorber
     from remegraph.exchange.offers import Offer
     from remegraph.exchange.packs.exporting import Step
     from remegraph.exchange.packs.reading import PackFile
@@ -120,8 +118,7 @@ class Packs(PackBuilding, PackKeys):
                 return PackDiff(
                     pack=pack.info, trust=believed, new=new, known=found.known, conflicting=found.conflicting
                 )
-            absorber = self._absorber(self._weighed)
-            done = absorber.absorb(
+            done = absorber(self._parts(), scope, dry_run=True).absorb(
                 self._offers(pack, believed, ()), said_in=said_in, lives_in=lives_in, actor=actor_of(scope)
             )
             by = {
@@ -190,10 +187,9 @@ class Packs(PackBuilding, PackKeys):
     ) -> PackInstalled:
         said_in, lives_in = self._places(scope)
         offers = self._offers(pack, trust, wanted(activate, pack.manifest.activate))
-        for done in range(1, len(offers) + 1):
-            step(done, len(offers))
-        absorber = self._absorber(self._disputes_commit)
-        found = absorber.absorb(offers, said_in=said_in, lives_in=lives_in, actor=actor_of(scope))
+        step(0, len(offers))
+        found = absorber(self._parts(), scope).absorb(offers, said_in=said_in, lives_in=lives_in, actor=actor_of(scope))
+        step(len(offers), len(offers))
         return PackInstalled(
             pack=pack.info,
             trust=trust,
@@ -205,6 +201,7 @@ class Packs(PackBuilding, PackKeys):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
+        from remegraph.engine.routing import at_home
         from remegraph.exchange.packs.installing import arrival
 
         if activate:
@@ -222,6 +219,7 @@ class Packs(PackBuilding, PackKeys):
             actor=actor_of(scope),
             at=parts.clock(),
             recipe=parts.settings.summary.recipe,
+            at_home=at_home(scope, parts.settings),
         )
         try:
             receipt = parts.archive.commit(change)
@@ -293,29 +291,3 @@ class Packs(PackBuilding, PackKeys):
         return [
             offer(item, pack, trust, at, active=not {item.item_id, *item.tags}.isdisjoint(active)) for item in found
         ]
-
-    def _absorber(self, commit: Callable[[ChangeSet], tuple[ChangeSet, Receipt]]) -> Absorber:
-        from remegraph.exchange.absorbing import Absorber
-
-        parts = self._parts()
-        return Absorber(
-            archive=parts.archive,
-            near=parts.searcher.worded,
-            commit=commit,
-            clock=parts.clock,
-            recipe=parts.settings.summary.recipe,
-        )
-
-    def _disputes_commit(self, change: ChangeSet) -> tuple[ChangeSet, Receipt]:
-        from remegraph.engine.disputes import Disputes
-
-        parts = self._parts()
-        return Disputes(parts.archive, parts.searcher).commit(change)
-
-    def _weighed(self, change: ChangeSet) -> tuple[ChangeSet, Receipt]:
-        """Return what a change would do, and do not do it."""
-        from remegraph.engine.disputes import Disputes
-
-        parts = self._parts()
-        weighed = Disputes(parts.archive, parts.searcher).weigh(change)
-        return weighed, Receipt(operation_id=change.operation_id, replayed=False)

@@ -6,8 +6,8 @@ from abc import ABC
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from remegraph.errors import ConflictError, InputError, ScopeError
-from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.errors import ConflictError, InputError
+from remegraph.kit.calling import acting, check_numbers, check_text, required, twin
 from remegraph.models import Endorsement, Proposal, ProposalState, Scope
 from remegraph.settings import Settings
 
@@ -58,8 +58,9 @@ class Proposing(ABC):
         self._check_agent(scope)
         if not reason.strip():
             raise InputError("The reason is empty.", "Say why all agents of the user should know it.")
-        source = self._consensus(scope).own(memory_id)
-        for each in self._consensus(scope).proposals():
+        those = self._consensus(scope)
+        source = those.own(memory_id)
+        for each in those.proposals():
             first = each.endorsements[0]
             if each.state == "open" and (first.by, first.memory_id) == (scope.agent, memory_id):
                 return each
@@ -165,16 +166,15 @@ class Proposing(ABC):
     def _consensus(self, scope: Scope) -> Consensus:
         from remegraph.governance.consensus import Consensus
 
-        return Consensus(self._parts().archive, required(scope), self._settings.sharing.quorum, self._clock())
+        return Consensus.of(self._parts().archive, required(scope), self._settings.sharing.quorum, self._clock())
 
     def _check_agent(self, scope: Scope) -> str:
         from remegraph.engine.routing import at_home
 
-        if (agent := required(scope).agent) is None:
-            raise ScopeError("The scope names no agent.", "Say which agent it is: Scope(user=..., agent=...).")
-        if at_home(scope, self._settings):
-            raise InputError(f"The library of agent {agent} is shared already.", "Save it: all have it at once.")
-        return agent
+        found = acting(scope)
+        if at_home(found, self._settings):
+            raise InputError(f"The library of agent {found.agent} is shared already.", "Save it: all have it at once.")
+        return str(found.agent)
 
     def _check_person(self, actor: str, proposal: Proposal, scope: Scope) -> None:
         agents = {name.casefold() for name in (*self._settings.agents, *proposal.agents, scope.agent or "")}

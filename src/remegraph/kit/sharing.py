@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from remegraph.errors import InputError, ScopeError
-from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.errors import InputError
+from remegraph.kit.calling import acting, check_text, check_times, required, twin
 from remegraph.kit.proposing import Proposing
 from remegraph.models import GRANTABLE, Grant, Layer, Memory, Scope
 from remegraph.settings import Settings
@@ -76,7 +76,7 @@ class Sharing(Proposing):
             NotFoundError: A memory or the topic is not this agent's own. What it was granted itself is not.
             InputError: A layer or a memory cannot be granted, the time is past, or a text is none.
         """
-        giver, now = _agent(scope), self._clock()
+        giver, now = acting(scope), self._clock()
         check_text(to_agent=to_agent, reason=reason, actor=actor)
         check_times(expires_at=expires_at)
         if isinstance(memory_ids, str) or isinstance(layers, str):
@@ -119,7 +119,7 @@ class Sharing(Proposing):
             NotFoundError: This agent gave no such grant.
             InputError: A text is none.
         """
-        giver = _agent(scope)
+        giver = acting(scope)
         check_text(grant_id=grant_id, reason=reason, actor=actor)
         if not reason.strip() or not actor.strip():
             raise InputError("The reason or the actor is empty.", "Name both.")
@@ -146,13 +146,3 @@ class Sharing(Proposing):
         return self._parts().grants.memories(required(scope))
 
     agranted = twin(granted)
-
-
-def _agent(scope: object) -> Scope:
-    """Return the scope, which must name an agent."""
-    found = required(scope)
-    if found.agent is None:
-        raise ScopeError(
-            "The scope names no agent.", "Only an agent has memories of its own: Scope(user=..., agent=...)."
-        )
-    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Pulse, Tail, Tally
+from remegraph.ports.archive import Archive, Pulse, Tail
 from remegraph.ports.attachments import Attachments
 from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.generalizing import Draft, Generalizer, Reworded
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
+from remegraph.ports.notes import Notes, Tally
 from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
 from remegraph.ports.sharing import GrantBook
 from remegraph.ports.text import Layout, TextMatch, TextMatches
@@ -37,6 +38,7 @@ __all__ = [
     "Layout",
     "Nearest",
     "NewId",
+    "Notes",
     "Outcome",
     "Projection",
     "Pulse",

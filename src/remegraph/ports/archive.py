@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from remegraph.models import (
-    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -24,12 +23,8 @@ from remegraph.models import (
     Message,
     Partition,
     Receipt,
-    Review,
-    Reviews,
     Scope,
-    SharedItem,
     Shelf,
-    SkillOutcome,
     Status,
     StoredMessage,
     ToolRecord,
@@ -39,13 +34,13 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.models.attachments import Blob
+from remegraph.ports.notes import Notes
 from remegraph.ports.text import Layout, TextMatches
 
 __all__ = [
     "Archive",
     "Pulse",
     "Tail",
-    "Tally",
 ]
 
 
@@ -70,19 +65,7 @@ class Pulse(NamedTuple):
     """Number of its newest review."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How the runs of one version of a skill went."""
-
-    runs: int = 0
-    successes: int = 0
-    seconds: float | None = None
-    """Mean of the runs that were timed."""
-    tokens: float | None = None
-    """Mean of the runs whose cost is known."""
-
-
-class Archive(Protocol):
+class Archive(Notes, Protocol):
     """The ledger: raw rows, blocks, memories with all versions. All reads name their partitions.
 
     Reads are snapshots; ids that live elsewhere than in the partitions named are not found.
@@ -270,68 +253,10 @@ class Archive(Protocol):
         """Return the journal, oldest first."""
         ...
 
-    def add_reviews(self, reviews: Sequence[Review]) -> None:
-        """Append reviews of memories. They are no versions, and no reader waits for them.
-
-        Args:
-            reviews: Each time that a memory came back. Those of partitions that are gone are left out.
-        """
-        ...
-
-    def reviews(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Reviews]:
-        """Return the reviews of these memories, counted, by place and id; those without any are left out."""
-        ...
-
-    def accesses(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
-        """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
-        ...
-
     def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
         """Return the partitions that the scope may read, its own first, each with how far it has come.
 
         While that is the same, no memory there has changed and no review was added. It costs next to nothing.
-        """
-        ...
-
-    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
-        """Return the ids of the memories that are always active, or were reviewed (`REVIEWING`) at a time or later."""
-        ...
-
-    def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
-        """Append how a run of a skill went, durably, which reviews the skill; return what the ledger holds of this run.
-
-        Args:
-            partition: Where the skill lives.
-            outcome: How it went.
-        """
-        ...
-
-    def outcomes(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str, int], Tally]:
-        """Return how the versions of these skills went, counted, by place, id and version; without runs: left out."""
-        ...
-
-    def add_shared(self, partition: Partition, items: Sequence[SharedItem]) -> None:
-        """Note that an agent shared items, durably, with an event for each. What is noted already is left as it is.
-
-        Args:
-            partition: Where what they were made of lives.
-            items: What was shared, by whom.
-        """
-        ...
-
-    def shared_by(self, scope: Scope, knowledge_id: str, digest: str) -> str | None:
-        """Return which agent of this tenant, user and project was the first to share exactly this item; none: no one.
-
-        Args:
-            scope: Who asks.
-            knowledge_id: The item.
-            digest: Of what it says (`rules.standardizing.item_digest`).
         """
         ...
 

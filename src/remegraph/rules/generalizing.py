@@ -23,6 +23,7 @@ __all__ = [
     "as_slots",
     "common_words",
     "generalized",
+    "listed",
     "prose",
     "reworded",
     "says_something",
@@ -130,8 +131,13 @@ def as_slots(value: Any) -> Any:
 
 @cache
 def common_words() -> frozenset[str]:
-    """Return the names that tell nothing of anybody, as they are compared."""
-    return frozenset(_data()["common"].casefold().split())
+    """Return the names that tell nothing of anybody, or that everybody knows, as they are compared."""
+    return frozenset((*listed("common"), *listed("public")))
+
+
+def listed(name: str) -> tuple[str, ...]:
+    """Return the words of a list in `data/generalizing.toml`, as they are compared."""
+    return tuple(_data()[name].casefold().split())
 
 
 @cache
@@ -177,7 +183,7 @@ def _workflow(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
 
 
 def _profile(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
-    private = _data()["private"].split()
+    private = listed("private")
     attributes = {
         name: value
         for name, each in content["attributes"].items()

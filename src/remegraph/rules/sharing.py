@@ -42,6 +42,8 @@ def believed(trust: float, source: str, policy: SharingPolicy) -> float:
 def source_of(origin: Origin | None, reader: str | None) -> str:
     """Return the other agent, or the pack, that alone stands behind a memory; empty: it is the reader's own, or agreed on.
 
+    Where nothing proves from whom it is, the agent that it is said to be from counts.
+
     Args:
         origin: From whom it came.
         reader: The agent that reads.
@@ -51,7 +53,8 @@ def source_of(origin: Origin | None, reader: str | None) -> str:
     if origin.via == "pack":
         return f"pack {origin.pack_id}"
     agreed = origin.via == "consensus" and len(origin.agents) > 1
-    return "" if agreed or not origin.agents else f"agent {origin.agents[0]}"
+    first = next((name for name in (*origin.agents, origin.claimed) if name), "anybody")
+    return "" if agreed else f"agent {first}"
 
 
 def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple[list[Hit], list[Hit]]:

@@ -10,7 +10,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 from remegraph.models import Kind, KnowledgeItem
 
-__all__ = ["item_digest", "knowledge_id", "short"]
+__all__ = ["SIGNATURE", "item_digest", "knowledge_id", "short"]
+
+SIGNATURE = "signature"
+"""Where the metadata of an item hold its signature."""
 
 _LONGEST = 80
 
@@ -26,9 +29,10 @@ def knowledge_id(kind: Kind, content: Mapping[str, Any]) -> str:
 
 
 def item_digest(item: KnowledgeItem) -> str:
-    """Return what tells an item from every other one: all that it says, but for the time of sharing."""
+    """Return what tells an item from every other one: all that it says, but for the time of sharing, and a signature."""
     said = json.loads(item.to_json())
     del said["created_at"]
+    said["metadata"].pop(SIGNATURE, None)
     return sha256(_canonical(said).encode()).hexdigest()
 
 

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, func, select
 
 from remegraph.failpoints import failpoint
 from remegraph.models import (
-    Access,
     AddReceipt,
     Block,
     BlockSummary,
@@ -27,12 +26,8 @@ from remegraph.models import (
     Message,
     Partition,
     Receipt,
-    Review,
-    Reviews,
     Scope,
-    SharedItem,
     Shelf,
-    SkillOutcome,
     Status,
     StoredMessage,
     ToolRecord,
@@ -42,15 +37,12 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.models.attachments import Blob
-from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, Tally, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, TextMatches
 from remegraph.storage import block_notes, fulltext, jobs
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import endorsements as endorsement_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
-from remegraph.storage import outcomes as outcome_rows
-from remegraph.storage import reviews as review_rows
-from remegraph.storage import shares as share_rows
 from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage.attached import LOCK, SqlAttachments
 from remegraph.storage.blobs import BlobFolder
@@ -59,6 +51,7 @@ from remegraph.storage.database import Database
 from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
+from remegraph.storage.notes import SqlNotes
 from remegraph.storage.rows import micros
 from remegraph.storage.tables import metadata, seals
 from remegraph.storage.tombstones import Tombstones
@@ -66,7 +59,7 @@ from remegraph.storage.tombstones import Tombstones
 __all__ = ["SqlArchive"]
 
 
-class SqlArchive:
+class SqlArchive(SqlNotes):
     """The ledger over SQLite or PostgreSQL; see `ports.Archive` for what each method promises.
 
     Safe to share between threads. Every read is one snapshot.
@@ -90,14 +83,11 @@ class SqlArchive:
         quorum: int = 2,
         blobs: BlobFolder | None = None,
     ) -> None:
-        self.database = database
-        self.journal = journal
+        super().__init__(database, journal, Interning(), new_id)
         self.queue = jobs.SqlJobQueue(database, clock)
         self._clock = clock
-        self._new_id = new_id
         self._quorum = quorum
         self.tombstones = Tombstones(journal)
-        self._interning = Interning()
         self._layouts = LayoutCache()
         self.attachments = SqlAttachments(database, self._interning, self._layouts, blobs)
 
@@ -413,78 +403,10 @@ class SqlArchive:
         with self.database.read() as connection:
             return endorsement_rows.read(connection, self._interning.known(connection, partitions), proposal_ids)
 
-    def add_reviews(self, reviews: Sequence[Review]) -> None:
-        """Append reviews; see `ports.Archive`."""
-        partitions = dict.fromkeys(review.partition for review in reviews)
-        if partitions:
-            with self.database.write() as connection:
-                known = self._interning.known(connection, partitions)
-                review_rows.add(connection, {partition: number for number, partition in known.items()}, reviews)
-
-    def reviews(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Reviews]:
-        """Return the reviews of these memories, counted."""
-        with self.database.read() as connection:
-            return review_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
-
-    def accesses(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str], Sequence[Access]]:
-        """Return when each of these memories was learned, then each review; see `ports.Archive`."""
-        with self.database.read() as connection:
-            return review_rows.accesses(connection, self._interning.known(connection, partitions), memory_ids)
-
     def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
         """Return how far each partition has come that the scope may read; see `ports.Archive`."""
         with self.database.read() as connection:
             return self._interning.pulse(connection, scope)
-
-    def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
-        """Return what is always active, or was reviewed since; see `ports.Archive`."""
-        with self.database.read() as connection:
-            return review_rows.in_use(connection, list(self._interning.known(connection, partitions)), since)
-
-    def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
-        """Append how a run went; see `ports.Archive`."""
-        with self.database.write() as connection:
-            (number,) = self._interning.known(connection, [partition])
-            return outcome_rows.add(connection, number, partition, outcome)
-
-    def outcomes(
-        self, partitions: Sequence[Partition], memory_ids: Sequence[str]
-    ) -> Mapping[tuple[Partition, str, int], Tally]:
-        """Return how the versions of these skills went, counted."""
-        with self.database.read() as connection:
-            return outcome_rows.counted(connection, self._interning.known(connection, partitions), memory_ids)
-
-    def add_shared(self, partition: Partition, items: Sequence[SharedItem]) -> None:
-        """Note what an agent shared, with an event for each; see `ports.Archive`."""
-        operation_id = self._new_id()
-        with self.database.write() as connection:
-            number = self._interning.ensure(connection, [partition])[partition]
-            self.database.lock(connection, [number])
-            new = share_rows.add(connection, number, items)
-            self.journal.add(
-                connection,
-                [
-                    Entry(
-                        partition_id=number,
-                        time=micros(item.at),
-                        actor=item.agent,
-                        action="share",
-                        record_id=item.knowledge_id,
-                        operation_id=operation_id,
-                        body=item.digest,
-                    )
-                    for item in new
-                ],
-            )
-
-    def shared_by(self, scope: Scope, knowledge_id: str, digest: str) -> str | None:
-        """Return which agent shared exactly this; see `ports.Archive`."""
-        with self.database.read() as connection:
-            return share_rows.author(connection, scope, knowledge_id, digest)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""

@@ -9,6 +9,7 @@ from remegraph.cli.views.packs import built, installed, keys, new_key, pack, pac
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
+from remegraph.cli.views.sharing import grants, proposals
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import stats, verification
 
@@ -27,6 +28,7 @@ __all__ = [
     "explanation",
     "exported",
     "forecast",
+    "grants",
     "ingested",
     "injection",
     "installed",
@@ -39,6 +41,7 @@ __all__ = [
     "pack",
     "pack_difference",
     "plain",
+    "proposals",
     "recall",
     "rules",
     "skills",
