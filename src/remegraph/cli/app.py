@@ -8,6 +8,7 @@ from remegraph.cli import (
     backups,
     conflicts,
     demo,
+    erasing,
     fading,
     governing,
     granting,
@@ -72,6 +73,7 @@ app.command("withdraw", rich_help_panel=_SHARE)(sharing.withdraw)
 app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
 app.add_typer(backups.app, name="backup", rich_help_panel=_KEEP)
 app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
+app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)

@@ -141,7 +141,8 @@ class Writer:
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
         spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken or old.firm:
+        told = {(item.message_id, item.quote) for item in old.evidence}
+        if old.firm or all((item.message_id, item.quote) in told for item in spoken):  # words count once
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)

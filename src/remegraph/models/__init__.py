@@ -19,6 +19,7 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.diagnosis import Check, Diagnosis, Finding, Severity
+from remegraph.models.erasing import NOT_COVERED, ErasedPlace, Erasure, ErasureRequest, ErasureStage
 from remegraph.models.exchange import (
     CHINESE_NAMES,
     CHINESE_VALUES,
@@ -146,6 +147,7 @@ __all__ = [
     "LIVE",
     "MEMORY_FORMS",
     "MOVES",
+    "NOT_COVERED",
     "REVIEWING",
     "Absorbed",
     "Absorption",
@@ -192,6 +194,10 @@ __all__ = [
     "EntityRelation",
     "EpisodeContent",
     "EpisodeKnowledge",
+    "ErasedPlace",
+    "Erasure",
+    "ErasureRequest",
+    "ErasureStage",
     "Event",
     "Eviction",
     "Evidence",

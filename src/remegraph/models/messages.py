@@ -117,3 +117,4 @@ class AddReceipt(Record):
     message_ids: tuple[str, ...] = Field(description="The ids, in the order of the messages given.")
     added: int = Field(ge=0, description="How many were new.")
     known: int = Field(ge=0, description="How many were recorded before, with the same content.")
+    erased: int = Field(default=0, ge=0, description="How many were erased before: they are not recorded again.")

@@ -194,6 +194,30 @@ class Database:
                 {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
             )
 
+    def shred(self, *, full: bool = False) -> None:
+        """Give the bytes of deleted rows back: out of the full text, the tables and the log.
+
+        Args:
+            full: On PostgreSQL, whether tables are written anew, which locks them meanwhile; else their space is
+                freed for new rows, and what was in it stays until those come.
+
+        Raises:
+            SetupError: The database cannot be used, or another process reads an old state of it.
+        """
+        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
+            if not self.is_sqlite:
+                own = connection.execution_options(isolation_level="AUTOCOMMIT")
+                own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
+                return
+            connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
+            connection.exec_driver_sql("VACUUM")
+            busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            if busy:
+                raise SetupError(
+                    "Another process reads an old state of the ledger, so that its log cannot be emptied.",
+                    "Let it finish, or close it; then resume.",
+                )
+
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
