@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, governing, packs, reading, rules, sharing, upkeep, writing
+from remegraph.cli import conflicts, demo, fading, governing, packs, quarantine, reading, rules, sharing, upkeep, writing
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]
@@ -47,6 +47,7 @@ app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
+app.add_typer(quarantine.app, name="quarantine", rich_help_panel=_KEEP)
 app.command("proposals", rich_help_panel=_SHARE)(sharing.proposals)
 app.command("propose", rich_help_panel=_SHARE)(sharing.propose)
 app.command("corroborate", rich_help_panel=_SHARE)(sharing.corroborate)
@@ -73,7 +74,8 @@ def remegraph(
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    context.default_map = {**_to_each(app, given), "pack": _to_each(packs.app, given)}
+    groups = {"pack": packs.app, "quarantine": quarantine.app}
+    context.default_map = _to_each(app, given) | {name: _to_each(each, given) for name, each in groups.items()}
 
 
 def _to_each(commands: typer.Typer, given: dict[str, object]) -> dict[str, object]:
