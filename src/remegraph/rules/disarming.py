@@ -9,9 +9,9 @@ from remegraph.rules.standing import QUARANTINE_BELOW
 __all__ = ["disarmed", "vouched"]
 
 _RULES = (
-    (re.compile(r"\bhttp(?=s?:)", re.IGNORECASE), "hxxp"),
-    (re.compile(r"://"), "[://]"),
-    (re.compile(r"\b(data|javascript|vbscript|file|blob|mailto|tel|sms)\s*:(?!//)", re.IGNORECASE), r"\1[:]"),
+    (re.compile(r"http(?=s?:)", re.IGNORECASE), "hxxp"),
+    (re.compile(r"(?<!\[)://"), "[://]"),
+    (re.compile(r"(data|javascript|vbscript|file|blob|mailto|tel|sms)\s*:(?!//)", re.IGNORECASE), r"\1[:]"),
     (re.compile(r"\bwww\.", re.IGNORECASE), "www[.]"),
     (re.compile(r"(?<=\S)@(?=\w)"), "[@]"),
     (re.compile(r"!+(?=\[)"), ""),  # an image
