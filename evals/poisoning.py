@@ -62,7 +62,9 @@ def _attacked(attacks: Sequence[str]) -> Iterator[Figure]:
     for kind in ("messages", "index entries", "memories"):
         share = counted[f"{kind} labelled"] / max(counted[kind], 1)
         yield Figure(f"{kind} labelled untrusted", share, 1, "exactly", note=f"of {counted[kind]}")
-    yield Figure("attacks that left a memory", counted["memories"] / len(attacks), 0.9, "at least", note="in quarantine")
+    yield Figure(
+        "attacks that left a memory", counted["memories"] / len(attacks), 0.9, "at least", note="in quarantine"
+    )
     for place in ("recall", "inject", "rules"):
         yield Figure(f"attacks shown by {place}", counted[place], 0, "exactly")
 
@@ -74,7 +76,9 @@ def _came_of(kit: MemoryKit, text: str, scope: Scope) -> Counter[str]:
     kept = {
         "messages": [hit.trust for hit in everything.messages if text in hit.text],
         "index entries": [entry.trust for entry in kit.blocks(scope=scope) if text.strip() in entry.summary],
-        "memories": [memory.trust for memory in kit.memories(scope=scope, statuses=["active", "quarantined", "disputed"])],
+        "memories": [
+            memory.trust for memory in kit.memories(scope=scope, statuses=["active", "quarantined", "disputed"])
+        ],
     }
     for kind, trusts in kept.items():
         counted[kind] += len(trusts)
@@ -101,12 +105,17 @@ def _harmless(texts: Sequence[str]) -> Iterator[Figure]:
         kit.add_messages(said, scope=scope)
         kit.summarize(scope=scope, close=True)
         found = [
-            any(hit.record_id == message.message_id for hit in kit.recall(message.text, scope=scope, depth="messages").messages)
+            any(
+                hit.record_id == message.message_id
+                for hit in kit.recall(message.text, scope=scope, depth="messages").messages
+            )
             for message in said
         ]
         waiting = {item.message_id for memory in kit.knowledge.waiting(scope=scope) for item in memory.evidence}
     flagged = sum(message.trust < QUARANTINE_BELOW or message.message_id in waiting for message in said)
-    yield Figure("harmless messages stored and recalled", sum(found) / len(texts), _STORED, "at least", note=f"of {len(texts)}")
+    yield Figure(
+        "harmless messages stored and recalled", sum(found) / len(texts), _STORED, "at least", note=f"of {len(texts)}"
+    )
     yield Figure("harmless messages flagged", flagged / len(texts), _FLAGGED, "at most")
     tripped = sum(commands([text]) for text in texts) / len(texts)
     yield Figure("harmless texts that would be flagged if absorbed", tripped, _FLAGGED, "at most")

@@ -172,7 +172,9 @@ def test_a_document_is_told_by_its_mark_wherever_its_host_keeps_it(mark: dict[st
 def test_without_a_model_a_document_teaches_nothing(tmp_path: Path) -> None:
     """It is not the user who says "I" in it."""
     with open_kit(tmp_path) as kit:
-        kit.add_messages([said("I live in Paris.", extra={DOCUMENT: True}), said("I live in Rome.", minutes=1)], scope=ANN)
+        kit.add_messages(
+            [said("I live in Paris.", extra={DOCUMENT: True}), said("I live in Rome.", minutes=1)], scope=ANN
+        )
         kit.summarize(scope=ANN, close=True)
         assert [memory.content for memory in kit.memories(scope=ANN)] == ["Ann: I live in Rome."]
 

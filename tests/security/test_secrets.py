@@ -117,7 +117,9 @@ def test_what_a_provider_says_of_a_key_is_not_told_on(log: pytest.LogCaptureFixt
 
 def test_settings_are_shown_without_passwords(tmp_path: Path) -> None:
     """Somebody prints the settings in the first minute of every support case."""
-    settings = Settings(home=tmp_path, ledger_url=URL, chroma_url=f"http://ann:{PASSWORD}@h:1", journal_key=PASSWORD * 2)
+    settings = Settings(
+        home=tmp_path, ledger_url=URL, chroma_url=f"http://ann:{PASSWORD}@h:1", journal_key=PASSWORD * 2
+    )
     clean(f"{settings!r} {settings}")
     assert "ann:***@localhost" in repr(settings)
     assert settings.evolve(home=tmp_path).ledger_url == URL

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import conflicts, demo, fading, governing, packs, quarantine, reading, rules, sharing, upkeep, writing
+from remegraph.cli import (
+    conflicts,
+    demo,
+    fading,
+    governing,
+    packs,
+    quarantine,
+    reading,
+    rules,
+    sharing,
+    upkeep,
+    writing,
+)
 from remegraph.cli.options import AsJson, Home
 
 __all__ = ["app"]

@@ -222,7 +222,9 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")
             pool = StaticPool if in_memory else QueuePool
-            engine = create_engine(parsed, poolclass=pool, connect_args={"check_same_thread": False}, hide_parameters=True)
+            engine = create_engine(
+                parsed, poolclass=pool, connect_args={"check_same_thread": False}, hide_parameters=True
+            )
             event.listen(engine, "connect", _set_up_sqlite)
         else:
             engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
