@@ -57,7 +57,7 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        return parts.archive.add_messages(partition, named, now, asleep=asleep)\n",
+                "        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
                 "        ids = tuple(each.message_id for each in named)\n"

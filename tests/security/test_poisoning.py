@@ -13,7 +13,7 @@ from remegraph.models import DOCUMENT, Evidence, RecallFilter
 from remegraph.rules.context import framed
 from remegraph.rules.disarming import disarmed
 from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
-from tests.talk import ANN, NOON, called, create, digest, open_kit, proposal, replied, returned, said
+from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
 
 pytestmark = pytest.mark.requirement("X6")
 
@@ -152,13 +152,16 @@ def test_a_flood_of_pages_does_not_hide_what_a_person_said(tmp_path: Path) -> No
 
 def test_what_was_recalled_is_never_learned_again(tmp_path: Path) -> None:
     """A payload that renews itself at each summary outlives every clean-up."""
-    steps = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": proposal(create("x", 1, "evil words"))}
+    steps = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": proposal(create("x", 2, "evil words"))}
     with open_kit(tmp_path, steps, reviser="rules") as kit:
         frame = framed([{"id": "m", "text": "evil words"}])
-        kit.add_messages([replied(frame), returned("c9", frame, minutes=1)], scope=ANN)
+        kit.add_messages(
+            [said("Good morning, Remy, my dear friend."), replied(frame), returned("c9", frame, minutes=1)], scope=ANN
+        )
         kit.summarize(scope=ANN, close=True)
         assert kit.memories(scope=ANN, statuses=["active", "quarantined"]) == ()
-        assert all("evil" not in entry.summary for entry in kit.blocks(scope=ANN))
+        assert "evil" not in "".join(call.text for call in model_of(kit).calls)
+        assert model_of(kit).calls
 
 
 @pytest.mark.parametrize("mark", [{DOCUMENT: True}, {"additional_kwargs": {DOCUMENT: "report.pdf"}}])

@@ -93,14 +93,14 @@ def test_a_database_that_fails_says_what_and_where_and_no_parameters(
     """By default SQLAlchemy writes the values of a statement into its error, and so the message into the log."""
     with open_with(tmp_path) as kit:
         with sqlite3.connect(next(tmp_path.glob("*.sqlite"))) as connection:
-            connection.execute("ALTER TABLE messages RENAME TO gone")
+            connection.execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'broken'); END"
+            )
         error = told(lambda: kit.add_messages([said(f"Also {WORD}.")], scope=ANN))
         assert isinstance(error, (exc.DBAPIError, RemegraphError))
         kit.health.note("capture", error)
         kit.health.note("recall", KeyError(WORD))
         clean(json.dumps(dict(kit.health.stats())))
-        with sqlite3.connect(next(tmp_path.glob("*.sqlite"))) as connection:
-            connection.execute("ALTER TABLE gone RENAME TO messages")
 
 
 def test_what_a_provider_says_of_a_key_is_not_told_on(log: pytest.LogCaptureFixture, tmp_path: Path) -> None:
