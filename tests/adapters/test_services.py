@@ -93,7 +93,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
 @pytest.fixture
 def user(request: pytest.FixtureRequest) -> Scope:
     """A user whom no other test knows."""
-    return Scope(user=request.node.name, agent="remy")
+    return Scope(user=request.node.name, agent=f"agent of {request.node.name}")
 
 
 @pytest.fixture

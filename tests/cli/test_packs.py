@@ -31,6 +31,7 @@ def test_memories_move_to_another_home_on_the_command_line(run: Run, chat: Path,
     assert (found["new"], len(found["known"])) == ([], len(here))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("K9")
 def test_a_signed_pack_is_known_as_its_makers_on_the_command_line(run: Run, chat: Path, tmp_path: Path) -> None:
     """Whoever installs what others made wants to know whose it is, and that nobody changed it."""

@@ -207,6 +207,8 @@ def test_a_memory_holds_everywhere_once_somebody_says_so_and_the_journal_tells(k
     """Sharing between projects is a decision: who made it, and why, can be asked later."""
     a, b = ann.evolve(project="a"), ann.evolve(project="b")
     memory = told(kit, a)
+    for words in ("The office has plants.", "Berta has a boat."):  # in blocks of their own, with the same labels
+        save(kit, b, words)
     shared = kit.promote(memory.memory_id, scope=a, reason="The client is the same.")
 
     assert (shared.applies_to, shared.partition.project, shared.supersedes) == ("global", None, (memory.memory_id,))

@@ -107,7 +107,8 @@ def _values(annotation: Any, metadata: Iterable[Any]) -> st.SearchStrategy[Any]:
     if origin in (Union, types.UnionType):
         return st.one_of(*(_values(argument, limits) for argument in arguments))
     if origin is tuple:
-        several = st.lists(_values(arguments[0], ()), max_size=2).map(tuple)
+        least = max((limit.min_length for limit in limits if isinstance(limit, MinLen)), default=0)
+        several = st.lists(_values(arguments[0], ()), min_size=least, max_size=2).map(tuple)
         return several if arguments[-1] is ... else st.tuples(*(_values(each, ()) for each in arguments))
     if origin is dict:
         return st.dictionaries(_values(arguments[0], ()), _values(arguments[1], ()), max_size=2)

@@ -30,7 +30,7 @@ MEMORY = Memory(
 
 @EVERY
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_every_record_survives_json(record: type[Record], data: st.DataObject) -> None:
     """What the ledger writes it reads back, to the letter, whatever the text is."""
     value = data.draw(instances(record))
@@ -43,28 +43,20 @@ def test_every_record_survives_json(record: type[Record], data: st.DataObject) -
 
 
 @EVERY
-@given(st.data())
-@settings(max_examples=2, deadline=None)
-def test_no_record_can_be_changed(record: type[Record], data: st.DataObject) -> None:
+def test_no_record_can_be_changed(record: type[Record]) -> None:
     """A record that one holder changes is another holder's surprise."""
-    value = data.draw(instances(record))
-    name = next(iter(record.model_fields))
-
-    with pytest.raises(ValidationError, match="frozen"):
-        setattr(value, name, getattr(value, name))
+    value = record.model_construct()
+    for name in record.model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(value, name, None)
 
 
 @CLOSED
-@given(st.data())
-@settings(max_examples=2, deadline=None)
-def test_a_field_that_no_record_has_is_refused(record: type[Record], data: st.DataObject) -> None:
+def test_a_field_that_no_record_has_is_refused(record: type[Record]) -> None:
     """A mistyped field must not be dropped without a word."""
-    value = data.draw(instances(record))
-    assert isinstance(value, Record)
-    known = json.loads(value.to_json())
-
-    with pytest.raises(ValidationError, match="Extra inputs"):
-        record.from_json(json.dumps(known | {"contnet": 1}))
+    with pytest.raises(ValidationError) as refused:
+        record.model_validate({"contnet": 1})
+    assert ("contnet",) in [error["loc"] for error in refused.value.errors() if error["type"] == "extra_forbidden"]
 
 
 @pytest.mark.parametrize("record", OPEN, ids=lambda record: record.__name__)

@@ -16,7 +16,7 @@ ANY_STATUS = st.sampled_from(STATUSES)
 # Rows: from. Columns, in the same order: to. "x" may, "." may not, "=" stays.
 TABLE = """
              proposed active disputed low_priority archived quarantined superseded deleted purged erased
-proposed     =        x      .        .            .        x           .          x       .      x
+proposed     =        x      x        .            .        x           .          x       .      x
 active       .        =      x        x            x        x           x          x       .      x
 disputed     .        x      =        x            x        x           x          x       .      x
 low_priority .        x      x        =            x        x           x          x       .      x

@@ -129,7 +129,7 @@ FAULTS = (
         (
             Patch(
                 "storage/evidence.py",
-                "[row for row in rows if find_quote(evidence.quote, Message.from_json(row.body).text) is not None]",
+                "[row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]",
                 "rows",
             ),
         ),

@@ -70,7 +70,7 @@ def old_copy(index: Path) -> None:
     shutil.copytree(index.with_name("index.before"), index)
 
 
-SOON = (random_bytes, folder_removed)
+SOON = (folder_removed,)
 """Tried in every run of the tests; the others take seconds each."""
 
 DAMAGES = (truncated, random_bytes, folder_removed, pickle_removed, page_zeroed, old_copy)
@@ -155,6 +155,7 @@ def test_damage_after_a_crash_is_found_by_another_process_and_healed_by_sync(
     figure(f"{FOUND}, after a crash", survives(host, home, "sync"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [random_bytes])
 def test_verify_finds_damage_done_under_an_open_index(damage: Damage, host: Host, home: Path, figure: Figure) -> None:
     """Memory still holds what the files lost, until the next start; whoever verifies wants to know it now."""

@@ -41,7 +41,12 @@ def _carried(ledger: Ledger, memory: Memory, *, to: Partition, operation_id: str
     )
     change = MemoryChange(memory=history[-1], expected_version=0, action="bring", history=tuple(history[:-1]))
     return ChangeSet(
-        operation_id=operation_id, actor="pack", recorded_at=ledger.now, changes=(change,), brought=brought
+        operation_id=operation_id,
+        actor="pack",
+        recorded_at=ledger.now,
+        at_home=True,
+        changes=(change,),
+        brought=brought,
     )
 
 

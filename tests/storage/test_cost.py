@@ -59,6 +59,7 @@ def test_reading_a_few_messages_by_id_costs_no_more_with_a_long_history(ledger: 
     ledger.archive.close()
 
 
+@pytest.mark.slow
 def test_reading_links_costs_no_more_with_many_memories(ledger: Ledger) -> None:
     """Each recall asks what contradicts its hits: it must not list all that a user has told."""
     few = [ledger.memory(f"Ann likes tea {number}.") for number in range(_FEW)]

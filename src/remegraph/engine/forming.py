@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remegraph.engine.candidates import Candidate
 from remegraph.engine.disputes import UPDATE, Disputes
 from remegraph.engine.explicit import Stated, check_statement, state
-from remegraph.engine.routing import own
+from remegraph.engine.routing import at_home, own
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.plain import plain
 from remegraph.models import (
@@ -161,6 +161,7 @@ class ItemWriter:
             operation_id=operation_id("update", message.message_id, old.version),
             actor=scope.agent or "operator",
             recorded_at=message.recorded_at,
+            at_home=at_home(scope, self.settings),
             changes=(MemoryChange(memory=memory, expected_version=old.version, action=UPDATE),),
             links=tuple(links),
             summaries=(stated.summary,),

@@ -201,6 +201,7 @@ class Packs(PackBuilding, PackKeys):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
+        from remegraph.engine.routing import at_home
         from remegraph.exchange.packs.installing import arrival
 
         if activate:
@@ -218,6 +219,7 @@ class Packs(PackBuilding, PackKeys):
             actor=actor_of(scope),
             at=parts.clock(),
             recipe=parts.settings.summary.recipe,
+            at_home=at_home(scope, parts.settings),
         )
         try:
             receipt = parts.archive.commit(change)

@@ -53,8 +53,9 @@ def trace(
     quotes, unseen = quoted(memory.evidence, messages)
     missing = [f"content: {memory.status} on {memory.recorded_at:%Y-%m-%d}"] if memory.status in TOMBSTONES else []
     missing += [f"message {each}: not visible here, or no longer kept" for each in unseen]
-    homes = [quote.message.partition for quote in quotes] or partitions
-    blocks = archive.blocks(list(dict.fromkeys(homes)), ids=memory.block_ids)
+    # Labels of blocks are unique in their partition only: where no word can be seen, nor can its block.
+    homes = dict.fromkeys(quote.message.partition for quote in quotes) if memory.evidence else partitions
+    blocks = archive.blocks(list(homes), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}
     missing.extend(f"block {block_id}: not visible here, or no longer kept" for block_id in sorted(gone))
     events = archive.events(partitions, record_id=memory_id)

@@ -85,7 +85,15 @@ class Arrival:
     """Blocks that are here."""
 
     def change(
-        self, digest: str, lives_in: Partition, said_in: Partition, *, actor: str, at: datetime, recipe: str
+        self,
+        digest: str,
+        lives_in: Partition,
+        said_in: Partition,
+        *,
+        actor: str,
+        at: datetime,
+        recipe: str,
+        at_home: bool,
     ) -> ChangeSet:
         """Return the change that installs it, all at once.
 
@@ -96,6 +104,7 @@ class Arrival:
             actor: Who installs it, for the journal.
             at: Now.
             recipe: Name of the way of summarising, for the work rows.
+            at_home: Whether what all agents of the user own is the installer's to change.
         """
         fresh = [block for block in self.blocks if block.block_id not in self.there]
         said = {message.message_id: message for message in self.messages}
@@ -103,6 +112,7 @@ class Arrival:
             operation_id=operation_id("install", lives_in.to_json(), digest),
             actor=actor,
             recorded_at=at,
+            at_home=at_home,
             changes=tuple(
                 MemoryChange(memory=versions[-1], expected_version=0, action="install", history=versions[:-1])
                 for versions in self.new
