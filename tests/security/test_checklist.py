@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -16,7 +15,7 @@ from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.lifecycle.skilled import deploying, refunding
 from tests.talk import NOON, said
 
-pytestmark = pytest.mark.requirement("B14", "X6")
+pytestmark = [pytest.mark.requirement("B14", "X6"), pytest.mark.slow]
 
 ANN = Scope(user="walked", agent="remy")
 TAUGHT = Scope(user="walked", agent="pupil")

@@ -21,11 +21,11 @@ from remegraph.models import Message
 from remegraph.testing import InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, replied, said
 
-pytestmark = pytest.mark.requirement("X6")
+pytestmark = [pytest.mark.requirement("X6"), pytest.mark.usefixtures("log")]
 
 WORD = "canary-message-4711"
 KEY = "sk-proj-canaryKEY1234567890abcdefGHIJ"
-PASSWORD = "canary-password"  # noqa: S105 - a canary
+PASSWORD = "canary-password"
 URL = f"postgresql://ann:{PASSWORD}@localhost:1/db?password={PASSWORD}"
 
 
@@ -72,7 +72,7 @@ def test_a_whole_run_logs_no_word_of_it(log: pytest.LogCaptureFixture, tmp_path:
     assert log.records  # else nothing was looked at
 
 
-def test_errors_of_callers_do_not_repeat_what_was_said(log: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_errors_of_callers_do_not_repeat_what_was_said(tmp_path: Path) -> None:
     """Errors end up in logs and in tickets."""
     with open_with(tmp_path) as kit:
         bad: tuple[Callable[[], object], ...] = (
@@ -87,9 +87,7 @@ def test_errors_of_callers_do_not_repeat_what_was_said(log: pytest.LogCaptureFix
         assert len([told(each) for each in bad]) == len(bad)
 
 
-def test_a_database_that_fails_says_what_and_where_and_no_parameters(
-    log: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_a_database_that_fails_says_what_and_where_and_no_parameters(tmp_path: Path) -> None:
     """By default SQLAlchemy writes the values of a statement into its error, and so the message into the log."""
     with open_with(tmp_path) as kit:
         with sqlite3.connect(next(tmp_path.glob("*.sqlite"))) as connection:
@@ -103,7 +101,7 @@ def test_a_database_that_fails_says_what_and_where_and_no_parameters(
         clean(json.dumps(dict(kit.health.stats())))
 
 
-def test_what_a_provider_says_of_a_key_is_not_told_on(log: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_what_a_provider_says_of_a_key_is_not_told_on(tmp_path: Path) -> None:
     """Providers repeat the key, and clients the URL with its password."""
     down = ConnectionError(f"Incorrect API key provided: {KEY} at {URL}")
     with open_with(tmp_path, {"DigestAnswer": down}) as kit:
@@ -127,9 +125,7 @@ def test_settings_are_shown_without_passwords(tmp_path: Path) -> None:
     told(lambda: Settings.model_validate({"ledger_url": [URL]}))
 
 
-def test_a_ledger_that_cannot_be_reached_is_named_without_its_password(
-    log: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+def test_a_ledger_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
     """The URL stands in the error, so that one sees which; the password does not."""
     settings = Settings(home=tmp_path, ledger_url=URL)
     error = told(lambda: MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()))

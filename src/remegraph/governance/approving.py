@@ -54,7 +54,13 @@ def approve(
         ConflictError: It changed meanwhile, or its words stand in a live memory by now.
     """
     old = _awaited(archive, partitions, memory_id, by)
-    return old if old.live else _moved(archive, commit, old, "active", APPROVE, by, note, at, operation_id)
+    return (
+        old
+        if old.live
+        else _moved(
+            archive, commit, old, status="active", action=APPROVE, by=by, note=note, at=at, operation_id=operation_id
+        )
+    )
 
 
 def reject(
@@ -88,7 +94,9 @@ def reject(
     old = _awaited(archive, partitions, memory_id, by)
     if old.live:
         raise InputError(f"Memory {memory_id!r} is {old.status}.", "Only what waits can be rejected: forget it.")
-    return _moved(archive, commit, old, "deleted", REJECT, by, note, at, operation_id)
+    return _moved(
+        archive, commit, old, status="deleted", action=REJECT, by=by, note=note, at=at, operation_id=operation_id
+    )
 
 
 def _awaited(archive: Archive, partitions: Sequence[Partition], memory_id: str, by: str) -> Memory:
@@ -104,6 +112,7 @@ def _moved(
     archive: Archive,
     commit: Callable[[ChangeSet], object],
     old: Memory,
+    *,
     status: Status,
     action: str,
     by: str,
