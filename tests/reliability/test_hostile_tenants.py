@@ -231,7 +231,7 @@ def test_the_command_line_shows_no_user_what_another_one_said(full_home: Home, m
     for scope, word in full_home.of("user").items():
         if len(scope.user) > 1000 or scope.user not in NAMES[::3]:
             continue
-        who = [f"--user={scope.user}", f"--home={folder}", "--json"] + ([f"--tenant={scope.tenant}"])
+        who = [f"--user={scope.user}", f"--home={folder}", "--json", f"--tenant={scope.tenant}"]
         for command in (["recall", "watermelon", "--depth", "messages"], ["memories"], ["messages"], ["blocks"]):
             result = CliRunner().invoke(app, [*command, *who])
             assert result.exit_code == 0, (scope, result.output)
