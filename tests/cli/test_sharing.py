@@ -1,4 +1,4 @@
-"""Proposals on the command line."""
+"""Grants and proposals on the command line."""
 
 from __future__ import annotations
 
@@ -48,3 +48,26 @@ def test_agents_and_persons_agree_on_the_command_line(run: Run, tmp_path: Path) 
     states = {each["proposal_id"]: each["state"] for each in json.loads(run("proposals", "--json").stdout)}
     assert states == {hall: "agreed", chess: "agreed", gate: "rejected"}
     assert "No proposals." in run("proposals", "--state", "open").stdout
+
+
+@pytest.mark.requirement("B11")
+def test_what_an_agent_lets_another_read_is_granted_shown_and_revoked(run: Run, tmp_path: Path) -> None:
+    """Who may read what is a person's business: they see it, and end it, where they work."""
+    scout, writer = Scope(user="me", agent="scout"), Scope(user="me", agent="writer")
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
+        kit.add_messages(["The hall seats 250."], scope=scout)
+        kit.summarize(scope=scout, close=True)
+    told = ("--agent", "scout", "--reason", "one evening", "--until", "2100-01-01T00:00Z", "--json")
+    grant_id = json.loads(run("grant", "writer", *told).stdout)["grant_id"]
+    asked = ("recall", "How many seats has the hall?", "--agent", "writer", "--json")
+
+    assert [hit["text"] for hit in json.loads(run(*asked).stdout)["memories"]] == ["me: The hall seats 250."]
+    assert all(words in run("grants", "--agent", "writer").stdout for words in ("scout", "episodic", "2100-01-01"))
+    assert (
+        "one evening" in run("revoke", grant_id, "--agent", "scout", "--reason", "one evening, and it is over").stdout
+    )
+    assert json.loads(run(*asked).stdout)["memories"] == []
+    assert "never shared" in run("grant", "writer", "--agent", "scout", "--reason", "x", "--layer", "sensory").stderr
+    assert "No grants." in run("grants", "--agent", "third").stdout
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
+        assert kit.memories(scope=writer) == ()

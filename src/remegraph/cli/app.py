@@ -9,6 +9,7 @@ from remegraph.cli import (
     demo,
     fading,
     governing,
+    granting,
     packs,
     quarantine,
     reading,
@@ -60,6 +61,9 @@ app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
 app.add_typer(quarantine.app, name="quarantine", rich_help_panel=_KEEP)
+app.command("grants", rich_help_panel=_SHARE)(granting.grants)
+app.command("grant", rich_help_panel=_SHARE)(granting.grant)
+app.command("revoke", rich_help_panel=_SHARE)(granting.revoke)
 app.command("proposals", rich_help_panel=_SHARE)(sharing.proposals)
 app.command("propose", rich_help_panel=_SHARE)(sharing.propose)
 app.command("corroborate", rich_help_panel=_SHARE)(sharing.corroborate)

@@ -8,7 +8,7 @@ from remegraph.cli.views.packs import built, installed, keys, new_key, pack, pac
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
 from remegraph.cli.views.recording import ingested, objections, summary, work
 from remegraph.cli.views.rules import injection, rules
-from remegraph.cli.views.sharing import proposals
+from remegraph.cli.views.sharing import grants, proposals
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import stats, verification
 
@@ -26,6 +26,7 @@ __all__ = [
     "explanation",
     "exported",
     "forecast",
+    "grants",
     "ingested",
     "injection",
     "installed",
