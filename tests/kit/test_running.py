@@ -173,7 +173,7 @@ def test_a_defect_is_told_and_the_runner_lives_on(homes: Any) -> None:
     assert watched.next() == "done"
     stats = watched.kit.admin.stats()
     assert (stats["background_failures"], stats["jobs_waiting"]) == (1, 1)
-    assert stats["background_failure"] == "KeyError"  # what it says may be words of a conversation
+    assert "defect" in str(stats["background_failure"])
     assert "defect" in watched.kit.drain().degraded[0]
 
 
