@@ -80,7 +80,7 @@ def test_a_person_approves_or_rejects_what_waits(tmp_path: Path) -> None:
     """Some of what a page says is true; somebody must be able to say so, and it must not be believed more for that."""
     with poisoned(tmp_path) as kit:
         (memory,) = kit.knowledge.waiting(scope=ANN)
-        with pytest.raises(InputError, match="who decides"):
+        with pytest.raises(InputError, match="who approves"):
             kit.knowledge.approve(memory.memory_id, scope=ANN, by=" ")
         with pytest.raises(NotFoundError):
             kit.knowledge.reject(memory.memory_id, scope=Scope(user="bob", agent="remy"), by="bob")

@@ -53,7 +53,7 @@ def approve(
         NotFoundError: There is no such memory here that is live or waits for approval.
         ConflictError: It changed meanwhile, or its words stand in a live memory by now.
     """
-    old = _awaited(archive, partitions, memory_id, by)
+    old = _awaited(archive, partitions, memory_id, by, "approves")
     return (
         old
         if old.live
@@ -91,7 +91,7 @@ def reject(
         NotFoundError: There is no such memory here that waits for approval.
         ConflictError: It changed meanwhile.
     """
-    old = _awaited(archive, partitions, memory_id, by)
+    old = _awaited(archive, partitions, memory_id, by, "rejects")
     if old.live:
         raise InputError(f"Memory {memory_id!r} is {old.status}.", "Only what waits can be rejected: forget it.")
     return _moved(
@@ -99,9 +99,9 @@ def reject(
     )
 
 
-def _awaited(archive: Archive, partitions: Sequence[Partition], memory_id: str, by: str) -> Memory:
+def _awaited(archive: Archive, partitions: Sequence[Partition], memory_id: str, by: str, does: str) -> Memory:
     if not by.strip():
-        raise InputError("It is not said who decides.", "Name the person.")
+        raise InputError(f"It is not said who {does} it.", "Name the person.")
     found = archive.memories(partitions, ids=[memory_id]) if partitions else ()
     if not found or not (found[0].live or found[0].status == "quarantined"):
         raise NotFoundError(f"There is no memory {memory_id!r} here that waits for approval.")
