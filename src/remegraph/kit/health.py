@@ -43,7 +43,9 @@ class Health:
             error: Why.
         """
         defect = not isinstance(error, RemegraphError)  # what it says may be words of a conversation
-        reason = type(error).__name__ if defect else f"{type(error).__name__}: {error}"
+        cause = getattr(error, "orig", error)  # of an error of the database
+        told = type(error).__name__
+        reason = told if defect and not isinstance(cause, OSError) else f"{told}: {cause}"
         with self._lock:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
