@@ -83,7 +83,7 @@ from remegraph.models.memories import (
     TopicType,
     may_move,
 )
-from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
+from remegraph.models.messages import DOCUMENT, AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
@@ -142,6 +142,7 @@ __all__ = [
     "CHINESE_NAMES",
     "CHINESE_VALUES",
     "CORE",
+    "DOCUMENT",
     "GRANTABLE",
     "KNOWLEDGE_FORMS",
     "LIVE",
