@@ -11,6 +11,7 @@
     │   ├── SignatureError           a signature that is missing, wrong, or of nobody who is trusted
     │   ├── SkillError               a skill that nobody could execute or check
     │   ├── ConsensusError           shared memory that one agent alone would change
+    │   ├── ErasedError              what was erased, and does not come back
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
@@ -46,6 +47,7 @@ __all__ = [
     "ConsensusError",
     "DimensionError",
     "EmbedderMismatchError",
+    "ErasedError",
     "FileFormatError",
     "IndexOwnedError",
     "InputError",
@@ -148,6 +150,12 @@ class ConsensusError(InputError):
     """Shared memory that one agent alone would change."""
 
     cure = "Propose it with kit.sharing.propose, for another agent to corroborate or a person to approve."
+
+
+class ErasedError(InputError):
+    """What was erased, and does not come back."""
+
+    cure = "Leave it out. What somebody says anew is recorded under a new id."
 
 
 class NotFoundError(InputError):

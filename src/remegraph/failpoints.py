@@ -27,6 +27,13 @@ FAILPOINTS = (
     "index.unmarked",
     "rebuild.marked",
     "rebuild.emptied",
+    "erase.asked",
+    "erase.begin",
+    "erase.before_commit",
+    "erase.rows_gone",
+    "erase.index_dropped",
+    "erase.index_rebuilt",
+    "erase.files_gone",
     "heal.marked",
     "heal.dropped",
 )

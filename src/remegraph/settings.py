@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,14 +28,27 @@ __all__ = [
     "SummaryPolicy",
     "ToolPolicy",
     "WorkingPolicy",
+    "without_passwords",
 ]
 
 Mode = Literal["tool-call", "first-person", "ghostwriter", "factual"]
 Perspective = Literal["first-person", "third-person"]
 
 
+_PASSWORD = re.compile(r"(://[^\s:/@]*:)\S*(?=@)|(\bpassword=)[^\s&]*", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """Return a text with stars for the passwords of the URLs in it.
+
+    Args:
+        text: A URL, or what somebody says of one.
+    """
+    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", text)
+
+
 class _Policy(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with some fields changed, validated again.
@@ -362,6 +376,11 @@ class Settings(_Policy):
             return self.perception.folder.expanduser()
         elsewhere = self.ledger_url is not None and "home" not in self.model_fields_set
         return None if elsewhere else self.home.expanduser() / "blobs"
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Show no password that stands in a URL."""
+        for name, value in super().__repr_args__():
+            yield name, without_passwords(value) if name in {"ledger_url", "chroma_url"} and value else value
 
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:

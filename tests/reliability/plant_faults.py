@@ -18,6 +18,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 300
 _REME = "tests/reliability/test_reme_defects.py"
+_POISON = "tests/security/test_poisoning.py"
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,93 @@ FAULTS = (
             ),
         ),
         ("tests/reliability/test_invariants.py::test_every_record_gets_its_own_vector_in_whatever_order_sql_answers",),
+    ),
+    Fault(
+        "no tombstone",
+        (
+            Patch(
+                "storage/commit.py",
+                "elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):",
+                "elif False:",
+            ),
+            Patch("storage/commit.py", "not may_move(head.status, memory.status)", "False"),
+        ),
+        ("tests/storage/test_commit.py::test_a_tombstone_stays_one",),
+    ),
+    Fault(
+        "trust raised by a summary",
+        (Patch("rules/tainting.py", "return min((each.trust for each in others), default=1.0)", "return 1.0"),),
+        (
+            f"{_POISON}::test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it",
+            f"{_POISON}::test_a_summary_is_trusted_as_the_least_of_what_it_draws_on",
+        ),
+    ),
+    Fault(
+        "trust raised by folding",
+        (Patch("rules/folding.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
+        ("tests/rules/test_folding.py",),
+    ),
+    Fault(
+        "unescaped rendering",
+        (Patch("rules/context.py", "return _ESCAPED.sub(_escape, plain)", "return plain"),),
+        ("tests/security/test_rendering.py::test_a_context_reads_back_to_the_same_items_whatever_they_say",),
+    ),
+    Fault(
+        "links left armed",
+        (Patch("rules/disarming.py", "return disarmed(text) if trust < QUARANTINE_BELOW else text", "return text"),),
+        (f"{_POISON}::test_a_person_approves_or_rejects_what_waits",),
+    ),
+    Fault(
+        "quarantine skipped",
+        (
+            Patch(
+                "engine/proposals.py",
+                'status="active" if trust >= QUARANTINE_BELOW else "quarantined"',
+                'status="active"',
+            ),
+        ),
+        (
+            f"{_POISON}::test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it",
+            "tests/engine/test_summarizer.py::test_words_of_a_tool_are_quarantined_and_change_nothing_known",
+        ),
+    ),
+    Fault(
+        "documents believed",
+        (Patch("models/messages.py", "return marked(self.extra, DOCUMENT)", "return False"),),
+        (f"{_POISON}::test_a_document_is_told_by_its_mark_wherever_its_host_keeps_it",),
+    ),
+    Fault(
+        "procedures learned unapproved",
+        (
+            Patch(
+                "engine/procedures.py",
+                'status: Status = "quarantined" if attempt.doubt else "active"',
+                'status: Status = "active"',
+            ),
+        ),
+        ("tests/lifecycle/test_skills.py::test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it",),
+    ),
+    Fault(
+        "recalled text learned again",
+        (
+            Patch(
+                "engine/summarizer.py",
+                "return tuple(row for row in rows if not shows_recalled(row))",
+                "return tuple(rows)",
+            ),
+        ),
+        (f"{_POISON}::test_what_was_recalled_is_never_learned_again",),
+    ),
+    Fault(
+        "values in errors of the database",
+        (
+            Patch(
+                "storage/database.py",
+                'connect_args={"check_same_thread": False}, hide_parameters=True',
+                'connect_args={"check_same_thread": False}',
+            ),
+        ),
+        ("tests/security/test_secrets.py::test_a_database_that_fails_says_what_and_where_and_no_parameters",),
     ),
 )
 

@@ -13,8 +13,11 @@ from typing import Literal, get_args
 
 import pytest
 from pydantic import ValidationError
+from typer.testing import CliRunner
 
 from remegraph import MemoryKit, RecallPolicy, Scope, Settings
+from remegraph.adapters import MemoryRetriever, MemoryStore, MessageHistory, memory_tools
+from remegraph.cli.app import app
 from remegraph.errors import NotFoundError, SetupError
 from remegraph.models import Depth, Hit, Memory
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
@@ -187,6 +190,52 @@ def test_no_name_of_all_reads_what_another_one_said(full_home: Home, field: Fiel
     """5,280 recalls with 264 scopes in one home: not one foreign record."""
     assert recall_all(full_home, field, 20) == 20 * len(NAMES) == 1320
     read_all(full_home, field)
+
+
+def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
+    """Ask by each surface that a host may use; give its name and all that it tells."""
+    kit = home.kit
+    found = MemoryRetriever(kit, scope=scope, mode="messages").invoke(query)
+    yield "retriever", " ".join(each.page_content for each in found)
+    tools = {tool.name: tool for tool in memory_tools(kit, scope, depth="messages")}
+    yield "search_memory", str(tools["search_memory"].invoke({"query": query}))
+    yield "history", " ".join(each.text for each in MessageHistory(kit, scope).messages)
+    store = MemoryStore(kit, scope=scope)
+    yield "store", str(store.search((), query=query, limit=1000)) + str(store.list_namespaces(limit=1000))
+    yield "item", str(store.get(("notes",), "same"))
+    yield "inject", kit.inject(query, scope=scope, always=True, depth="messages").context
+    yield "rules", str(kit.rules(scope=scope))
+    yield "waiting", str(kit.knowledge.waiting(scope=scope))
+    yield "journal", str(list(kit.governance.audit(scope=scope)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", get_args(Field))
+def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field) -> None:
+    """Retriever, tools, history, store, injection, rules, quarantine, journal: 9 surfaces, 264 scopes, no foreign word."""
+    draw, words = random.Random(field), list(full_home.canaries.values())
+    for scope, word in full_home.of(field).items():
+        MemoryStore(full_home.kit, scope=scope).put(("notes",), "same", {"text": f"{word} watermelon"})
+    for scope, word in full_home.of(field).items():
+        told = dict(surfaces(full_home, scope, f"{draw.choice(words)} {draw.choice(words)} {word} watermelon"))
+        for surface, text in told.items():
+            assert set(_CANARY.findall(text)) <= seen_by(scope, word), (scope, surface)
+        assert all(word in told[surface] for surface in ("retriever", "search_memory", "history", "store", "item"))
+
+
+@pytest.mark.slow
+def test_the_command_line_shows_no_user_what_another_one_said(full_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name on a command line is a name, and no pattern, option or path."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    folder = str(full_home.kit.settings.home)
+    for scope, word in full_home.of("user").items():
+        if len(scope.user) > 1000 or scope.user not in NAMES[::3]:
+            continue
+        who = [f"--user={scope.user}", f"--home={folder}", "--json", f"--tenant={scope.tenant}"]
+        for command in (["recall", "watermelon", "--depth", "messages"], ["memories"], ["messages"], ["blocks"]):
+            result = CliRunner().invoke(app, [*command, *who])
+            assert result.exit_code == 0, (scope, result.output)
+            assert set(_CANARY.findall(result.output)) == {word}, (scope, command)
 
 
 def test_the_names_are_many_and_different() -> None:

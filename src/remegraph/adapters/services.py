@@ -59,7 +59,9 @@ class RetrievalOptions(Record):
     time_start: AwareTime | None = Field(default=None, description="Only what was said at this time or later.")
     time_end: AwareTime | None = Field(default=None, description="Only what was said at this time or earlier.")
     tags: tuple[Token, ...] = Field(default=(), description="Only memories with one of these tags.")
-    min_trust: float = Field(default=0.0, ge=0, le=1, description="Only memories that are trusted at least so far.")
+    min_trust: float | None = Field(
+        default=None, ge=0, le=1, description="Only memories that are trusted at least so far."
+    )
 
 
 class RetrievedItem(MemoryItem):

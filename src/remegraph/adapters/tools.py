@@ -32,6 +32,7 @@ from remegraph.models import (
 )
 from remegraph.rules.conditions import described
 from remegraph.rules.context import framed
+from remegraph.rules.disarming import vouched
 
 __all__ = ["memory_tools", "skill_tools", "tool_advice"]
 
@@ -323,10 +324,11 @@ def _found(found: Recall, runtime: ToolRuntime[Any, Any] | None) -> Answer:
 
 def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> Answer:
     memory = trace.memory
-    head = {"id": memory.memory_id, "status": memory.status, "version": memory.version, "text": memory.content}
+    head = {"id": memory.memory_id, "status": memory.status, "version": memory.version}
+    head["text"] = vouched(memory.content, memory.trust)
     quotes = [
         {"message": quote.message.message_id, "by": quote.message.speaker, "at": f"{quote.message.time:%Y-%m-%d %H:%M}"}
-        | {"words": quote.words}
+        | {"words": vouched(quote.words, min(memory.trust, quote.message.trust))}
         for quote in trace.quotes
     ]
     missing = [{"missing": what} for what in trace.missing]

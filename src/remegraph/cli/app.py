@@ -8,10 +8,12 @@ from remegraph.cli import (
     backups,
     conflicts,
     demo,
+    erasing,
     fading,
     governing,
     granting,
     packs,
+    quarantine,
     reading,
     rules,
     sharing,
@@ -60,6 +62,7 @@ app.command("promote", rich_help_panel=_KEEP)(rules.promote)
 app.command("audit", rich_help_panel=_KEEP)(governing.audit)
 app.command("conflicts", rich_help_panel=_KEEP)(conflicts.conflicts)
 app.command("resolve", rich_help_panel=_KEEP)(conflicts.resolve)
+app.add_typer(quarantine.app, name="quarantine", rich_help_panel=_KEEP)
 app.command("grants", rich_help_panel=_SHARE)(granting.grants)
 app.command("grant", rich_help_panel=_SHARE)(granting.grant)
 app.command("revoke", rich_help_panel=_SHARE)(granting.revoke)
@@ -72,6 +75,7 @@ app.command("withdraw", rich_help_panel=_SHARE)(sharing.withdraw)
 app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
 app.add_typer(backups.app, name="backup", rich_help_panel=_KEEP)
 app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
+app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)
@@ -91,7 +95,7 @@ def remegraph(
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    groups = {"backup": backups.app, "pack": packs.app}
+    groups = {"backup": backups.app, "pack": packs.app, "quarantine": quarantine.app}
     context.default_map = {**_to_each(app, given), **{name: _to_each(each, given) for name, each in groups.items()}}
 
 

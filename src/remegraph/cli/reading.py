@@ -46,7 +46,10 @@ def recall(
     status: Annotated[
         Status | None, typer.Option("--status", help="Only this status; live ones unless given.", show_default=False)
     ] = None,
-    min_trust: Annotated[float, typer.Option("--min-trust", min=0, max=1, help="Least trust, 0 to 1.")] = 0.0,
+    min_trust: Annotated[
+        float | None,
+        typer.Option("--min-trust", min=0, max=1, help="Least trust, 0 to 1; 0: also what tools and documents say."),
+    ] = None,
     true_at: Annotated[
         str | None, typer.Option("--true-at", help="What was true at this time.", show_default=False)
     ] = None,

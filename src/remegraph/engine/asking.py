@@ -38,6 +38,7 @@ from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import CallRecord
 from remegraph.prompts import Language, load
+from remegraph.rules.desensitizing.masking import masked
 
 __all__ = ["Asker", "Question"]
 
@@ -211,7 +212,7 @@ class Asker:
             yield replies
             trouble = ""
         except Exception as error:
-            trouble = f"{type(error).__name__}: {error}"
+            trouble = masked(f"{type(error).__name__}: {error}")
             raise provider_failure(self.name, error) from error
         finally:
             reply = replies[0] if replies else None

@@ -46,6 +46,8 @@ from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
 from remegraph.rules.perceiving import marks
 from remegraph.rules.review import Objection
+from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.tainting import trust_of_summary
 from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
 from remegraph.rules.trajectories import name_of, steps_of
@@ -83,15 +85,18 @@ class ExtractiveThinker:
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise by the sentences most like the rest; route by speaker, tool, task and words."""
-        text = "\n".join(message.text for message in task.messages)
+        text = "\n".join(message.text for message in task.messages if message.trust >= QUARANTINE_BELOW)
         statements = tuple(_statements(task.messages, task.scope))
+        told = _with_marks(_summary(task.messages), task) or task.block.thread
+        named = _entities(text, statements, task.language)
         summary = BlockSummary(
             block_id=task.block.block_id,
             partition=task.block.partition,
             start_time=task.block.start_time,
             end_time=task.block.end_time,
-            summary=_with_marks(_summary(task.messages), task) or task.block.thread,
-            entities=_entities(text, statements, task.language),
+            summary=told,
+            entities=named,
+            trust=trust_of_summary(told, task.messages),
             language=task.language,
             extractor=self.name,
         )
@@ -161,7 +166,7 @@ def _summary(messages: Sequence[StoredMessage]) -> str:
     said = [
         (message, span.text.strip())
         for message in messages
-        if message.role in {"user", "assistant"}
+        if message.role in {"user", "assistant"} and not message.is_document
         for span in sentences(message.text)
         if span.text.strip()
     ][:_MOST_SENTENCES]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
 
 from remegraph.errors import ModelUnavailableError, RequestRefusedError
+from remegraph.rules.desensitizing.masking import masked
 
 __all__ = ["asked_to_wait", "provider_failure"]
 
@@ -25,7 +26,7 @@ def provider_failure(name: str, error: Exception) -> ModelUnavailableError | Req
         name: Of the model or the embedder.
         error: What its client raised.
     """
-    told = f"{type(error).__name__}: {error}"[:_LONGEST]
+    told = masked(f"{type(error).__name__}: {error}"[:_LONGEST])
     if isinstance(error, _REFUSALS) or _status(error) in _REFUSING:
         return RequestRefusedError(f"{name} refused the request ({told}).")
     return ModelUnavailableError(f"{name} did not answer ({told}).")

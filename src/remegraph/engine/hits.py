@@ -59,6 +59,8 @@ def block_hit(entry: BlockSummary, contributions: Mapping[str, float]) -> Hit:
         contributions=dict(contributions),
         why=reasons(contributions),
         time=entry.start_time,
+        trust=entry.trust,
+        confidence=entry.trust,
         block_ids=(entry.block_id,),
     )
 

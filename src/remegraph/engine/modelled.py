@@ -51,6 +51,7 @@ from remegraph.rules.duplicates import content_digest
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
 from remegraph.rules.telling import NARRATOR, of_narrator
 from remegraph.rules.tool_guidelines import MOST_WORDS, objection
 
@@ -160,6 +161,7 @@ class ModelThinker:
                 end_time=task.block.end_time,
                 summary=answer.summary,
                 entities=tuple(answer.entities),
+                trust=trust_of_summary(" ".join((answer.summary, *answer.entities)), task.messages),
                 language=task.language,
                 extractor=self.name,
             )
@@ -283,7 +285,7 @@ class _Reader:
         if operation.action == "CREATE":
             self._create(operation, evidence, writer, written)
             return
-        old = self._target(operation)
+        old = self._target(operation, evidence)
         match operation.action:
             case "CORROBORATE":
                 writer.corroborate(old, evidence)
@@ -296,14 +298,14 @@ class _Reader:
             case "DELETE":
                 writer.delete_memory(old, evidence)
 
-    def _target(self, operation: OperationAnswer) -> Memory:
+    def _target(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> Memory:
         """Return the memory that an operation is about, if it may be."""
         old = self._names.get(operation.id)
         if old is None:
             raise InvalidAnswerError(
                 f"unknown memory id {operation.id!r}; the ids are {', '.join(self._names) or 'none'}."
             )
-        if min(self._message(quote).trust for quote in operation.evidence) < min(old.trust, QUARANTINE_BELOW):
+        if trust_of_evidence(evidence, self._task.messages) < min(old.trust, QUARANTINE_BELOW):
             raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
         if old.firm and operation.action in {"REFINE", "DELETE"}:
             raise InvalidAnswerError(

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from remegraph.engine.retrieval import RecallInput, Search
 from remegraph.models import Hit, RecallFilter, RecallMode, StoredMessage
+from remegraph.rules.standing import QUARANTINE_BELOW
 
-__all__ = ["holds", "in_order", "passes", "picks", "timed", "unsearched", "within"]
+__all__ = ["holds", "in_order", "passes", "picks", "timed", "unsearched", "vouched", "within"]
 
 
 def picks(state: RecallInput) -> bool:
@@ -21,10 +22,15 @@ def passes(row: StoredMessage, state: RecallInput) -> bool:
     only = state["only"]
     return (
         within(row.time, state["time_start"], state["time_end"])
-        and row.trust >= only.min_trust
+        and vouched(row.trust, only)
         and within(row.recorded_at, None, only.known_at)
         and holds(row.text, state)
     )
+
+
+def vouched(trust: float, only: RecallFilter) -> bool:
+    """Return whether a message or an index entry is trusted as far as is asked for: unless said, what needs no approval."""
+    return trust >= (QUARANTINE_BELOW if only.min_trust is None else only.min_trust)
 
 
 def unsearched(state: RecallInput) -> tuple[str, ...]:

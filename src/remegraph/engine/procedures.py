@@ -274,7 +274,7 @@ class SkillWriter:
         evidence = tuple(
             Evidence(message_id=message.message_id, quote=message.text, block_id=holding[message.message_id])
             for message in attempt.messages
-            if message.role == "user" and message.text and message.message_id in holding
+            if message.from_user and message.text and message.message_id in holding
         )
         return evidence, tuple(dict.fromkeys(holding.values()))
 

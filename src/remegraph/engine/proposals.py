@@ -13,6 +13,7 @@ from remegraph.rules.disputes import disputed
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.naming import operation_id
 from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.tainting import trust_of_evidence
 
 __all__ = ["COUNTED_TRUST", "Writer"]
 
@@ -140,8 +141,9 @@ class Writer:
 
         Only a person's words corroborate: an assistant may be repeating what it recalled.
         """
-        spoken = [item for item in evidence if self._by_id[item.message_id].role == "user"]
-        if not spoken or old.firm:
+        spoken = [item for item in evidence if self._by_id[item.message_id].from_user]
+        told = {(item.message_id, item.quote) for item in old.evidence}
+        if old.firm or all((item.message_id, item.quote) in told for item in spoken):  # words count once
             return
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
@@ -195,7 +197,7 @@ class Writer:
         self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
 
     def _trust(self, evidence: Sequence[Evidence]) -> float:
-        return min(self._by_id[item.message_id].trust for item in evidence)
+        return trust_of_evidence(evidence, self._task.messages)
 
     def _said_at(self, evidence: Sequence[Evidence]) -> datetime:
         times = [self._by_id[item.message_id].time for item in evidence]

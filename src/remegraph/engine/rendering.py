@@ -12,6 +12,7 @@ from remegraph.ports import Draft
 from remegraph.prompts import Language
 from remegraph.rules.perceiving import marks
 from remegraph.rules.review import Objection
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call
 
@@ -43,12 +44,13 @@ def block_lines(messages: Sequence[Message], language: Language) -> str:
         if message.time.date() != day:
             day = message.time.date()
             lines.append(f"({describe(message.time)})")
-        text = message.text[:_TOOL_TEXT_LIMIT] if message.role == "tool" else message.text
-        who = message.role if message.name in {"", message.role} else f"{_quoted(message.name)[1:-1]} ({message.role})"
+        text = message.text if message.trust >= QUARANTINE_BELOW else message.text[:_TOOL_TEXT_LIMIT]
+        role = "document" if message.is_document else message.role
+        who = role if message.name in {"", role} else f"{_quoted(message.name)[1:-1]} ({role})"
         calls = "".join(f" -> {_quoted(call.name)[1:-1]}({_quoted(call.args)})" for call in message.tool_calls)
         beside = "".join(f" {_quoted(mark)[1:-1]}" for mark in marks(message, language, told=False))
         failed = " failed" if message.ok is False else ""
-        times = datetime_tool(text, message.time) if message.role != "tool" else ""
+        times = datetime_tool(text, message.time) if message.trust >= QUARANTINE_BELOW else ""
         lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{beside}{times and f' ({times})'}")
     return "\n".join(lines)
 

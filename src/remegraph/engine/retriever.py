@@ -24,7 +24,7 @@ from remegraph.engine.granted import Borrower
 from remegraph.engine.hits import block_hit, memory_hit, message_hit, reasons
 from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
-from remegraph.engine.passing import holds, in_order, passes, picks, timed, unsearched, within
+from remegraph.engine.passing import holds, in_order, passes, picks, timed, unsearched, vouched, within
 from remegraph.engine.reranking import Rerankable, Reranker
 from remegraph.engine.retrieval import Found, RecallInput, RetrievalAgent, Search
 from remegraph.engine.search import Candidates, Searcher
@@ -38,6 +38,7 @@ from remegraph.models import (
     Partition,
     Reviews,
     Shelf,
+    StoredMessage,
 )
 from remegraph.ports import Archive, GrantBook, TokenCounter
 from remegraph.rules.assembling import assemble
@@ -303,6 +304,7 @@ class _Steps:
             block_hit(entry, scored.contributions)
             for scored in found.found
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
+            and vouched(entry.trust, state["only"])
             and within(entry.end_time, state["time_start"], None)
             and within(entry.start_time, None, state["time_end"])
             and holds(entry.summary, state)
@@ -320,11 +322,11 @@ class _Steps:
             for matches in (self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ())
         ]
         ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
-        some_pass = (state["time_start"], state["time_end"]) != (None, None) or picks(state)
         hits: list[Hit] = []
         while page := list(islice(ranked, max(self._weights.read, state["k"]))):
-            hits.extend(self._read(page, state))
-            if len(hits) >= self._wanted(state) or not some_pass:
+            passing = self._passing(page, state)
+            hits.extend(self._judged(page, passing, state))
+            if len(hits) >= self._wanted(state) or len(passing) == len(page):
                 break
         if timed(state["mode"], state["time_start"], state["time_end"]):
             hits += self._rest(hits, state)
@@ -342,10 +344,14 @@ class _Steps:
         rest = [row for row in rows if row.message_id not in known and passes(row, state)]
         return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
-    def _read(self, ranked: Sequence[Ranked], state: _State) -> list[Hit]:
+    def _passing(self, ranked: Sequence[Ranked], state: _State) -> dict[tuple[Partition, str], StoredMessage]:
         partitions = list(dict.fromkeys(item.partition for item in ranked))
         rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
-        read = {(row.partition, row.message_id): row for row in rows if passes(row, state)}
+        return {(row.partition, row.message_id): row for row in rows if passes(row, state)}
+
+    def _judged(
+        self, ranked: Sequence[Ranked], read: Mapping[tuple[Partition, str], StoredMessage], state: _State
+    ) -> list[Hit]:
         known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
         meant = self._searcher.meant(state["query"], [row for _, row in known])
         judged = judge(state["question"], known, self._weights, meant)

@@ -45,8 +45,11 @@ def tool_topic(name: str) -> Topic:
 def person(message: Message, scope: Scope) -> str | None:
     """Return the person who speaks, or None for the agent, a tool or the system.
 
-    A user without a name is the scope's user; a named assistant that is not the agent is a second person.
+    A user without a name is the scope's user; a named assistant that is not the agent is a second person. Whoever wrote
+    a document does not speak here.
     """
+    if message.is_document:
+        return None
     if message.role == "user":
         return plain(message.name.strip()) or scope.user
     named = plain(message.name.strip())

@@ -335,7 +335,7 @@ def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
     if at is None:
         return None
     answers = (each for each in messages[at:] if each.role == "tool" and each.tool_call_id == call.call_id)
-    said = (each for each in reversed(messages[:at]) if each.role == "user" and not shows_recalled(each))
+    said = (each for each in reversed(messages[:at]) if each.from_user and not shows_recalled(each))
     return _Read(call, messages[at], next(answers, None), next(said, None))
 
 

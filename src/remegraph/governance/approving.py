@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.models import ChangeSet, Memory, MemoryChange, Partition
+from remegraph.models import ChangeSet, Memory, MemoryChange, Partition, Status
 from remegraph.ports import Archive
 from remegraph.rules.standing import APPROVE
 
-__all__ = ["approve", "waiting"]
+__all__ = ["approve", "reject", "waiting"]
+
+REJECT = "reject"
 
 
 def waiting(archive: Archive, partitions: Sequence[Partition]) -> tuple[Memory, ...]:
@@ -51,17 +53,75 @@ def approve(
         NotFoundError: There is no such memory here that is live or waits for approval.
         ConflictError: It changed meanwhile, or its words stand in a live memory by now.
     """
+    old = _awaited(archive, partitions, memory_id, by, "approves")
+    return (
+        old
+        if old.live
+        else _moved(
+            archive, commit, old, status="active", action=APPROVE, by=by, note=note, at=at, operation_id=operation_id
+        )
+    )
+
+
+def reject(
+    archive: Archive,
+    commit: Callable[[ChangeSet], object],
+    partitions: Sequence[Partition],
+    memory_id: str,
+    *,
+    by: str,
+    note: str,
+    at: datetime,
+    operation_id: str,
+) -> Memory:
+    """Delete a memory that is quarantined. It stays as a tombstone, so that the same words do not come back by themselves.
+
+    Args:
+        archive: The ledger.
+        commit: Commits it.
+        partitions: Whose memories.
+        memory_id: The memory.
+        by: Who rejects it, for the journal.
+        note: Why, for the journal.
+        at: Now.
+        operation_id: Names the operation.
+
+    Raises:
+        InputError: It is not said who rejects it, or it holds already.
+        NotFoundError: There is no such memory here that waits for approval.
+        ConflictError: It changed meanwhile.
+    """
+    old = _awaited(archive, partitions, memory_id, by, "rejects")
+    if old.live:
+        raise InputError(f"Memory {memory_id!r} is {old.status}.", "Only what waits can be rejected: forget it.")
+    return _moved(
+        archive, commit, old, status="deleted", action=REJECT, by=by, note=note, at=at, operation_id=operation_id
+    )
+
+
+def _awaited(archive: Archive, partitions: Sequence[Partition], memory_id: str, by: str, does: str) -> Memory:
     if not by.strip():
-        raise InputError("It is not said who approves it.", "Name the person.")
+        raise InputError(f"It is not said who {does} it.", "Name the person.")
     found = archive.memories(partitions, ids=[memory_id]) if partitions else ()
     if not found or not (found[0].live or found[0].status == "quarantined"):
         raise NotFoundError(f"There is no memory {memory_id!r} here that waits for approval.")
-    (old,) = found
-    if old.live:
-        return old
-    new = old.evolve(version=old.version + 1, status="active", recorded_at=at)
-    change = MemoryChange(memory=new, expected_version=old.version, action=APPROVE, reason=note)
-    commit(
-        ChangeSet(operation_id=operation_id, actor=by, recorded_at=at, at_home=True, changes=(change,))
-    )  # a person's word
-    return archive.memories([old.partition], ids=[memory_id])[0]
+    return found[0]
+
+
+def _moved(
+    archive: Archive,
+    commit: Callable[[ChangeSet], object],
+    old: Memory,
+    *,
+    status: Status,
+    action: str,
+    by: str,
+    note: str,
+    at: datetime,
+    operation_id: str,
+) -> Memory:
+    """Commit a person's word."""
+    new = old.evolve(version=old.version + 1, status=status, recorded_at=at)
+    change = MemoryChange(memory=new, expected_version=old.version, action=action, reason=note)
+    commit(ChangeSet(operation_id=operation_id, actor=by, recorded_at=at, at_home=True, changes=(change,)))
+    return archive.memories([old.partition], ids=[old.memory_id])[0]

@@ -9,6 +9,7 @@ from typing import get_args
 from remegraph.kit.backing_up import BackingUp
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
+from remegraph.kit.erasing import Erasing
 from remegraph.kit.examining import Examining
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
@@ -22,17 +23,29 @@ __all__ = ["Admin"]
 Report = Callable[[Progress], None]
 
 
-class Admin(BackingUp, Examining):
+class Admin(BackingUp, Erasing, Examining):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
         parts: Gives the parts of an open kit.
         settings: Its settings.
         health: What went wrong in the background.
+        write_noted: Writes down what was noted and is not written yet.
+        forget_sensed: Lets go of what was sensed, or is kept in mind, in this process.
     """
 
-    def __init__(self, parts: Callable[[], Parts], settings: Settings, health: Health) -> None:
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        settings: Settings,
+        health: Health,
+        *,
+        write_noted: Callable[[], None],
+        forget_sensed: Callable[[], None],
+    ) -> None:
         self._parts = parts
+        self._write_noted = write_noted
+        self._forget_sensed = forget_sensed
         self._settings = settings
         self._health = health
 
@@ -103,6 +116,7 @@ class Admin(BackingUp, Examining):
         return {
             **parts.archive.counts(),
             **{f"jobs_{state}": jobs[state] for state in get_args(JobState)},
+            "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from traceback import format_tb
 
 from remegraph.errors import RemegraphError
 
@@ -41,12 +42,15 @@ class Health:
             surface: What failed: recall, capture, background.
             error: Why.
         """
-        reason = f"{type(error).__name__}: {error}"
+        defect = not isinstance(error, RemegraphError)  # what it says may be words of a conversation
+        cause = getattr(error, "orig", error)  # of an error of the database
+        told = type(error).__name__
+        reason = told if defect and not isinstance(cause, OSError) else f"{told}: {cause}"
         with self._lock:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
-        defect = not isinstance(error, RemegraphError)  # where it happened tells more than what it says
-        _log.warning("Memory failed, and its host goes on: %s: %s", surface, reason, exc_info=error if defect else None)
+        where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
+        _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return all counts, and the last reason of each kind of failure."""

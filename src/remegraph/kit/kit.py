@@ -88,7 +88,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.settings = settings
         self.embedder_name = parts.embedder.name
         self.health = Health()
-        self.admin: Admin = Admin(self._open_parts, settings, self.health)
+        notes = {"write_noted": self._write_noted, "forget_sensed": self._forget_sensed}
+        self.admin: Admin = Admin(self._open_parts, settings, self.health, **notes)
         self.items: Items = Items(self._open_parts)
         self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
         self.sharing: Sharing = Sharing(self._open_parts, settings, clock, new_id, self._bring_up_to_date)

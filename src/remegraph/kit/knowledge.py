@@ -142,9 +142,38 @@ class Knowledge(Extracting):
         """
         from remegraph.governance.approving import approve
 
+        return self._decide(approve, memory_id, scope, by, note)
+
+    aapprove = twin(approve)
+
+    def reject(self, memory_id: str, *, scope: Scope, by: str, note: str = "") -> Memory:
+        """Delete a memory that waits for approval. Its tombstone stays, so that the same words do not come back.
+
+        Args:
+            memory_id: The memory.
+            scope: Whose.
+            by: The person who rejects it.
+            note: Why, for the journal; see `approve`.
+
+        Returns:
+            The memory, deleted.
+
+        Raises:
+            NotFoundError: There is no such memory, or it is not this user's.
+            InputError: It is not said who rejects it, or it holds already.
+            ConflictError: It changed meanwhile.
+        """
+        from remegraph.governance.approving import reject
+
+        return self._decide(reject, memory_id, scope, by, note)
+
+    areject = twin(reject)
+
+    def _decide(self, decide: Callable[..., Memory], memory_id: str, scope: Scope, by: str, note: str) -> Memory:
+        """Carry out what a person decides about a memory that waits."""
         check_text(memory_id=memory_id, by=by, note=note)
         parts = self._parts()
-        memory = approve(
+        memory = decide(
             parts.archive,
             self._commit,
             self._own(scope),
@@ -156,8 +185,6 @@ class Knowledge(Extracting):
         )
         self._follow()
         return memory
-
-    aapprove = twin(approve)
 
     def _proven(self, item: KnowledgeItem, library: Scope) -> str | None:
         """Return the agent that truly shared an item: as this ledger notes, or a key proves that is believed."""

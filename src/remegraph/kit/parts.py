@@ -36,6 +36,7 @@ from remegraph.storage.backup import LEDGER
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
+from remegraph.storage.erasing import SqlEraser
 from remegraph.storage.grants import SqlGrants
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
@@ -63,6 +64,7 @@ class Parts:
     grants: GrantBook
     jobs: JobQueue
     items: SqlItems
+    eraser: SqlEraser
     searcher: Searcher
     retriever: Retriever
     agents: dict[str, RetrievalAgent]
@@ -164,6 +166,7 @@ def open_parts(
             grants=grants,
             jobs=SqlJobQueue(archive.database, clock),
             items=SqlItems(archive.database, clock),
+            eraser=SqlEraser(archive, projection, clock, new_id),
             searcher=searcher,
             retriever=build_retriever(
                 archive,

@@ -130,3 +130,10 @@ class Sensing(ABC):
         return self._working.end((required(scope).partition(), task))
 
     aend_task = twin(end_task)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _forget_sensed(self) -> None:
+        """Let go of all that was sensed or is kept in mind: no one can tell what of it was somebody's."""
+        self._sensory.clear()
+        self._working.clear()

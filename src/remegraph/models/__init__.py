@@ -19,6 +19,7 @@ from remegraph.models.changes import (
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
 from remegraph.models.consolidation import Abstraction, Consolidation
 from remegraph.models.diagnosis import Check, Diagnosis, Finding, Severity
+from remegraph.models.erasing import NOT_COVERED, ErasedPlace, Erasure, ErasureRequest, ErasureStage
 from remegraph.models.exchange import (
     CHINESE_NAMES,
     CHINESE_VALUES,
@@ -82,7 +83,7 @@ from remegraph.models.memories import (
     TopicType,
     may_move,
 )
-from remegraph.models.messages import AddReceipt, Message, Role, StoredMessage, ToolCall
+from remegraph.models.messages import DOCUMENT, AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
@@ -141,11 +142,13 @@ __all__ = [
     "CHINESE_NAMES",
     "CHINESE_VALUES",
     "CORE",
+    "DOCUMENT",
     "GRANTABLE",
     "KNOWLEDGE_FORMS",
     "LIVE",
     "MEMORY_FORMS",
     "MOVES",
+    "NOT_COVERED",
     "REVIEWING",
     "Absorbed",
     "Absorption",
@@ -192,6 +195,10 @@ __all__ = [
     "EntityRelation",
     "EpisodeContent",
     "EpisodeKnowledge",
+    "ErasedPlace",
+    "Erasure",
+    "ErasureRequest",
+    "ErasureStage",
     "Event",
     "Eviction",
     "Evidence",

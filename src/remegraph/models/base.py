@@ -85,7 +85,7 @@ AwareTime = Annotated[datetime, AfterValidator(_aware)]
 class Record(BaseModel):
     """A frozen value object that survives JSON unchanged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
     def to_json(self) -> str:
         """Return this record as ASCII-only JSON text (lone surrogates are escaped)."""

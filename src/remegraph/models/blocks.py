@@ -41,6 +41,7 @@ class BlockSummary(Record):
     summary: str = Field(description="What happened, in a sentence or two.")
     entities: tuple[str, ...] = Field(default=(), description="Names, places and things it speaks of.")
     language: str = Field(default="en", description="Language of the block: en or zh.")
+    trust: float = Field(default=1.0, ge=0, le=1, description="The least trust of the words that it draws on, 0 to 1.")
     extractor: str = Field(default="extractive", description="The model that wrote it, or `extractive`.")
 
     @property

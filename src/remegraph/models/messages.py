@@ -11,12 +11,15 @@ from remegraph.models.attachments import Attachment, Reading, attachments_of, de
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
 
-__all__ = ["AddReceipt", "Message", "Role", "StoredMessage", "ToolCall"]
+__all__ = ["DOCUMENT", "AddReceipt", "Message", "Role", "StoredMessage", "ToolCall", "marked"]
 
 Role = Literal["user", "assistant", "system", "tool"]
 
 TRUST_BY_ROLE: dict[str, float] = {"user": 1.0, "system": 1.0, "assistant": 0.8, "tool": 0.3}
 """How far the words of each role are believed, 0 to 1; tool output is what others wrote."""
+
+DOCUMENT = "remegraph_document"
+"""Mark in `extra`, or in `additional_kwargs` of a LangChain message: others wrote this, e.g. a file, a page or a mail."""
 
 
 class ToolCall(Record):
@@ -77,8 +80,38 @@ class Message(Record):
 
     @property
     def trust(self) -> float:
-        """How far its words are believed, 0 to 1, by its role."""
-        return TRUST_BY_ROLE[self.role]
+        """How far its words are believed, 0 to 1: by its role; a document no further than what a tool returned."""
+        by_role = TRUST_BY_ROLE[self.role]
+        return min(by_role, TRUST_BY_ROLE["tool"]) if self.is_document else by_role
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is marked as what others wrote, whoever brings it."""
+        return marked(self.extra, DOCUMENT)
+
+    @property
+    def from_user(self) -> bool:
+        """Whether the user said it, and does not merely bring what others wrote."""
+        return self.role == "user" and not self.is_document
+
+
+def marked(extra: object, mark: str) -> bool:
+    """Return whether what a host attached has a mark, wherever its format kept it.
+
+    Args:
+        extra: Of a message, as JSON.
+        mark: Its key; its value says yes.
+    """
+    inside = [extra]
+    while inside:
+        part = inside.pop()
+        if isinstance(part, dict):
+            if part.get(mark):
+                return True
+            inside.extend(part.values())
+        elif isinstance(part, list):
+            inside.extend(part)
+    return False
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -117,3 +150,4 @@ class AddReceipt(Record):
     message_ids: tuple[str, ...] = Field(description="The ids, in the order of the messages given.")
     added: int = Field(ge=0, description="How many were new.")
     known: int = Field(ge=0, description="How many were recorded before, with the same content.")
+    erased: int = Field(default=0, ge=0, description="How many were erased before: they are not recorded again.")

@@ -59,7 +59,13 @@ class RecallFilter(Record):
     statuses: tuple[Status, ...] = Field(
         default=(), description="Memories in one of these statuses; unless given, live. Proposed ones: never."
     )
-    min_trust: float = Field(default=0.0, ge=0, le=1, description="Memories and messages trusted at least so far.")
+    min_trust: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Only what is trusted at least so far; 0: all. Unless given, messages and index entries that draw on "
+        "what a tool or a document says stay out, and memories where nobody approved them.",
+    )
     true_at: AwareTime | None = Field(default=None, description="Memories that were true at this time.")
     known_at: AwareTime | None = Field(default=None, description="Memories and messages as they were at this time.")
 
@@ -82,7 +88,7 @@ class RecallFilter(Record):
         """
         return (
             memory.status in self.wanted
-            and memory.trust >= self.min_trust
+            and memory.trust >= (self.min_trust or 0)
             and (not self.types or memory.topic.type in self.types)
             and (not self.tags or not set(self.tags).isdisjoint(memory.tags))
             and (self.true_at is None or memory.held_at(self.true_at))

@@ -102,6 +102,10 @@ class VectorIndex(Protocol):
         """Throw everything away; false, and nothing done, where others may share the index."""
         ...
 
+    def shred(self) -> bool:
+        """Clear the files of what was removed; false, and nothing done, where they are not ours."""
+        ...
+
     def close(self) -> None:
         """Give everything back."""
         ...

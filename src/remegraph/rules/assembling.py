@@ -10,6 +10,7 @@ from remegraph.language.plain import folded
 from remegraph.models import Chunk, Hit, LeftOut
 from remegraph.ports import TokenCounter
 from remegraph.rules.context import framed_lines, json_line
+from remegraph.rules.disarming import vouched
 from remegraph.rules.sharing import source_of
 
 __all__ = ["Context", "Sheet", "assemble"]
@@ -199,11 +200,19 @@ def _record(hit: Hit, *, short: bool) -> dict[str, object]:
     over = {} if hit.standing == "current" else {"status": hit.standing}
     contrary = {"may_contradict": hit.counterpart_of} if hit.counterpart_of else {}
     rule = {"rule": hit.enforcement} if hit.enforcement else {}
-    return known | given | own | rule | over | contrary | ({"summary": hit.summary} if short else {"text": hit.text})
+    return (
+        known
+        | given
+        | own
+        | rule
+        | over
+        | contrary
+        | ({"summary": vouched(hit.summary, hit.trust)} if short else {"text": vouched(hit.text, hit.trust)})
+    )
 
 
 def _passage(hits: Sequence[Hit]) -> dict[str, object]:
-    said = [{"id": hit.record_id, "trust": round(hit.trust, 2), "text": hit.text} for hit in hits]
+    said = [{"id": hit.record_id, "trust": round(hit.trust, 2), "text": vouched(hit.text, hit.trust)} for hit in hits]
     return {"about": "messages", "date": _day(hits[0]), "passage": said}
 
 

@@ -100,7 +100,7 @@ def statements(messages: Sequence[Message], memories: Sequence[str]) -> Iterator
     known = _Known(memories, [message.speaker for message in messages])
     number = 0
     for message in messages:
-        spans = sentences(message.text) if message.role == "user" else []
+        spans = sentences(message.text) if message.from_user else []
         for at, span in enumerate(spans):
             number += 1
             for part in _parts(span.text):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from remegraph.language.scripts import language_of
 from remegraph.models import Attachment, Message, StoredMessage
+from remegraph.rules.disarming import disarmed
 
 __all__ = ["marks", "shown"]
 
@@ -62,7 +63,7 @@ def _reading(message: Message, attachment: Attachment) -> str | None:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split()).replace("[", "(").replace("]", ")")
+    line = " ".join(disarmed(text).split()).replace("[", "(").replace("]", ")")
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from remegraph.models import Memory, Status
 
-__all__ = ["TOMBSTONES", "buried"]
+__all__ = ["NAMELESS", "TOMBSTONES", "buried"]
 
 TOMBSTONES: frozenset[Status] = frozenset({"purged", "erased"})
 """The statuses from which no content comes back."""
+
+
+NAMELESS = "(erased)"
+"""The shelf of what was erased: the name of its own shelf may be somebody's."""
 
 
 def buried(memory: Memory) -> Memory:

@@ -91,7 +91,7 @@ def read_run(messages: Sequence[Message]) -> Run:
         for call in message.tool_calls
         if call.call_id in results
     ]
-    requests = tuple(message.text for message in messages if message.role == "user" and message.text)
+    requests = tuple(message.text for message in messages if message.from_user and message.text)
     return Run(requests, tuple(calls))
 
 

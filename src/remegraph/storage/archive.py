@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any, Self
 
+from sqlalchemy import Connection
+
 from remegraph.failpoints import failpoint
 from remegraph.models import (
     AddReceipt,
@@ -52,6 +54,7 @@ from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
 from remegraph.storage.rows import micros
+from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["SqlArchive"]
 
@@ -84,6 +87,7 @@ class SqlArchive(SqlNotes):
         self.queue = jobs.SqlJobQueue(database, clock)
         self._clock = clock
         self._quorum = quorum
+        self.tombstones = Tombstones(journal)
         self._layouts = LayoutCache()
         self.attachments = SqlAttachments(database, self._interning, self._layouts, blobs)
 
@@ -132,23 +136,36 @@ class SqlArchive(SqlNotes):
         blobs: Mapping[str, Blob] | None = None,
     ) -> AddReceipt:
         """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
-        added = 0
+        added, new = 0, messages
         if messages:
-            held = self.attachments.keep(messages, blobs)
+            if blobs:  # no byte of what was erased comes back, not even for a moment
+                with self.database.read() as connection:
+                    new = self._not_erased(connection, partition, messages)
+            held = self.attachments.keep(new, blobs)
             failpoint("add.kept")
             with self.database.write([LOCK] if held else ()) as connection:
-                self.attachments.keep(messages, held)  # a sweep may have come before the lock
-                partition_id = self._interning.ensure(connection, [partition])[partition]
-                self.database.lock(connection, [partition_id])
-                failpoint("add.begin")
-                added = message_rows.add(connection, partition_id, messages, recorded_at, held)
-                if added:
-                    due = jobs.ASLEEP if asleep else micros(self._clock())
-                    jobs.enqueue(connection, "summarize", partition_id, due)
+                self.attachments.keep(new, held)  # a sweep may have come before the lock
+                new = self._not_erased(connection, partition, new)
+                if new:  # else nobody's name is written
+                    partition_id = self._interning.hold(self.database, connection, partition)
+                    failpoint("add.begin")
+                    new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
+                    added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    if added:
+                        due = jobs.ASLEEP if asleep else micros(self._clock())
+                        jobs.enqueue(connection, "summarize", partition_id, due)
                 failpoint("add.before_commit")
             failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
-        return AddReceipt(message_ids=ids, added=added, known=len(messages) - added)
+        erased = len(messages) - len(new)
+        return AddReceipt(message_ids=ids, added=added, known=len(messages) - added - erased, erased=erased)
+
+    def _not_erased(
+        self, connection: Connection, partition: Partition, messages: Sequence[Message]
+    ) -> Sequence[Message]:
+        """Return the messages without those that were erased here: a repeated import does not bring them back."""
+        gone = self.tombstones.among(connection, "message", partition, [each.message_id for each in messages])
+        return [each for each in messages if each.message_id not in gone] if gone else messages
 
     def messages(
         self,
@@ -202,7 +219,7 @@ class SqlArchive(SqlNotes):
             added: list[Block] = []
             failpoint("blocks.begin")
             for partition_id in shelves:
-                added = block_rows.add(connection, partition_id, partition, cuts)
+                added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
                 block_notes.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
                     jobs.enqueue(connection, "summarize", partition_id, now)
@@ -369,7 +386,15 @@ class SqlArchive(SqlNotes):
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
-        return commit(self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)
+        return commit(
+            self.database,
+            self._interning,
+            self.journal,
+            self._new_id,
+            changes,
+            quorum=self._quorum,
+            tombstones=self.tombstones,
+        )
 
     def endorsements(
         self, partitions: Sequence[Partition], proposal_ids: Sequence[str] | None = None

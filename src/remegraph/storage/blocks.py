@@ -15,8 +15,9 @@ from remegraph.ports import Tail
 from remegraph.storage.messages import stored
 from remegraph.storage.rows import chunks, from_micros, micros, offset_seconds
 from remegraph.storage.tables import blocks, messages, summaries, threads, work
+from remegraph.storage.tombstones import Tombstones
 
-__all__ = ["BlockFilter", "add", "pending", "read", "read_summaries", "record", "tails"]
+__all__ = ["BlockFilter", "add", "new", "pending", "read", "read_summaries", "record", "tails"]
 
 
 def tails(
@@ -62,7 +63,9 @@ def _overlap(
     return _thread(connection, partition_id, partition, thread, messages.c.seq.between(first, block_seq))[-overlap:]
 
 
-def add(connection: Connection, partition_id: int, partition: Partition, cuts: Sequence[Cut]) -> list[Block]:
+def add(
+    connection: Connection, partition_id: int, partition: Partition, cuts: Sequence[Cut], tombstones: Tombstones
+) -> list[Block]:
     """Record cuts as blocks under the partition's lock; one that came too late is left out.
 
     Several cuts of one thread may all name the end that the tail had, or each the end of the cut before.
@@ -78,7 +81,8 @@ def add(connection: Connection, partition_id: int, partition: Partition, cuts: S
             raise InputError(f"There is no thread {cut.thread!r} here.", "Cut what `tails` returned.")
         if cut.after_seq not in (ends[cut.thread], before[cut.thread]) or cut.last_seq <= ends[cut.thread]:
             continue  # somebody else was first
-        added.append(_add(connection, partition_id, partition, cut, ends[cut.thread]))
+        inside = _inside(connection, partition_id, partition, cut, ends[cut.thread])
+        added.append(new(connection, partition_id, inside, tombstones))
         ends[cut.thread] = cut.last_seq
     for thread, end in ends.items():
         here = (threads.c.partition_id == partition_id, threads.c.thread == thread)
@@ -93,7 +97,9 @@ def _ends(connection: Connection, partition_id: int, names: Sequence[str]) -> di
     return {row.thread: row.block_seq for rows in found for row in rows}
 
 
-def _add(connection: Connection, partition_id: int, partition: Partition, cut: Cut, end: int) -> Block:
+def _inside(
+    connection: Connection, partition_id: int, partition: Partition, cut: Cut, end: int
+) -> Sequence[StoredMessage]:
     held = _thread(
         connection,
         partition_id,
@@ -108,16 +114,31 @@ def _add(connection: Connection, partition_id: int, partition: Partition, cut: C
             f"The cut {cut.first_seq} to {cut.last_seq} of {cut.thread!r} does not follow message {end}.",
             "Cut what `tails` returned, from its first message on.",
         )
-    said = inside[0].time
+    return inside
+
+
+def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessage], tombstones: Tombstones) -> Block:
+    """Write a block with the next free label of its day: one that an erased block had is not used again.
+
+    Args:
+        connection: A write transaction that holds the partition's lock.
+        partition_id: Where.
+        inside: Its messages, oldest first.
+        tombstones: What was erased.
+    """
+    first, last = inside[0], inside[-1]
+    said = first.time
     day = f"{said.year:04}{said.month:02}{said.day:02}"  # the date where it was said
     here = (blocks.c.partition_id == partition_id, blocks.c.day == day)
     number = connection.execute(select(func.coalesce(func.max(blocks.c.number), 0)).where(*here)).scalar_one() + 1
+    while tombstones.among(connection, "block", first.partition, [f"{day}_{number:02}"]):
+        number += 1
     block = Block(
         block_id=f"{day}_{number:02}",
-        partition=partition,
-        thread=cut.thread,
-        first_seq=cut.first_seq,
-        last_seq=cut.last_seq,
+        partition=first.partition,
+        thread=first.thread,
+        first_seq=first.seq,
+        last_seq=last.seq,
         start_time=min(message.time for message in inside),
         end_time=max(message.time for message in inside),
     )

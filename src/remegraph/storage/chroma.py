@@ -198,6 +198,10 @@ class ChromaIndex:
         """Refuse: others may share it."""
         return False
 
+    def shred(self) -> bool:
+        """Refuse: the files are the server's."""
+        return False
+
     def close(self) -> None:
         """Close the client and give the directory back; using the index afterwards is an error."""
         self._closed = True

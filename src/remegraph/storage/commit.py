@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
-from remegraph.language.plain import folded
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
     LIVE,
@@ -29,15 +27,15 @@ from remegraph.ports import NewId
 from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
-from remegraph.rules.tiers import always_active
 from remegraph.rules.tombstones import TOMBSTONES, buried
 from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, tool_calls
+from remegraph.storage import heads as head_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.endorsements import Consent
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.journal import Entry, Journal, mark_dirty
-from remegraph.storage.rows import chunks, digest, micros
+from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import (
     links,
     memories,
@@ -46,12 +44,20 @@ from remegraph.storage.tables import (
     topics,
     versions,
 )
+from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["commit"]
 
 
 def commit(
-    database: Database, interning: Interning, journal: Journal, new_id: NewId, changes: ChangeSet, *, quorum: int
+    database: Database,
+    interning: Interning,
+    journal: Journal,
+    new_id: NewId,
+    changes: ChangeSet,
+    *,
+    quorum: int,
+    tombstones: Tombstones,
 ) -> Receipt:
     """Apply a change set in one transaction; see `Archive.commit`."""
     named = _named(changes)
@@ -63,11 +69,14 @@ def commit(
         linking = _heads(connection, [*(link.source_id for link in changes.links), *witnesses])
         touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
         database.lock(connection, touched)
+        if not database.is_sqlite and interning.ensure(connection, named) != numbers:  # it waited for an erasure
+            raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
         if touched and (receipt := _replayed(connection, touched[0], changes.operation_id)):
             return receipt
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
+        _check_graves(connection, tombstones, changes)
         failpoint("commit.begin")
         heads = _heads(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}
@@ -76,6 +85,21 @@ def commit(
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
+
+
+def _check_graves(connection: Connection, tombstones: Tombstones, changes: ChangeSet) -> None:
+    """Turn away what was erased, and whatever was made of it by who read it before."""
+    own = [change.memory.memory_id for change in changes.changes]
+    ends = [end for link in changes.links for end in (link.source_id, link.target_id)]
+    gone = tombstones.among(connection, "memory", None, [*own, *ends])
+    if stale := sorted(gone.intersection(own)):
+        raise ErasedError(f"Memory {', '.join(stale)} was erased.")
+    if gone:
+        raise ConflictError(sorted(gone), "It was erased meanwhile: read again, and go on without it.")
+    if changes.brought is not None:
+        brought = [message.message_id for message in changes.brought.messages]
+        if names := sorted(tombstones.among(connection, "message", changes.brought.partition, brought)):
+            raise ErasedError(f"Message {', '.join(names)} was erased.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +136,6 @@ def _replayed(connection: Connection, partition_id: int, operation_id: str) -> R
     here = (operations.c.partition_id == partition_id, operations.c.operation_id == operation_id)
     stored = connection.execute(select(operations.c.receipt).where(*here)).scalar_one_or_none()
     return None if stored is None else Receipt.from_json(stored).evolve(replayed=True)
-
-
-def _words(memory: Memory) -> str:
-    """Return a digest that two memories share if they say the same, case, spaces and final stop aside."""
-    return digest(folded(memory.content))
-
-
-def _indexed(memory: Memory) -> str:
-    return " ".join((memory.content, memory.when_to_use, *memory.tags))
 
 
 def _may_meet(one: Partition, other: Partition) -> bool:
@@ -285,7 +300,7 @@ class _Commit:
             written[number], sources[number] = memory, found
             histories[number] = change.history or ()
             shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
-            self._tell_index(shelf, memory.memory_id, _indexed(memory) if memory.live else None)
+            self._tell_index(shelf, memory.memory_id, head_rows.indexed(memory) if memory.live else None)
             for each in (*histories[number], memory):
                 self._event(
                     shelf.partition_id,
@@ -309,22 +324,7 @@ class _Commit:
         return buried(memory) if memory.status in TOMBSTONES else memory
 
     def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
-        values: dict[str, Any] = {
-            "topic_id": shelves[memory.partition, memory.topic.type, memory.topic.target],
-            "version": memory.version,
-            "status": memory.status,
-            "layer": memory.layer,
-            "kind": memory.kind,
-            "canonical_topic": memory.canonical_topic,
-            "importance": memory.importance,
-            "applies_to": memory.applies_to,
-            "memory_class": memory.memory_class,
-            "words": _words(memory),
-            "said_at": micros(memory.said_at),
-            "recorded_at": micros(memory.recorded_at),
-            "resident": always_active(memory),
-            "body": memory.to_json(),
-        }
+        values = head_rows.columns(memory, shelves[memory.partition, memory.topic.type, memory.topic.target])
         if head is not None:
             self.connection.execute(update(memories).where(memories.c.id == head.number).values(**values))
             return head.number
@@ -366,7 +366,9 @@ class _Commit:
         live = {memory.memory_id: memory for memory in written if memory.live}
         groups: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
         for partition_id in {self.numbers[memory.partition] for memory in live.values()}:
-            words = {_words(memory) for memory in live.values() if self.numbers[memory.partition] == partition_id}
+            words = {
+                head_rows.words(memory) for memory in live.values() if self.numbers[memory.partition] == partition_id
+            }
             for chunk in chunks(sorted(words)):
                 query = select(memories.c.memory_id, memories.c.topic_id, memories.c.words).where(
                     memories.c.partition_id == partition_id,

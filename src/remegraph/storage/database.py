@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from remegraph.errors import MissingExtraError, SetupError
+from remegraph.settings import without_passwords
 from remegraph.storage import migrations
 
 if TYPE_CHECKING:
@@ -194,6 +195,30 @@ class Database:
                 {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
             )
 
+    def shred(self, *, full: bool = False) -> None:
+        """Give the bytes of deleted rows back: out of the full text, the tables and the log.
+
+        Args:
+            full: On PostgreSQL, whether tables are written anew, which locks them meanwhile; else their space is
+                freed for new rows, and what was in it stays until those come.
+
+        Raises:
+            SetupError: The database cannot be used, or another process reads an old state of it.
+        """
+        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
+            if not self.is_sqlite:
+                own = connection.execution_options(isolation_level="AUTOCOMMIT")
+                own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
+                return
+            connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
+            connection.exec_driver_sql("VACUUM")
+            busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            if busy:
+                raise SetupError(
+                    "Another process reads an old state of the ledger, so that its log cannot be emptied.",
+                    "Let it finish, or close it; then resume.",
+                )
+
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
@@ -217,11 +242,11 @@ class Database:
             yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
-            told = str(cause).strip()
+            told = without_passwords(str(cause).strip())
             cure = next((cure for sign, cure in _CURES if sign in told.lower()), None)
             if cure is None and isinstance(error, exc.DBAPIError) and not isinstance(error, _OUTAGES):
                 raise  # a defect of ours, not of the database
-            where = self.engine.url.render_as_string(hide_password=True)
+            where = without_passwords(self.engine.url.render_as_string(hide_password=True))
             raise SetupError(f"The ledger {where} cannot be used: {told}.", cure or _UNKNOWN_CURE) from error
 
 
@@ -234,10 +259,12 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")
             pool = StaticPool if in_memory else QueuePool
-            engine = create_engine(parsed, poolclass=pool, connect_args={"check_same_thread": False})
+            engine = create_engine(
+                parsed, poolclass=pool, connect_args={"check_same_thread": False}, hide_parameters=True
+            )
             event.listen(engine, "connect", _set_up_sqlite)
         else:
-            engine = create_engine(parsed, pool_pre_ping=True)
+            engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'

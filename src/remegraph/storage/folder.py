@@ -14,10 +14,19 @@ import zlib
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from struct import Struct
 
 __all__ = ["IndexFolder", "Note", "segments"]
 
 _CHUNK = 1 << 20
+
+_HEADER = Struct("<iQQQQ")
+"""How the header of an HNSW index begins: version, offset, vectors that there is room for, vectors, bytes of each."""
+
+_CLEAR_QUEUE = (
+    "DELETE FROM embeddings_queue WHERE NOT EXISTS"
+    " (SELECT 1 FROM collections WHERE embeddings_queue.topic LIKE '%' || collections.id)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,44 @@ class IndexFolder:
         for path in self.files.iterdir():
             if path.is_dir() and path.name not in used:
                 shutil.rmtree(path)
+
+    def blank(self) -> None:
+        """Overwrite what Chroma reserved and never filled: it writes such space as it finds it in this process's memory.
+
+        Vectors that are gone, and anything else that the host once had in memory, would stand there.
+
+        Raises:
+            OSError: A file cannot be written.
+            ValueError: The files are laid out otherwise than known.
+        """
+        for header in self.files.glob("*/header.bin"):
+            _, _, reserved, filled, size = _HEADER.unpack_from(header.read_bytes())
+            vectors = header.with_name("data_level0.bin")
+            if vectors.stat().st_size != reserved * size or filled > reserved:
+                raise ValueError(f"{vectors} does not hold {reserved} vectors of {size} bytes")
+            with vectors.open("r+b") as file:
+                file.seek(filled * size)
+                for start in range(filled * size, reserved * size, _CHUNK):
+                    file.write(bytes(min(_CHUNK, reserved * size - start)))
+
+    def shred(self) -> None:
+        """Clear the files of what was removed: Chroma's queue keeps the vectors of collections that are no more.
+
+        Raises:
+            OSError: A file cannot be written.
+            ValueError: The files are laid out otherwise than known.
+            sqlite3.Error: Chroma's database is damaged, or in use.
+        """
+        self.sweep()
+        self.blank()
+        database = self.files / "chroma.sqlite3"
+        if not database.exists():
+            return
+        with closing(sqlite3.connect(database, timeout=5, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete=ON")
+            connection.execute(_CLEAR_QUEUE)
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def remove(self) -> None:
         """Remove all files of the index."""

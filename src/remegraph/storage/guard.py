@@ -139,6 +139,17 @@ class GuardedIndex:
             self._damage = {}
         return True
 
+    def shred(self) -> bool:
+        """Clear the files of what was removed, which Chroma leaves in them; it is closed meanwhile."""
+        with self._examining, self._turn:
+            self._check()
+            self._let_go()
+            try:
+                self._folder.shred()
+            except (OSError, ValueError, sqlite3.Error) as error:
+                raise VectorIndexError(f"The files of the vector index cannot be cleared: {error}.") from error
+        return True
+
     def close(self) -> None:
         """Close the index, note in which state it is left, and give the directory back."""
         if self._process == os.getpid():
@@ -242,8 +253,9 @@ class GuardedIndex:
     def _seal(self) -> None:
         try:
             self._folder.sweep()
+            self._folder.blank()
             self._folder.write(Note((self._generation,), closed=True, files=self._folder.checksums()))
-        except (OSError, sqlite3.Error) as error:  # then it is probed before it is opened again
+        except (OSError, ValueError, sqlite3.Error) as error:  # then it is probed before it is opened again
             _log.warning("How the vector index was left could not be noted: %s", error)
 
     def _write(self, note: Note) -> None:

@@ -117,6 +117,23 @@ class Indexer:
                 embedders.forget_others(connection, embedder_id)
             return self._apply(embedder)
 
+    def forget(
+        self, embedder: Embedder, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]
+    ) -> tuple[int, bool]:
+        """Make collections anew; see `VectorProjection.forget`."""
+        index, places, wanted = self._owned(), set(partition_ids), set(memory_ids)
+        with self._one_at_a_time:
+            if (down := self._heal()) is not None:
+                raise down
+            self._drop(index, names)
+            with self._database.write([EVERYBODY]) as connection:
+                shelves.release_empty(connection, names)
+            failpoint("erase.index_dropped")
+            self._apply(embedder)
+            keys = [key_of(each) for name in names for each in index.ids(name)]
+            left = sum(key.partition_id in places or (key.kind == "memory" and key.record_id in wanted) for key in keys)
+            return left, index.shred()  # at last: Chroma fills the space that it reserves with what was in memory
+
     def embed_messages(
         self, embedder: Embedder, embedder_id: int, partition_ids: Iterable[int], advance: Advance | None = None
     ) -> int:
@@ -143,7 +160,10 @@ class Indexer:
                     break
                 rows = embedded.embed(self._database, embedder, embedder_id, list(texts.values()))
                 with self._database.write([partition_id]) as connection:
-                    vectors.write(connection, embedder_id, texts, rows)
+                    there = meanings.there(connection, list(texts))  # some may have been erased meanwhile
+                    same = [at for at, key in enumerate(texts) if key in there]
+                    kept = {key: text for key, text in texts.items() if key in there}
+                    vectors.write(connection, embedder_id, kept, rows[same])
                 yield len(texts)
 
     # ------------------------------------------------------------------------------------------- apply

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from secrets import token_hex
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Row, bindparam, func, or_, select
+from sqlalchemy import Connection, Engine, Row, bindparam, func, or_, select
 
 from remegraph.models import Partition, Scope, visible
 from remegraph.ports import Pulse
-from remegraph.storage.database import upsert
+from remegraph.storage.database import Database, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, reviews
 
-__all__ = ["Interning", "partition_of"]
+__all__ = ["Interning", "anonymous", "partition_of"]
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
@@ -27,6 +29,7 @@ _VISIBLE = (
     .where(*(or_(partitions.c[name].is_(None), partitions.c[name] == bindparam(name)) for name in _OPTIONAL))
     .order_by(partitions.c.id)
 )
+_NUMBERS = select(partitions.c.key, partitions.c.id).where(partitions.c.key.in_(bindparam("keys", expanding=True)))
 _PULSE = _VISIBLE.add_columns(
     *(
         func.coalesce(select(func.max(table.c.id)).where(table.c.partition_id == partitions.c.id).scalar_subquery(), 0)
@@ -41,21 +44,48 @@ def _key(partition: Partition) -> str:
     return key if len(key) <= _LONGEST_KEY else digest(key)
 
 
+def anonymous(partition_id: int) -> dict[str, str | None]:
+    """Return the columns of a partition that lost its name: nobody's, and found by nobody."""
+    nobody = Partition(tenant=f"erased-{partition_id}-{token_hex(8)}")
+    return {**nobody.model_dump(), "key": _key(nobody)}
+
+
+def _cache(connection: Connection) -> dict[str, int]:
+    return _CACHES.setdefault(connection.engine, {})
+
+
+def _remember(connection: Connection, found: dict[str, int]) -> dict[str, int]:
+    """Keep numbers that are committed, and return them."""
+    cached = _cache(connection)
+    if len(cached) + len(found) > _CACHED:
+        cached.clear()
+    cached.update(found)
+    return found
+
+
 def partition_of(row: Row[Any]) -> Partition:
     """Return the partition of a row of the table `partitions`."""
     return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
 
 
-class Interning:
-    """Gives partitions their numbers. Only committed ones are cached; safe to share between threads."""
+_CACHES: WeakKeyDictionary[Engine, dict[str, int]] = WeakKeyDictionary()
+"""Numbers by key, of each open ledger."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+
+class Interning:
+    """Gives partitions their numbers. Only committed ones are cached; safe to share between threads.
+
+    A partition that is erased loses its name, and whoever comes back under it gets a new number. So writers look
+    numbers up anew, and whatever reads partitions by their names brings the cache up to date.
+    """
 
     def known(self, connection: Connection, wanted: Iterable[Partition]) -> dict[int, Partition]:
         """Return those of the partitions that exist, by number, in the order given."""
         by_key = {_key(partition): partition for partition in wanted}
-        numbers = self._lookup(connection, list(by_key))
+        cached = _cache(connection)
+        numbers = {key: cached[key] for key in by_key if key in cached}
+        if missing := [key for key in by_key if key not in numbers]:
+            numbers |= _remember(connection, self._select(connection, missing))
         return {numbers[key]: partition for key, partition in by_key.items() if key in numbers}
 
     def ensure(self, connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
@@ -64,40 +94,47 @@ class Interning:
         New rows are inserted in the order of their keys, so that two writers cannot wait for each other.
         """
         by_key = {_key(partition): partition for partition in wanted}
-        numbers = self._lookup(connection, list(by_key))
+        numbers = _remember(connection, self._select(connection, list(by_key)))
         new = sorted(by_key.keys() - numbers.keys())
         for key in new:
             values = by_key[key].model_dump()
             connection.execute(
                 upsert(connection.dialect.name, partitions).values(key=key, **values).on_conflict_do_nothing()
             )
-        numbers |= self._select(connection, new)  # not cached: the transaction may yet be rolled back
+        if new:
+            numbers = {**numbers, **self._select(connection, new)}  # not cached: it may yet be rolled back
         return {partition: numbers[key] for key, partition in by_key.items()}
 
-    def _lookup(self, connection: Connection, keys: Sequence[str]) -> dict[str, int]:
-        found = {key: self._numbers[key] for key in keys if key in self._numbers}
-        missing = [key for key in keys if key not in found]
-        if missing:
-            selected = self._select(connection, missing)
-            if len(self._numbers) + len(selected) > _CACHED:
-                self._numbers = {}
-            self._numbers |= selected
-            found |= selected
-        return found
+    def hold(self, database: Database, connection: Connection, partition: Partition) -> int:
+        """Return the number of a partition, which is created where it is missing, and lock it.
+
+        Who waited for the lock may have waited for an erasure: then the name stands for another partition by now.
+        """
+        number, held = self.ensure(connection, [partition])[partition], 0
+        while number != held:
+            database.lock(connection, [number])
+            held = number
+            number = held if database.is_sqlite else self.ensure(connection, [partition])[partition]
+        return number
+
+    @staticmethod
+    def forget(connection: Connection) -> None:
+        """Look all numbers up anew: some partitions have lost their names."""
+        _CACHES.pop(connection.engine, None)
 
     @staticmethod
     def _select(connection: Connection, keys: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for chunk in chunks(keys):
-            rows = connection.execute(select(partitions.c.key, partitions.c.id).where(partitions.c.key.in_(chunk)))
-            found |= {row.key: row.id for row in rows}
+            found |= {row.key: row.id for row in connection.execute(_NUMBERS, {"keys": chunk})}
         return found
 
     @staticmethod
     def visible(connection: Connection, scope: Scope) -> tuple[Partition, ...]:
         """Return the existing partitions that the scope may read, its own first."""
-        rows = connection.execute(_VISIBLE, scope.model_dump())
-        return visible(scope, [partition_of(row) for row in rows])
+        found = {partition_of(row): row.id for row in connection.execute(_VISIBLE, scope.model_dump())}
+        _remember(connection, {_key(partition): number for partition, number in found.items()})
+        return visible(scope, list(found))
 
     @staticmethod
     def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:

@@ -68,8 +68,7 @@ class SqlItems:
     def write(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give the items of a partition to change; all changes are committed at the end, or none."""
         with self._database.write() as connection:
-            partition_id = self._interning.ensure(connection, [partition])[partition]
-            self._database.lock(connection, [partition_id])
+            partition_id = self._interning.hold(self._database, connection, partition)
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
 

@@ -16,10 +16,10 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Self
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
 from remegraph.storage.database import Database, insert_rows, upsert
-from remegraph.storage.rows import digest
+from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import dirty, events, partitions, seals
 
 __all__ = ["Entry", "Journal", "mark_dirty", "origin"]
@@ -112,6 +112,24 @@ class Journal:
             insert_rows(connection, events, rows)
         for number, head in heads.items():
             connection.execute(_SET_HEAD, {"number": number, "head": head})
+
+    def forget(self, connection: Connection, partition_ids: Sequence[int], record_ids: Sequence[str] | None) -> int:
+        """Take digests and reasons from events, and chain their partitions anew; return how many events that were.
+
+        Who did what to which record, and when, stays; by a digest a guess of the words could be confirmed.
+
+        Args:
+            connection: A write transaction that has locked the partitions.
+            partition_ids: Where.
+            record_ids: Of these records; none: of all.
+        """
+        here = (events.c.partition_id.in_(partition_ids), or_(events.c.digest != "", events.c.reason != ""))
+        parts = [()] if record_ids is None else [(events.c.record_id.in_(some),) for some in chunks(record_ids)]
+        emptied = update(events).values(digest="", reason="")
+        count = sum(connection.execute(emptied.where(*here, *part)).rowcount for part in parts)
+        for number in partition_ids if count else ():
+            self._chain_anew(connection, number, salted=True)
+        return count
 
     def digest(self, body: str) -> str:
         """Return what an event keeps of a body."""

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, and_, bindparam, select
 
 from remegraph.ports import Layout
-from remegraph.storage.tables import messages, texts
+from remegraph.storage.tables import messages, partitions, texts
 
 __all__ = ["EMPTY_LAYOUT", "LayoutCache"]
 
@@ -30,6 +30,7 @@ _NEWER = (  # said once: building a statement costs as much as running it
     .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
     .order_by(messages.c.seq)
 )
+_ERASURES = select(partitions.c.erasures).where(partitions.c.id == bindparam("here"))
 
 _MOST_MESSAGES = 200_000  # about 25 MB
 
@@ -37,6 +38,8 @@ _MOST_MESSAGES = 200_000  # about 25 MB
 @dataclass(frozen=True, slots=True)
 class _Cached:
     layout: Layout
+    erasures: int
+    """How many the partition had seen."""
     threads: dict[str, int] = field(default_factory=dict)
 
 
@@ -54,12 +57,15 @@ class LayoutCache:
             connection: A snapshot.
             partition_id: Where.
         """
+        erasures = connection.execute(_ERASURES, {"here": partition_id}).scalar_one()
         with self._lock:
-            old = self._cached.get(partition_id) or _Cached(EMPTY_LAYOUT)
+            old = self._cached.get(partition_id)
+        if old is None or old.erasures != erasures:
+            old = _Cached(EMPTY_LAYOUT, erasures)
         new = _extended(connection, partition_id, old)
         with self._lock:
             newest = self._cached.get(partition_id)
-            if newest is None or newest.layout.seqs.size <= new.layout.seqs.size:  # another thread may be ahead
+            if newest is None or _goes_on(newest, new):  # another thread may be ahead
                 self._cached[partition_id] = new
             self._cached.move_to_end(partition_id)
             while (
@@ -95,5 +101,10 @@ def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cache
             np.concatenate([layout.users, np.array([row.role == "user" for row in rows], dtype=np.bool_)]),
             (*layout.message_ids, *(row.message_id for row in rows)),
         ),
+        old.erasures,
         threads,
     )
+
+
+def _goes_on(one: _Cached, other: _Cached) -> bool:
+    return (one.erasures, one.layout.seqs.size) <= (other.erasures, other.layout.seqs.size)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["cosines", "count", "newest_embedded", "texts_after"]
+__all__ = ["cosines", "count", "newest_embedded", "texts_after", "there"]
 
 _KIND = "message"
 _LONGEST = 2_000  # characters: providers refuse long texts, and the beginning says what a message is about
@@ -67,6 +67,16 @@ def texts_after(connection: Connection, partition_id: int, seq: int, limit: int)
     rows = connection.execute(query.order_by(messages.c.seq).limit(limit)).all()
     texts = {Key(partition_id, _KIND, row.message_id): _text(row.body) for row in rows}
     return texts, int(rows[-1].seq) if rows else seq
+
+
+def there(connection: Connection, keys: Sequence[Key]) -> set[Key]:
+    """Return those of the messages that are still there."""
+    found: set[Key] = set()
+    for some in chunks(keys):
+        here = (messages.c.partition_id == some[0].partition_id, messages.c.message_id.in_([key[2] for key in some]))
+        ids = connection.execute(select(messages.c.message_id).where(*here)).scalars()
+        found |= {Key(some[0].partition_id, _KIND, each) for each in ids}
+    return found
 
 
 def _text(body: str) -> str:

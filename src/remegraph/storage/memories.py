@@ -24,6 +24,7 @@ from remegraph.models import (
     Work,
     WorkState,
 )
+from remegraph.rules.tombstones import NAMELESS
 from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
 
@@ -41,7 +42,9 @@ __all__ = [
 ]
 
 # Said once: building a statement costs as much as running it.
-_TOPICS = select(topics).where(topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)))
+_TOPICS = select(topics).where(
+    topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)), topics.c.target != NAMELESS
+)
 _TOPICS_BY_NUMBER = select(topics).where(topics.c.id.in_(bindparam("ids", expanding=True)))
 _STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
     memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),

@@ -317,6 +317,25 @@ class VectorProjection:
         """
         return self._indexer.rebuild(self._embedder, progress)
 
+    def forget(self, names: Sequence[str], partition_ids: Sequence[int], memory_ids: Sequence[str]) -> tuple[int, bool]:
+        """Make collections anew without what was erased, and clear the files of the index of what was in them.
+
+        Args:
+            names: The collections.
+            partition_ids: What was erased whole.
+            memory_ids: The memories that were erased.
+
+        Returns:
+            How many records of these a look still found, and whether the files are ours to clear.
+
+        Raises:
+            IndexOwnedError: Another process owns the index.
+            VectorIndexError: The index failed.
+        """
+        if not names:
+            return 0, True
+        return self._indexer.forget(self._embedder, names, partition_ids, memory_ids)
+
     def reindex(self, embedder: Embedder, progress: Advance | None = None) -> int:
         """Embed everything with another embedder, then change over to it; return how many records were written.
 

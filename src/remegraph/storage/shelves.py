@@ -13,13 +13,24 @@ from collections import defaultdict
 from collections.abc import Iterable
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, delete, func, select, true
+from sqlalchemy import Connection, and_, delete, exists, func, select, true
 
 from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import collections, dirty, vectors
 
-__all__ = ["Shelf", "assign", "collection_names", "homes", "inhabitants", "overfull", "owned", "release", "release_all"]
+__all__ = [
+    "Shelf",
+    "assign",
+    "collection_names",
+    "homes",
+    "inhabitants",
+    "overfull",
+    "owned",
+    "release",
+    "release_all",
+    "release_empty",
+]
 
 CAPACITY = 8_000
 """Vectors that a collection holds when it takes in a further shelf."""
@@ -122,6 +133,16 @@ def release(connection: Connection, embedder_id: int, shelf: Shelf) -> None:
             collections.c.embedder_id == embedder_id,
         )
     )
+
+
+def release_empty(connection: Connection, names: Iterable[str]) -> None:
+    """Take the places in these collections from shelves that have no vectors any more."""
+    held = exists().where(
+        vectors.c.partition_id == collections.c.partition_id,
+        vectors.c.kind == collections.c.kind,
+        vectors.c.embedder_id == collections.c.embedder_id,
+    )
+    connection.execute(delete(collections).where(collections.c.name.in_(list(names)), ~held))
 
 
 def release_all(connection: Connection) -> None:

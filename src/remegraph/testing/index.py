@@ -66,6 +66,10 @@ class InMemoryVectorIndex:
         """Refuse: tests may share it."""
         return False
 
+    def shred(self) -> bool:
+        """Do nothing: there are no files."""
+        return True
+
     def close(self) -> None:
         """Forget everything."""
         self._collections.clear()

@@ -1,6 +1,7 @@
 """How records look on a terminal: sober, readable without colour, and in narrow windows."""
 
 from remegraph.cli.views.conflicts import conflicts
+from remegraph.cli.views.erasing import erasures
 from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
@@ -25,6 +26,7 @@ __all__ = [
     "consolidation",
     "diagnosis",
     "difference",
+    "erasures",
     "explanation",
     "exported",
     "forecast",

@@ -8,6 +8,7 @@ Columns beside a body are copies for finding rows; the body is what is read back
 from __future__ import annotations
 
 from remegraph.storage.tables.base import metadata, partitions
+from remegraph.storage.tables.erased import erasures, tombstones
 from remegraph.storage.tables.found import collections, dirty, embedders, projections, texts, totals, vectors
 from remegraph.storage.tables.noted import injections, outcomes, reviews, shares, tool_calls
 from remegraph.storage.tables.remembered import links, memories, memory_sources, topics, versions
@@ -24,6 +25,7 @@ __all__ = [
     "dirty",
     "embedders",
     "endorsements",
+    "erasures",
     "events",
     "granted",
     "grants",
@@ -48,6 +50,7 @@ __all__ = [
     "summaries",
     "texts",
     "threads",
+    "tombstones",
     "tool_calls",
     "topics",
     "totals",

@@ -40,5 +40,6 @@ partitions = Table(
     ),  # JSON of the four, or its digest: unique also where some are none
     Column("last_seq", Big, nullable=False, server_default="0"),  # seq of its newest message
     Column("journal_head", Text, nullable=False, server_default=""),  # chain of its newest event
+    Column("erasures", Big, nullable=False, server_default="0"),  # how many touched it: what is cached of it is stale
     Index(None, "tenant", "user"),
 )

@@ -1,0 +1,52 @@
+"""Commands about memories that wait for approval: what tools, documents and strangers say."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from remegraph.cli import views
+from remegraph.cli.asking import Asked, asked
+from remegraph.cli.options import MemoryId
+from remegraph.cli.reading import full_id
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then.",
+)
+
+_By = Annotated[str, typer.Option("--by", help="The person who decides; the user unless given.", show_default=False)]
+_Note = Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)]
+
+
+@app.command("list")
+@asked
+def waiting(ask: Asked) -> None:
+    """List what waits for approval."""
+    with ask.kit() as kit:
+        found = kit.knowledge.waiting(scope=ask.scope)
+    ask.out.show(found, *views.memories(found))
+
+
+@app.command()
+@asked
+def approve(ask: Asked, memory_id: MemoryId, *, by: _By = "", note: _Note = "") -> None:
+    """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
+    with ask.kit() as kit:
+        name = full_id(kit, memory_id, ask.scope)
+        found = kit.knowledge.approve(name, scope=ask.scope, by=by or ask.scope.user, note=note)
+    ask.out.show(found, *views.memories([found]))
+
+
+@app.command()
+@asked
+def reject(ask: Asked, memory_id: MemoryId, *, by: _By = "", note: _Note = "") -> None:
+    """Delete a memory that waits."""
+    with ask.kit() as kit:
+        name = full_id(kit, memory_id, ask.scope)
+        found = kit.knowledge.reject(name, scope=ask.scope, by=by or ask.scope.user, note=note)
+    ask.out.show(found, *views.memories([found]))

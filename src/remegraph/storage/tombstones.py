@@ -1,0 +1,75 @@
+"""Marks of what was erased: late workers, replays and repeated imports are known by them and turned away.
+
+A mark is an HMAC with the key of the journal, which is not in the ledger: no name can be read from it, and no guess be
+confirmed by it without the key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from sqlalchemy import Connection, bindparam, select
+
+from remegraph.models import Partition
+from remegraph.storage.database import upsert
+from remegraph.storage.journal import Journal
+from remegraph.storage.rows import chunks
+from remegraph.storage.tables import tombstones
+
+__all__ = ["Grave", "Tombstones"]
+
+Grave = Literal["message", "block", "memory"]
+
+# Said once: building a statement costs as much as running it.
+_FOUND = select(tombstones.c.mark).where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
+
+
+class Tombstones:
+    """What was erased from a ledger.
+
+    Args:
+        journal: Its journal, which has the key.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def lay(
+        self, connection: Connection, erasure_id: str, kind: Grave, partition: Partition | None, ids: Iterable[str]
+    ) -> None:
+        """Mark records as erased.
+
+        Args:
+            connection: A write transaction.
+            erasure_id: By which erasure.
+            kind: What they were.
+            partition: Where they were; none for memories, whose ids are unique.
+            ids: Their ids.
+        """
+        rows = [{"mark": self._mark(kind, partition, each), "erasure_id": erasure_id} for each in ids]
+        if rows:
+            connection.execute(upsert(connection.dialect.name, tombstones).on_conflict_do_nothing(), rows)
+
+    def among(
+        self, connection: Connection, kind: Grave, partition: Partition | None, ids: Sequence[str]
+    ) -> frozenset[str]:
+        """Return those of the ids that were erased.
+
+        Args:
+            connection: A connection.
+            kind: What they are.
+            partition: Where; none for memories.
+            ids: The ids.
+        """
+        by_mark = {self._mark(kind, partition, each): each for each in ids}
+        return frozenset(
+            by_mark[mark]
+            for chunk in chunks(list(by_mark))
+            for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()
+        )
+
+    def _mark(self, kind: Grave, partition: Partition | None, name: str) -> str:
+        place = None if partition is None else [partition.tenant, partition.user, partition.agent, partition.project]
+        return self._journal.sealed("tombstone", json.dumps([kind, place, name]))

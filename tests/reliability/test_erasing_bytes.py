@@ -1,0 +1,92 @@
+"""After an erasure no file holds a byte of it, wherever it was stopped, and no late writer brings it back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from remegraph.failpoints import FAILPOINTS
+from remegraph.models import Subject
+from remegraph.storage.folder import IndexFolder
+from tests.reliability.erasable import ANN, BOB, WORDS, fill, look, open_home, row_of, vectors_of
+from tests.reliability.host import ROOT
+
+pytestmark = pytest.mark.requirement("X7")
+
+PERSON = Subject(user="zzannuser")
+OF_ONE_MESSAGE = ("zzmessage", "zzmemory", "zzreason")
+STEPS = tuple(name for name in FAILPOINTS if name.startswith("erase."))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home full of Ann's words."""
+    with open_home(tmp_path) as kit:
+        fill(kit)
+    return tmp_path
+
+
+def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: Path) -> None:
+    """Deleting a row leaves its words in the file, the log and the index: whoever has the disk would read them."""
+    with open_home(home) as kit:
+        vectors = vectors_of(kit, ANN)
+        assert {found.what for found in look(home, WORDS, vectors)} == {*WORDS, "a vector"}
+        archive = kit._open_parts().archive
+        gone = [each for each in archive.memories([ANN.partition()]) if "zzm" in each.content]
+        receipt = kit.admin.erase(ANN, message_ids=["a1"])
+        assert receipt.complete
+        assert look(home, OF_ONE_MESSAGE, [row_of(each) for each in gone]) == []
+        (long,) = archive.memories([ANN.partition()], ids=["long"])
+        assert (long.live, "tea" in long.content) == (True, True)
+        assert kit.recall("green tea from Uji", scope=ANN).memories
+        receipt = kit.admin.erase(PERSON)
+        assert (receipt.complete, receipt.left) == (True, 0)
+        assert look(home, WORDS, vectors) == []
+        assert kit.admin.verify().differences == ()
+        assert [hit.text for hit in kit.recall("Where does Bob live?", scope=BOB).memories] == ["Bob: I live in Paris."]
+    assert look(home, WORDS, vectors) == []
+
+
+def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
+    """It keeps a queue of dropped vectors, and writes space that it reserves as it finds it in the host's memory."""
+    folder = IndexFolder(home / "index")
+    (data, *_) = folder.files.glob("*/data_level0.bin")
+    whole = data.read_bytes()
+    data.write_bytes(whole[: -len(b"zzreserved")] + b"zzreserved")
+    with closing(sqlite3.connect(folder.files / "chroma.sqlite3")) as chroma:
+        queued = "INSERT INTO embeddings_queue (operation, topic, id, vector) VALUES (0, 'dropped', 'x', 'zzqueued')"
+        chroma.execute(queued)
+        chroma.commit()
+    assert look(home / "index", ("zzreserved", "zzqueued"), [])
+    folder.shred()
+    assert look(home / "index", ("zzreserved", "zzqueued"), []) == []
+    assert data.read_bytes() == whole, "and not a vector was lost"
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_step_of_an_erasure_leaves_nothing_after_the_next_call(
+    home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Machines are turned off in the midst of it; who asked for the erasure has its receipt in mind, not the machine."""
+    for step in STEPS:
+        copy = tmp_path_factory.mktemp("killed") / "home"
+        shutil.copytree(home, copy)
+        killed = subprocess.run(
+            [sys.executable, "-m", "tests.reliability.erasable", str(copy), step],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=False,
+        )
+        assert killed.returncode == -9, step
+        with open_home(copy) as kit:
+            (receipt,) = kit.admin.resume()
+            assert receipt.complete, (step, receipt)
+            assert kit.admin.verify().differences == (), step
+        assert look(copy, WORDS, []) == [], step
