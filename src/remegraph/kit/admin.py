@@ -13,8 +13,8 @@ from remegraph.kit.erasing import Erasing
 from remegraph.kit.examining import Examining
 from remegraph.kit.health import Health
 from remegraph.kit.parts import Parts
-from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
-from remegraph.ports import JobState
+from remegraph.kit.queueing import Queueing
+from remegraph.models import AuditHead, JobState, Mismatch, Partition, Progress, Verification
 from remegraph.rules.quotes import cited_text, find_quote
 from remegraph.settings import Settings
 
@@ -23,7 +23,7 @@ __all__ = ["Admin"]
 Report = Callable[[Progress], None]
 
 
-class Admin(BackingUp, Erasing, Examining):
+class Admin(BackingUp, Erasing, Queueing, Examining):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:

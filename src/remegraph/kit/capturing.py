@@ -156,7 +156,7 @@ class Capturing(ABC):
         archive, partition, recipe = self._open_parts().archive, home.partition(), self.settings.summary.recipe
         overlap = self.settings.slicing.overlap if self.settings.slicing.strategy == "length" else 0
         pending = archive.pending(recipe, [partition])
-        crowded = pending >= self.settings.capture.max_pending
+        crowded = pending >= self.settings.capture.max_pending or self._crowded()
         cuts = [
             each
             for thread in threads
@@ -167,9 +167,16 @@ class Capturing(ABC):
         upkeep = self.settings.for_agent(home.agent).lifecycle.every is not None
         if blocks and upkeep:
             self._open_parts().jobs.enqueue(UPKEEP, partition)
-        if pending or blocks or upkeep:
+        if self.settings.capture.background and (pending or blocks or upkeep):
             self._background().wake()
         return report.evolve(blocks=tuple(block.block_id for block in blocks), waiting=bool(pending or blocks))
+
+    def _crowded(self) -> bool:
+        """Return whether the workers are behind, all partitions taken together."""
+        from remegraph.kit.draining import KIND
+
+        most = self.settings.capture.max_waiting
+        return most is not None and self._open_parts().jobs.crowded(KIND, most)
 
     def _cuts(self, tail: Tail, memory: AgentMemorySettings, *, ended: bool, crowded: bool) -> Sequence[Cut]:
         """Cut a tail: where slicing does, and at its end if a turn or the session ends it.

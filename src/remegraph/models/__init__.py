@@ -61,6 +61,7 @@ from remegraph.models.governance import (
 )
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
+from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth
 from remegraph.models.memories import (
     CORE,
     LIVE,
@@ -161,6 +162,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "Avoidance",
+    "BackgroundJob",
     "Backup",
     "BackupFile",
     "Block",
@@ -210,6 +212,7 @@ __all__ = [
     "Find",
     "Finding",
     "Grant",
+    "HealthReport",
     "Hit",
     "HitKind",
     "ImportanceLevel",
@@ -218,6 +221,7 @@ __all__ = [
     "Injection",
     "InjectionLayer",
     "ItemChange",
+    "JobState",
     "Json",
     "Kind",
     "KnowledgeContent",
@@ -251,6 +255,7 @@ __all__ = [
     "Progress",
     "Proposal",
     "ProposalState",
+    "QueueDepth",
     "Quote",
     "Reading",
     "Recall",

@@ -41,6 +41,10 @@ _WIDEN = 4
 _WIDEST = 4_000  # beyond so many, reading all vectors from SQL is the better search
 
 
+_NOWHERE = "remegraph-nowhere"
+"""A collection that nobody makes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """What is looked for, and where."""
@@ -353,6 +357,16 @@ class VectorProjection:
         written = self._indexer.reindex(embedder, progress)
         self._embedder = embedder
         return written
+
+    def ping(self) -> None:
+        """Ask the index for nothing, to hear whether it answers.
+
+        Raises:
+            VectorIndexError: It does not.
+            SetupError: Its server cannot be reached.
+        """
+        if self._index is not None:
+            self._index.ids(_NOWHERE)
 
     def close(self) -> None:
         """Close the index."""
