@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from threading import Event
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from remegraph.errors import CancelledError, RemegraphError
+from remegraph.errors import WITHOUT_VECTORS, CancelledError, RemegraphError, SetupError
 from remegraph.kit.draining import Duty, Worker
 from remegraph.kit.running import Runner
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from remegraph.ports import Courier
 
 __all__ = ["serve"]
+
+_KEEP = 10.0
+"""Seconds between looks at what waits for the index."""
 
 
 def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
@@ -30,10 +33,25 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         concurrency: How many jobs at once.
         stop: Set by whoever wants it to end.
     """
-    if parts.courier is None:
-        _look(parts, duties, health, concurrency, stop)
-    else:
-        _listen(parts, parts.courier, duties, health, concurrency, stop)
+    keeper = Thread(target=_keep_index, args=(parts, health, stop), name="remegraph-index", daemon=True)
+    keeper.start()
+    try:
+        if parts.courier is None:
+            _look(parts, duties, health, concurrency, stop)
+        else:
+            _listen(parts, parts.courier, duties, health, concurrency, stop)
+    finally:
+        stop.set()
+        keeper.join()
+
+
+def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
+    """Bring in what the index did not take when it was learned: it may have been down."""
+    while not stop.wait(_KEEP):
+        try:
+            parts.projection.sync()
+        except (*WITHOUT_VECTORS, SetupError) as error:
+            health.note("background", error)
 
 
 def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, concurrency: int, stop: Event) -> None:
