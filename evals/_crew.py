@@ -77,9 +77,9 @@ def scopes(count: int) -> list[Scope]:
     return [Scope(user=f"user{number}") for number in range(count)]
 
 
-def fill(kit: MemoryKit, users: int, blocks: int) -> None:
-    """Let each user tell so many facts, each of which becomes a block that waits."""
-    for number, said in enumerate(list(FACTS)[:blocks]):
+def fill(kit: MemoryKit, users: int, *blocks: int) -> None:
+    """Let each user tell these facts, by number; each becomes a block that waits."""
+    for number, said in ((each, list(FACTS)[each]) for each in blocks):
         for scope in scopes(users):
             turn = [("user", "Ann", said), ("assistant", "remy", "Noted.")]
             kit.capture(

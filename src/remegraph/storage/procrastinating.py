@@ -33,6 +33,7 @@ _NAME = "remegraph"
 _DELIVERIES = table("procrastinate_jobs", column("queueing_lock"), column("status"))
 _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _BREATH = timedelta(seconds=1)  # before work comes again that was given back, or that another process holds
+_GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
 _TICK = 0.1
 
 
@@ -130,7 +131,7 @@ class Procrastinate:
                 delete_jobs=DeleteJobCondition.ALWAYS,
                 fetch_job_polling_interval=policy.poll,
                 update_heartbeat_interval=policy.lease / _BEATS,
-                stalled_worker_timeout=policy.lease,
+                stalled_worker_timeout=_GONE * policy.lease,
             )
             tasks = [asyncio.create_task(each) for each in (worker, self._keep_sweeping(app, policy.lease))]
             while not (stop.is_set() or any(task.done() for task in tasks)):
@@ -143,7 +144,7 @@ class Procrastinate:
 
     async def _keep_sweeping(self, app: App, lease: float) -> None:
         while True:
-            for each in await app.job_manager.get_stalled_jobs(queue=_NAME, seconds_since_heartbeat=lease / 2):
+            for each in await app.job_manager.get_stalled_jobs(queue=_NAME, seconds_since_heartbeat=lease):
                 await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it would hold the next one back
             await asyncio.to_thread(self._sweep)
             await asyncio.sleep(lease / _BEATS)
