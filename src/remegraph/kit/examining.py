@@ -131,10 +131,17 @@ class Examining(ABC):
                 yield _finding("jobs", "warning", what, "Take them up again: remegraph jobs --revive.", self._revive)
             if failing:
                 what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
-                yield _finding("jobs", "warning", what, "Put right what the reason names; they are tried by themselves.")
+                yield _finding(
+                    "jobs", "warning", what, "Put right what the reason names; they are tried by themselves."
+                )
             if overdue:
                 what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
-                yield _finding("jobs", "warning", what, "Nobody does them: run `remegraph worker`, or `remegraph drain` as a cron job.")
+                yield _finding(
+                    "jobs",
+                    "warning",
+                    what,
+                    "Nobody does them: run `remegraph worker`, or `remegraph drain` as a cron job.",
+                )
 
     def _revive(self) -> str:
         return f"took {self.revive()} jobs up again"

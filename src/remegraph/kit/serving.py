@@ -37,9 +37,9 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
     keeper.start()
     try:
         if parts.courier is None:
-            _look(parts, duties, health, concurrency, stop)
+            _look(parts, duties, health, concurrency=concurrency, stop=stop)
         else:
-            _listen(parts, parts.courier, duties, health, concurrency, stop)
+            _listen(parts, parts.courier, duties, health, concurrency=concurrency, stop=stop)
     finally:
         stop.set()
         keeper.join()
@@ -54,7 +54,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
             health.note("background", error)
 
 
-def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, concurrency: int, stop: Event) -> None:
+def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
     """Look for work again and again."""
     poll = parts.settings.capture.poll
     crew = [
@@ -72,7 +72,7 @@ def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, concurrency:
 
 
 def _listen(
-    parts: Parts, courier: Courier, duties: Mapping[str, Duty], health: Health, concurrency: int, stop: Event
+    parts: Parts, courier: Courier, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event
 ) -> None:
     """Let a courier bring the work; where it cannot, try again."""
     policy = parts.settings.capture

@@ -34,7 +34,7 @@ _DELIVERIES = table("procrastinate_jobs", column("queueing_lock"), column("statu
 _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _BREATH = timedelta(seconds=1)  # before work comes again that was given back, or that another process holds
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
-_TICK = 0.1
+_TICK = 1.0  # until it is noticed that procrastinate ended by itself
 
 
 class Procrastinate:
@@ -134,8 +134,8 @@ class Procrastinate:
                 stalled_worker_timeout=_GONE * policy.lease,
             )
             tasks = [asyncio.create_task(each) for each in (worker, self._keep_sweeping(app, policy.lease))]
-            while not (stop.is_set() or any(task.done() for task in tasks)):
-                await asyncio.sleep(_TICK)
+            while not (any(task.done() for task in tasks) or await asyncio.to_thread(stop.wait, _TICK)):
+                pass
             for task in tasks:
                 task.cancel()  # the worker waits for the jobs at hand
             for outcome in await asyncio.gather(*tasks, return_exceptions=True):
@@ -145,7 +145,9 @@ class Procrastinate:
     async def _keep_sweeping(self, app: App, lease: float) -> None:
         while True:
             for each in await app.job_manager.get_stalled_jobs(queue=_NAME, seconds_since_heartbeat=lease):
-                await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it would hold the next one back
+                await app.job_manager.finish_job(
+                    each, Status.FAILED, delete_job=True
+                )  # it would hold the next one back
             await asyncio.to_thread(self._sweep)
             await asyncio.sleep(lease / _BEATS)
 

@@ -21,7 +21,16 @@ def jobs(found: Sequence[BackgroundJob], revived: int) -> Views:
     for each in found[:FIRST]:
         due = f"{each.due_at:%Y-%m-%d %H:%M}" if each.due_at else "when asked"
         where = each.partition
-        add_row(table, each.state, each.kind, where.user or "", where.agent or "", due, each.attempts, shortened(each.reason))
+        add_row(
+            table,
+            each.state,
+            each.kind,
+            where.user or "",
+            where.agent or "",
+            due,
+            each.attempts,
+            shortened(each.reason),
+        )
     more = (Text(f"… and {len(found) - FIRST} more"),) if len(found) > FIRST else ()
     return (*head, table, *more)
 
@@ -29,7 +38,9 @@ def jobs(found: Sequence[BackgroundJob], revived: int) -> Views:
 def health(found: HealthReport, *, late: bool) -> Views:
     """Show whether the memory works, and whether its workers keep up."""
     queue = found.queue
-    waits = f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up, {queue.asleep} asleep until asked."
+    waits = (
+        f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up, {queue.asleep} asleep until asked."
+    )
     style = "red" if late else "dim"
     lines = [
         Text(f"Ledger: {found.ledger}. Index: {found.index}.", style="green" if found.healthy else "red"),
