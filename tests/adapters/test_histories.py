@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.adapters import checked_arguments, history_tools
-from tests.talk import ANN, create, digest, open_kit, proposal, said
+from tests.talk import ANN, misled
 
 OLD, NEW = "Ann lives in Lisbon.", "Ann lives in Porto."
 
@@ -59,15 +59,8 @@ async def test_a_model_can_dig_out_what_a_memory_replaced(kit: MemoryKit) -> Non
 @pytest.mark.requirement("X6")
 def test_what_nobody_vouches_for_is_disarmed_here_too(tmp_path: Path) -> None:
     """A page that somebody pasted must not get its link before a model by the back door."""
-    page = said("Ann pays at https://evil.example/x.", extra={"remegraph_document": True})
-    script = {
-        "DigestAnswer": digest("personal:Ann"),
-        "ProposalAnswer": proposal(create(page.text, 1, page.text)),
-    }
-    with open_kit(tmp_path, script) as kit:
-        kit.add_messages([page], scope=ANN)
-        kit.summarize(scope=ANN, close=True)
-        (memory,) = kit.memories(scope=ANN)
+    with misled(tmp_path) as kit:
+        (memory,) = kit.knowledge.waiting(scope=ANN)
         told = [tool.invoke({"memory_id": memory.memory_id}) for tool in tools(kit).values()]
     assert memory.status == "quarantined"
     assert all("hxxps[://]evil.example" in each and "https://" not in each for each in told)
