@@ -58,22 +58,22 @@ def mcp(
 
     Whose memory it is stands in these options, or with the token; no argument of a tool can change it.
     """
-    scope = ask.scope
+    scope, serve_stdio, serve_http = ask.scope, protocol.serve_stdio, protocol.serve_http  # the extra may be missing
     if http is None:
         if tokens is not None or name:
             raise typer.BadParameter("--tokens and --name are for --http.")
         with open_kit(ask.home, create=True) as kit:
-            asyncio.run(protocol.serve_stdio(protocol.memory_server(kit, scope, rights=rights, language=language)))
+            asyncio.run(serve_stdio(protocol.memory_server(kit, scope, rights=rights, language=language)))
         return
     host, port = _address(http)
     known = protocol.Tokens.of_file(tokens) if tokens is not None else protocol.Tokens({_token(ask.out): scope})
+
+    def ready(url: str) -> None:
+        _say(ask.out, f"Serving {url}")
+
     with open_kit(ask.home, create=True) as kit:
         server = protocol.memory_server(kit, rights=rights, language=language)
-        asyncio.run(
-            protocol.serve_http(
-                server, known, host=host, port=port, names=name or (), ready=lambda url: _say(ask.out, f"Serving {url}")
-            )
-        )
+        asyncio.run(serve_http(server, known, host=host, port=port, names=name or (), ready=ready))
 
 
 def _address(given: str) -> tuple[str, int]:

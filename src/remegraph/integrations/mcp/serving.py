@@ -102,8 +102,9 @@ def _is_loopback(host: str) -> bool:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not 0 <= port < 2**16:
+        raise SetupError(f"There is no port {port}.", "Give one up to 65535.")
     try:
-        return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
         raise SetupError(f"Cannot listen at {host}, port {port}: {error}.", "Give another address or port.") from error
