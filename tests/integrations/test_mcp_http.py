@@ -61,15 +61,15 @@ def test_a_request_needs_a_token_the_right_name_and_no_web_page_behind_it(kit: M
             (421, MINE | {"Host": "127.0.0.1.evil.example:8765"}),
             (403, MINE | {"Origin": "https://evil.example"}),
             (403, MINE | {"Origin": "http://localhost:8765"}),
-            (200, MINE),
         ):
-            answer = http.post("/mcp", json=HELLO, headers=headers)
-            assert answer.status_code == status, (headers, answer.text)
+            refused = http.post("/mcp", json=HELLO, headers=headers)
+            assert refused.status_code == status, (headers, refused.text)
         large = json.dumps(asking("tools/call", name="save_memory", arguments={"key": "k", "content": "c" * 2_000_000}))
         assert http.post("/mcp", content=large, headers=MINE).status_code == 413
 
-        session = answer.headers["mcp-session-id"]
-        taken = THEIRS | {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        welcome = http.post("/mcp", json=HELLO, headers=MINE)
+        assert welcome.status_code == 200
+        taken = THEIRS | {"mcp-session-id": welcome.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
         assert http.post("/mcp", json=asking("tools/list"), headers=taken).status_code == 404
     assert kit.memories(scope=ANN) == ()
 
@@ -136,31 +136,36 @@ async def test_a_client_starts_the_command_and_finds_next_time_what_it_saved(tmp
         assert "I drink oolong." in await told(session, "search_memory", query="oolong")
 
 
-@pytest.mark.slow
-@pytest.mark.requirement("X5", "X10")
-async def test_callers_over_a_socket_are_told_apart_by_their_tokens(tmp_path: Path) -> None:
-    """One server for a team, and nobody's memory in anybody else's hands; it ends when it is told to."""
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[str]:
+    """The URL of the command, serving Ann and Bob."""
     file = tmp_path / "tokens.json"
     file.write_text(json.dumps({token: scope.model_dump() for token, scope in TOKENS.items()}), encoding="utf-8")
     file.chmod(0o600)
     options = ["--home", str(tmp_path / "home"), "--http", "127.0.0.1:0", "--tokens", str(file)]
-    with subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, "mcp", *options], stderr=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as process:
+    command = [sys.executable, "-c", _COMMAND, "mcp", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
         try:
             assert process.stderr is not None
-            found = re.fullmatch(r"Serving (http://127\.0\.0\.1:\d+/mcp)\n", process.stderr.readline())
-            assert found
-            for mode in ("auto", "legacy"):
-                for headers, other in ((MINE, "bob"), (THEIRS, "ann")):
-                    async with (
-                        httpx2.AsyncClient(headers=headers) as http,
-                        Client(streamable_http_client(found[1], http_client=http), mode=mode) as session,
-                    ):
-                        await told(session, "save_memory", key=mode, content=f"I am not {other}, says {mode}.")
-                        shown = await told(session, "search_memory", query="not, says")
-                        assert f"I am not {other}" in shown
-                        assert shown.count("I am not") == shown.count(f"I am not {other}")
+            said = process.stderr.readline()
+            found = re.fullmatch(r"Serving (http://127\.0\.0\.1:\d+/mcp)\n", said)
+            assert found, said
+            yield found[1]
         finally:
-            process.send_signal(signal.SIGTERM)
+            process.terminate()
             assert process.wait(30) in {0, -signal.SIGTERM}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X5", "X10")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_callers_over_a_socket_are_told_apart_by_their_tokens(served: str, mode: str) -> None:
+    """One server for a team, and nobody's memory in anybody else's hands; it ends when it is told to."""
+    for headers, name in ((MINE, "Ann"), (THEIRS, "Bob"), (MINE, "Ann")):
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(served, http_client=http), mode=mode) as session,
+        ):
+            await told(session, "save_memory", key="tea", content=f"{name} drinks oolong.")
+            shown = await told(session, "search_memory", query="Who drinks oolong?")
+            assert shown.count("drinks oolong") == shown.count(f"{name} drinks oolong") == 1
