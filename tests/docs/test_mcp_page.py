@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +9,10 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from remegraph import MemoryKit, Scope
+from remegraph import MemoryKit
 from remegraph.integrations.mcp import memory_server
 from remegraph.integrations.mcp.rights import Rights
-from tests.cli.conftest import Run, environment, run
 from tests.talk import ANN, open_kit
-
-__all__ = ["environment", "run"]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "mcp.md"
 _TEXT = _PAGE.read_text(encoding="utf-8")
@@ -53,20 +49,6 @@ async def test_the_tables_are_what_the_server_offers(tmp_path: Path) -> None:
     assert sorted(name for name, rights, _ in tools if rights != "write") == usual["tool"]
     assert sorted(address for address, _ in table("resource")) == everything["resource"]
     assert sorted(f"{name} {argument}" for name, argument, _ in table("prompt")) == everything["prompt"]
-
-
-def test_the_lines_for_clients_are_taken_by_the_command(run: Run) -> None:
-    """A mistyped option would show as a server that does not start, without a word why."""
-    (config, tokens) = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", _TEXT, re.DOTALL)]
-    arguments = config["mcpServers"]["memory"]["args"]
-    assert config["mcpServers"]["memory"]["command"] == "remegraph"
-    given = [
-        *arguments,
-        *(each for line in re.findall(r"^\$ remegraph (.+)", _TEXT, re.MULTILINE) for each in line.split()),
-    ]
-    known = run("mcp", "--help").stdout
-    assert {each for each in given if each.startswith("--")} <= set(re.findall(r"--[a-z]+", known))
-    assert [Scope.model_validate(each).user for each in tokens.values()] == ["ann", "bob"]
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,9 +108,13 @@ async def test_tokens_are_read_from_a_file_that_others_cannot_read(tmp_path: Pat
 async def test_what_other_machines_can_reach_must_be_named(kit: MemoryKit) -> None:
     """One address too many would put a memory on the network, without encryption."""
     server = memory_server(kit)
+
+    def listens(url: str) -> None:
+        raise AssertionError(url)
+
     for host in ("0.0.0.0", "::", "192.0.2.1", "memory.example.org"):
         with pytest.raises(SetupError, match="can be reached from other machines"):
-            await serve_http(server, Tokens(TOKENS), host=host, port=0)
+            await serve_http(server, Tokens(TOKENS), host=host, port=0, ready=listens)
     with pytest.raises(SetupError, match="There is no port"):
         await serve_http(server, Tokens(TOKENS), port=10**6)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SetupError, match="Cannot listen at"):
