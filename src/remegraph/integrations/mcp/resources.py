@@ -12,6 +12,7 @@ from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, BlockSummary, Memory, Scope, Shelf, StoredMessage
 from remegraph.rules.context import framed
 from remegraph.rules.disarming import disarmed, vouched
+from remegraph.rules.standing import QUARANTINE_BELOW
 
 __all__ = ["RESOURCES", "TEMPLATES", "read"]
 
@@ -20,6 +21,8 @@ _MOST = 200
 
 _LONGEST = 4000
 """Characters that it shows of one message: a tool may have returned a book."""
+
+_WITHHELD = "words that nobody vouches for; the block has them"
 
 _TYPE = "text/plain"
 
@@ -129,7 +132,8 @@ def _memory(memory: Memory) -> dict[str, object]:
 
 def _block(entry: BlockSummary) -> dict[str, object]:
     known = {"id": entry.block_id, "from": f"{entry.start_time:%Y-%m-%d %H:%M}", "to": f"{entry.end_time:%H:%M}"}
-    return known | {"trust": round(entry.trust, 2), "text": vouched(entry.summary, entry.trust)}
+    trusted = entry.trust >= QUARANTINE_BELOW  # what is not stays out unless somebody asks for the block itself
+    return known | {"trust": round(entry.trust, 2)} | ({"text": entry.summary} if trusted else {"withheld": _WITHHELD})
 
 
 def _message(message: StoredMessage) -> dict[str, object]:
