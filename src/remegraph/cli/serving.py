@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -63,6 +64,7 @@ def mcp(
         if tokens is not None or name:
             raise typer.BadParameter("--tokens and --name are for --http.")
         with open_kit(ask.home, create=True) as kit:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for a line cannot be interrupted, only ended
             asyncio.run(serve_stdio(protocol.memory_server(kit, scope, rights=rights, language=language)))
         return
     host, port = _address(http)

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP: a token for each caller, nothing for web pages; and as a process, by pipes and by socket."""
+"""The MCP server over HTTP: a token for each caller, nothing for web pages; and the command, by pipes and by socket."""
 
 from __future__ import annotations
 
@@ -138,6 +138,20 @@ async def test_a_client_starts_the_command_and_finds_next_time_what_it_saved(tmp
         assert (await told(session, "save_memory", **TEA)).startswith("Saved as new memory")
     async with Client(params, mode="legacy") as session:
         assert "I drink oolong." in await told(session, "search_memory", query="oolong")
+
+
+@pytest.mark.slow
+def test_the_command_ends_by_control_c_while_it_waits_for_a_client(tmp_path: Path) -> None:
+    """Somebody will start it by hand to see what it does, and must get their terminal back."""
+    command = [sys.executable, "-c", _COMMAND, "mcp", "--home", str(tmp_path / "home")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{json.dumps(HELLO)}\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "remegraph"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == -signal.SIGINT
 
 
 @pytest.fixture
