@@ -131,9 +131,13 @@ def _memory(memory: Memory) -> dict[str, object]:
 
 
 def _block(entry: BlockSummary) -> dict[str, object]:
-    known = {"id": entry.block_id, "from": f"{entry.start_time:%Y-%m-%d %H:%M}", "to": f"{entry.end_time:%H:%M}"}
     trusted = entry.trust >= QUARANTINE_BELOW  # what is not stays out unless somebody asks for the block itself
-    return known | {"trust": round(entry.trust, 2)} | ({"text": entry.summary} if trusted else {"withheld": _WITHHELD})
+    return {
+        "id": entry.block_id,
+        "from": f"{entry.start_time:%Y-%m-%d %H:%M}",
+        "to": f"{entry.end_time:%Y-%m-%d %H:%M}",
+        "trust": round(entry.trust, 2),
+    } | ({"text": entry.summary} if trusted else {"withheld": _WITHHELD})
 
 
 def _message(message: StoredMessage) -> dict[str, object]:
