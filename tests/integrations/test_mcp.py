@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent, TextResourceContents
 from sqlalchemy.exc import OperationalError
 
-from remegraph import MemoryKit, Scope, ScopeError
+from remegraph import InputError, MemoryKit, Scope, ScopeError
 from remegraph.integrations.mcp import memory_server, resources
 from remegraph.integrations.mcp.rights import Rights
 from remegraph.prompts import LANGUAGES
@@ -401,10 +401,16 @@ async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(
     assert (message["text"], message["more_characters"]) == (TEA[:9], len(TEA) - 9)
 
 
-def test_a_server_for_nobody_is_refused(kit: MemoryKit) -> None:
-    """A user's name is no scope: taken for one, it would be everybody's."""
-    with pytest.raises(ScopeError):
-        memory_server(kit, "ann")  # type: ignore[arg-type]
+def test_a_server_for_nobody_or_with_unknown_rights_is_refused(kit: MemoryKit) -> None:
+    """A user's name is no scope, and a mistyped right must not grant the usual ones."""
+    wrong: Any
+    for wrong in ("ann", ""):
+        with pytest.raises(ScopeError):
+            memory_server(kit, wrong)
+    for options in ({"rights": "admin"}, {"language": "fr"}):
+        wrong = options
+        with pytest.raises(InputError, match="Give one of"):
+            memory_server(kit, ANN, **wrong)
 
 
 async def test_without_scope_and_token_nothing_is_answered(kit: MemoryKit) -> None:

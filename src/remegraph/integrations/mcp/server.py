@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from langchain_core.tools import ToolException
 from mcp import MCPError
@@ -38,7 +38,7 @@ from remegraph.integrations.mcp.tools import Toolbox
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import required
 from remegraph.models import Scope
-from remegraph.prompts import Language
+from remegraph.prompts import LANGUAGES, Language
 
 __all__ = ["memory_server"]
 
@@ -60,8 +60,12 @@ def memory_server(
 
     Raises:
         ScopeError: What is given as scope is none.
+        InputError: There are no such rights, or no such language.
     """
-    serving = _Serving(kit, scope and required(scope), rights, language)
+    for given, known in ((rights, get_args(Rights)), (language, LANGUAGES)):
+        if given not in known:
+            raise InputError(f"There is no {given!r} here.", f"Give one of {', '.join(known)}.")
+    serving = _Serving(kit, None if scope is None else required(scope), rights, language)
     server: Server[Any] = Server(
         "remegraph",
         version=version("remegraph"),
