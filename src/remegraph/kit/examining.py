@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.kit.queueing import Queueing
 from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
@@ -37,19 +37,12 @@ _OF_RECORDS: dict[str, tuple[Check, str]] = {
 }
 
 
-class Examining(ABC):
+class Examining(Queueing, ABC):
     """The verb of `kit.admin` that looks for whatever is wrong."""
-
-    _parts: Callable[[], Parts]
-    _settings: Settings
 
     @abstractmethod
     def rebuild(self) -> int:
         """Make the vector index anew."""
-
-    @abstractmethod
-    def revive(self) -> int:
-        """Take up the jobs that gave up."""
 
     @abstractmethod
     def _compare(self, counts: Counter[str]) -> Sequence[Mismatch]:

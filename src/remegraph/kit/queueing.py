@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from remegraph.errors import InputError, SetupError, VectorIndexError
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.kit.facade import Facade
 from remegraph.models import BackgroundJob, HealthReport, JobState
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
 
 __all__ = ["Queueing"]
 
 
-class Queueing:
+class Queueing(Facade):
     """Looks at the queue, which all processes on this ledger share."""
-
-    _parts: Callable[[], Parts]
 
     def health(self) -> HealthReport:
         """Ask ledger and index whether they answer, and count what waits; cheap enough for every few seconds.
