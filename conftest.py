@@ -24,8 +24,6 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from evals._servers import ChromaServer, postgres
-
 if TYPE_CHECKING:
     from remegraph.storage.database import Database
 
@@ -154,6 +152,8 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
 @pytest.fixture(scope="session")
 def postgres_server(_clean_environment: None) -> Iterator[str]:
     """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database."""
+    from evals._servers import postgres
+
     with postgres() as url:
         yield url
 
@@ -180,9 +180,33 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Chroma server on a free loopback port."""
+    from evals._servers import ChromaServer
+
     server = ChromaServer(tmp_path_factory.mktemp("chroma"))
     with server.running():
         yield server.url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
+def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
+    from tests import talk
+
+    where: str = request.param
+    if where == "servers":
+        chroma, server = request.getfixturevalue("chroma_url"), request.getfixturevalue("postgres_server")
+        urls: dict[Path, str] = {}
+
+        def urls_of(home: Path) -> dict[str, str]:
+            if home not in urls:
+                name = f"test_{uuid.uuid4().hex}"
+                with psycopg.connect(server, autocommit=True) as connection:
+                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                urls[home] = server.replace("/postgres?", f"/{name}?")
+            return {"ledger_url": urls[home], "chroma_url": chroma}
+
+        monkeypatch.setattr(talk, "urls_of", urls_of)
+    return where
 
 
 # --------------------------------------------------------------------------------------------- figures
