@@ -10,6 +10,8 @@ from typing import Self
 
 import psycopg
 import pytest
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 
 from remegraph.ports import Deliver
 from remegraph.settings import CapturePolicy
@@ -138,4 +140,22 @@ def test_what_was_enqueued_before_procrastinate_came_is_brought_too(ledger: Ledg
     """The queue can be changed in a running system: nothing that waits is left behind."""
     ledger.say(ANN, "hello")
     with Working(Procrastinate(ledger.archive.database, lambda: ledger.now)) as working:
+        assert working.heard.get(timeout=PATIENCE)
+
+
+@pytest.mark.slow
+def test_a_delivery_that_somebody_else_removed_first_stops_no_worker(
+    ledger: Ledger, courier: Procrastinate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two workers that find the same dead one, the second must go on as if nothing were."""
+    ghost = Job(id=10**9, queue="remegraph", lock=None, queueing_lock=None, task_name="remegraph")
+
+    async def stalled(*_: object, **__: object) -> list[Job]:
+        return [ghost]
+
+    monkeypatch.setattr(JobManager, "get_stalled_jobs", stalled)
+    ledger.say(ANN, "hello")
+    with Working(courier) as working:
+        assert working.heard.get(timeout=PATIENCE)
+        ledger.say(BOB, "hello")
         assert working.heard.get(timeout=PATIENCE)

@@ -100,8 +100,8 @@ class _Search:
 class VectorProjection:
     """A `Projection` over SQL and a vector index.
 
-    Safe to share between threads. One process at a time should call `sync`, as by a job that is leased; where two do
-    all the same, records are applied twice, and none is lost.
+    Safe to share between threads. Of processes that share a PostgreSQL ledger, one at a time brings changes into the
+    index; the others leave theirs to it, or to the next `sync`.
 
     Args:
         database: The ledger.
@@ -235,7 +235,8 @@ class VectorProjection:
     def sync(self) -> int:
         """Apply the dirty set to the index, batch by batch; return how many records were applied.
 
-        Texts without a vector are embedded first. Without an index that is all: the marks stay for its owner.
+        Texts without a vector are embedded first. Without an index that is all: the marks stay for its owner. Where
+        another process does it now, nothing is done here.
 
         Raises:
             ModelUnavailableError: The embedder did not answer. All that did not need it was applied, the rest stays
