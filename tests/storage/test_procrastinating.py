@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from queue import Queue
 from threading import Event, Thread
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -150,8 +150,10 @@ def test_a_delivery_that_somebody_else_removed_first_stops_no_worker(
     """Of two workers that find the same dead one, the second must go on as if nothing were."""
     ghost = Job(id=10**9, queue="remegraph", lock=None, queueing_lock=None, task_name="remegraph")
 
-    async def stalled(*_: object, **__: object) -> list[Job]:
-        return [ghost]
+    really = JobManager.get_stalled_jobs
+
+    async def stalled(manager: JobManager, **options: Any) -> list[Job]:
+        return [*await really(manager, **options), ghost]
 
     monkeypatch.setattr(JobManager, "get_stalled_jobs", stalled)
     ledger.say(ANN, "hello")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from threading import Event
 
 import psycopg
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued, ProcrastinateException
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Status
 from sqlalchemy import Connection, column, func, inspect, literal_column, select, table
 
@@ -145,9 +146,8 @@ class Procrastinate:
     async def _keep_sweeping(self, app: App, lease: float) -> None:
         while True:
             for each in await app.job_manager.get_stalled_jobs(queue=_NAME, seconds_since_heartbeat=lease):
-                await app.job_manager.finish_job(
-                    each, Status.FAILED, delete_job=True
-                )  # it would hold the next one back
+                with suppress(ConnectorException):  # another sweep was first, or the worker itself
+                    await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it holds the next one back
             await asyncio.to_thread(self._sweep)
             await asyncio.sleep(lease / _BEATS)
 
