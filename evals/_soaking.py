@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
@@ -101,5 +101,3 @@ def work_until_killed(settings: Settings, labour: Labour, told: Connection) -> N
         while True:
             for done in labour.turn(kit):
                 told.send(done)
-
-

@@ -12,6 +12,7 @@ from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, required, twin, zone
 from remegraph.kit.health import Health
+from remegraph.kit.observing import observed
 from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
 
@@ -56,6 +57,7 @@ class Capturing(ABC):
         shared = self.settings.for_agent(required(scope).agent).library == "shared"
         return scope.evolve(agent=None) if shared else scope
 
+    @observed("capture")
     def capture(
         self,
         messages: Iterable[MessageLike],

@@ -26,6 +26,7 @@ from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
 from remegraph.kit.maintaining import Maintaining
+from remegraph.kit.observing import observed
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.showing import ShownBuffer
@@ -87,7 +88,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
         self.settings = settings
         self.embedder_name = parts.embedder.name
-        self.health = Health()
+        self.health = Health(parts.telemetry)
         notes = {"write_noted": self._write_noted, "forget_sensed": self._forget_sensed}
         self.admin: Admin = Admin(self._open_parts, settings, self.health, **notes)
         self.items: Items = Items(self._open_parts)
@@ -240,6 +241,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
     # ------------------------------------------------------------------------------------------- writing
 
+    @observed("add_messages")
     def add_messages(
         self,
         messages: Iterable[MessageLike],

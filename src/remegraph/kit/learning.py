@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from remegraph.kit.calling import required, twin
+from remegraph.kit.observing import aobserved, observed
 from remegraph.models import Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
@@ -49,6 +50,7 @@ class Learning(ABC):
     def _write_noted(self) -> None:
         """Write down what was noted."""
 
+    @observed("summarize")
     def summarize(
         self,
         *,
@@ -74,6 +76,7 @@ class Learning(ABC):
         """
         return self._drive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
+    @aobserved("summarize")
     async def asummarize(
         self,
         *,
@@ -86,6 +89,7 @@ class Learning(ABC):
         """Turn what is new into memories; see `summarize`."""
         return await self._adrive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
+    @observed("summarize")
     def retry(
         self,
         *,
@@ -97,6 +101,7 @@ class Learning(ABC):
         """Try what failed once more, each topic alone; see `summarize`."""
         return self._drive(self._redo_loop(scope, budget, progress, cancel))
 
+    @aobserved("summarize")
     async def aretry(
         self,
         *,

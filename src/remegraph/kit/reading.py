@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.health import Health
+from remegraph.kit.observing import observed
 from remegraph.kit.recalling import recall_input, recalled
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.toolbox import ToolMemory
@@ -73,6 +74,7 @@ class Reading(ABC):
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
 
+    @observed("recall")
     def recall(
         self,
         query: str,
