@@ -11,7 +11,6 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from remegraph.kit.draining import KIND, UPKEEP
 from remegraph.models import AddReceipt, Captured, Maintenance, Recall, SummaryReport
 from remegraph.settings import without_passwords
 from remegraph.telemetry import Attributes, Gauges, event
@@ -133,6 +132,8 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
         jobs: The queue.
         recipe: Name of the way of summarising.
     """
+    from remegraph.kit.draining import KIND, UPKEEP
+
     return {
         "remegraph.index.lag": lambda: {"": projection.lag()},
         "remegraph.queue.depth": lambda: Counter(job.state for kind in (KIND, UPKEEP) for job in jobs.waiting(kind)),
