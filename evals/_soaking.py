@@ -1,4 +1,4 @@
-"""What a process does in a soak, turn after turn: talk, summarise, recall, forget, maintain; each told once it is done."""
+"""What a process does in a soak, turn after turn: talk, summarise, recall, forget, maintain."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from multiprocessing.connection import Connection
 
 from evals._talk import Talk
 from remegraph import MemoryKit, Message, Settings
+from remegraph.language.embedding import HashedEmbedder
 
-__all__ = ["TURN", "Done", "Labour", "work_until_killed"]
+__all__ = ["TURN", "Done", "Labour", "open_kit", "work_until_killed"]
 
 TURN = 24
 """Messages of a turn: a conversation of its own, and one block."""
@@ -20,8 +21,11 @@ TURN = 24
 _TOLD = 5
 """One of so many messages tells something; the others are what people say beside that."""
 
-_FORGET, _MAINTAIN = 10, 40
+_FORGET, _MAINTAIN = 10, 20
 """In one of so many turns a memory is forgotten; in one of so many the user's memories are maintained."""
+
+_DIMENSION = 128
+"""Of the vectors: making long ones is not what is soaked."""
 
 _DAYS = 90
 """Conversations are up to so old: some of what they told has faded."""
@@ -38,11 +42,12 @@ _SMALL_TALK = (
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was acknowledged: messages of a user that are durable, or a memory that is forgotten."""
+    """What was acknowledged: messages of a user that are durable, a memory that is forgotten, or a run of maintenance."""
 
     user: int
     messages: tuple[str, ...] = ()
     forgotten: str | None = None
+    maintained: bool = False
 
 
 class Labour:
@@ -71,12 +76,13 @@ class Labour:
         report = kit.summarize(scope=scope, close=True)
         ((_, question),) = self._talk.questions(1, self._users)
         kit.recall(question, scope=scope, depth="messages")
-        if number % _FORGET == 0 and report.memory_ids:
+        if report.memory_ids and self._random.randrange(_FORGET) == 0:
             forgotten = self._random.choice(report.memory_ids)
             kit.forget(forgotten, scope=scope)
             yield Done(user, forgotten=forgotten)
-        if number % _MAINTAIN == 0:
+        if self._random.randrange(_MAINTAIN) == 0:
             kit.maintain(scope=scope)
+            yield Done(user, maintained=True)
 
     def _conversation(self, thread: str) -> list[Message]:
         began = self._began - timedelta(minutes=self._random.randrange(24 * 60 * _DAYS))
@@ -89,6 +95,15 @@ class Labour:
         ]
 
 
+def open_kit(settings: Settings) -> MemoryKit:
+    """Open a home without a model.
+
+    Args:
+        settings: Of the home.
+    """
+    return MemoryKit.open(settings=settings, model=None, embedder=HashedEmbedder(_DIMENSION))
+
+
 def work_until_killed(settings: Settings, labour: Labour, told: Connection) -> None:
     """Work on a home that others may work on, too, and tell what is done.
 
@@ -97,7 +112,7 @@ def work_until_killed(settings: Settings, labour: Labour, told: Connection) -> N
         labour: What to do.
         told: Gets each `Done` once it is acknowledged.
     """
-    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+    with open_kit(settings) as kit:
         while True:
             for done in labour.turn(kit):
                 told.send(done)
