@@ -21,7 +21,7 @@ SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 .DEFAULT_GOAL := help
-.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup soak test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousan
 
 bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
 	@$(PEER_EVAL) turns
+
+soak: $(READY) ## Use a home for up to ten minutes while processes are killed beside it, into docs/benchmarks.md
+	@$(EVAL) soak --figure docs/figures/soak --page docs/benchmarks.md
 
 docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py

@@ -14,7 +14,8 @@ index, journal and ledger must agree. Chroma's graph is approximate: where a sea
 record that is there, that is told by itself, the index is made anew, and nothing at all may differ then.
 
 The memory of the long-living process may grow by less than 1 MB for each 10,000 messages that it handled itself. The
-first fifth is left out of that, as caches and connections fill up, and a short soak, where they never do, has no bar.
+first two fifths are left out of that, as caches of a fixed size fill up, and a short soak, where they never do, has no
+bar.
 """
 
 from __future__ import annotations
@@ -46,14 +47,16 @@ from remegraph.storage.verification import UNREACHED
 
 __all__ = ["Soaked", "main", "soak"]
 
-_USERS = 100
+_EACH = 200
+"""Messages of a user, about."""
+
 _KILLS, _LEAST = 40, 5
 """About so many processes are killed; the long-living one does at least so many turns between two kills, on average."""
 
 _SLOPE, _SECONDS, _LONG = 1.0, 600, 50_000
 """The bars: MB for each 10,000 messages, and seconds; for soaks of so many messages and more."""
 
-_WARM = 0.2
+_WARM = 0.4
 _POINTS = 60
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.parts"])
@@ -97,8 +100,9 @@ class Soaked:
 class _Neighbour:
     """The process beside the long-living one, which is killed and replaced."""
 
-    def __init__(self, settings: Settings, seed: int, soaked: Soaked) -> None:
+    def __init__(self, settings: Settings, seed: int, users: int, soaked: Soaked) -> None:
         self._settings = settings
+        self._users = users
         self._soaked = soaked
         self._rng = random.Random(seed)
         self._born = 0
@@ -106,7 +110,7 @@ class _Neighbour:
     def start(self) -> None:
         """Let one work."""
         self._born += 1
-        labour = Labour(f"life {self._born}", self._rng.randrange(10**6), _USERS)
+        labour = Labour(f"life {self._born}", self._rng.randrange(10**6), self._users)
         self._told, ours = _CONTEXT.Pipe(duplex=False)
         self._process = _CONTEXT.Process(target=work_until_killed, args=(self._settings, labour, ours), daemon=True)
         self._process.start()
@@ -145,7 +149,8 @@ def soak(home: Path, chroma_url: str, messages: int, seed: int = 1) -> Soaked:
         seed: Of all that is random but the moments of the kills.
     """
     settings, soaked, rng = Settings(home=home, chroma_url=chroma_url), Soaked(), random.Random(seed)
-    labour, neighbour = Labour("long life", seed, _USERS), _Neighbour(settings, seed, soaked)
+    users = max(1, messages // _EACH)
+    labour, neighbour = Labour("long life", seed, users), _Neighbour(settings, seed, users, soaked)
     pause = max(_LEAST, messages // TURN // 2 // _KILLS)  # half of the turns are the neighbour's
     kit = open_kit(settings)
     neighbour.start()
@@ -165,18 +170,18 @@ def soak(home: Path, chroma_url: str, messages: int, seed: int = 1) -> Soaked:
                 kit = open_kit(settings)
                 soaked.restarts += 1
         neighbour.kill()
-        _examine(kit, soaked)
+        _examine(kit, users, soaked)
     finally:
         neighbour.kill()
         kit.close()
     return soaked
 
 
-def _examine(kit: MemoryKit, soaked: Soaked) -> None:
+def _examine(kit: MemoryKit, users: int, soaked: Soaked) -> None:
     """Finish what the killed left, and compare what is there with what was acknowledged."""
     kept: set[tuple[int, str]] = set()
     live: set[tuple[int, str]] = set()
-    for user in range(_USERS):
+    for user in range(users):
         scope = Talk.scope(user)
         kit.summarize(scope=scope, close=True)
         there = [message.message_id for message in kit.retrieve_message(scope=scope, limit=10**9)]
