@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -324,6 +325,11 @@ def _sessions(client: ClientAPI) -> list[httpx.Client]:
 
 def _settings() -> Settings:
     """Return settings that come from here alone: no environment, no `.env`, no telemetry."""
+    return _own_settings()(anonymized_telemetry=False)
+
+
+@cache  # a class that is made at every open stays in memory
+def _own_settings() -> type[Settings]:
     from chromadb.config import Settings
 
     class OwnSettings(Settings):
@@ -338,7 +344,7 @@ def _settings() -> Settings:
         ) -> tuple[Source, ...]:
             return (init_settings,)
 
-    return OwnSettings(anonymized_telemetry=False)
+    return OwnSettings
 
 
 @contextmanager
