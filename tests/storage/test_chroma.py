@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from chromadb.api.shared_system_client import SharedSystemClient
 
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.language.embedding import HashedEmbedder
@@ -260,6 +261,16 @@ def test_each_open_has_settings_of_its_own_and_none_makes_a_class_anew() -> None
     one, other = _settings(), _settings()
     assert one is not other
     assert type(one) is type(other)
+
+
+def test_a_client_of_a_server_is_let_go(chroma_url: str) -> None:
+    """Chroma itself keeps a megabyte of each client that was ever opened."""
+    before = set(SharedSystemClient._identifier_to_system)
+    index = ChromaIndex.server(chroma_url)
+    index.collections()
+    assert set(SharedSystemClient._identifier_to_system) > before
+    index.close()
+    assert set(SharedSystemClient._identifier_to_system) == before
 
 
 def test_neither_the_environment_nor_a_dotenv_file_reaches_chroma(

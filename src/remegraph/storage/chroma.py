@@ -305,10 +305,14 @@ def _close(client: ClientAPI) -> None:
     from chromadb.api.client import Client
 
     assert isinstance(client, Client)  # the interface lacks `close`
-    sessions = _sessions(client)
+    sessions, system = _sessions(client), client._system  # noqa: SLF001 - as below, nothing public leads there
     client.close()
     for session in sessions:  # Chroma leaves its connections to a server open
         session.close()
+    if sessions:  # and knows the client by one more name, under which it keeps it for good
+        known = client._identifier_to_system  # noqa: SLF001
+        for name in [name for name, each in known.copy().items() if each is system]:
+            known.pop(name, None)
 
 
 def _sessions(client: ClientAPI) -> list[httpx.Client]:
