@@ -14,8 +14,7 @@ index, journal and ledger must agree. Chroma's graph is approximate: where a sea
 record that is there, that is told by itself, the index is made anew, and nothing at all may differ then.
 
 The memory of the long-living process may grow by less than 1 MB for each 10,000 messages that it handled itself. The
-first two fifths are left out of that, as caches of a fixed size fill up, and a short soak, where they never do, has no
-bar.
+first half is left out of that, as caches of a fixed size fill up, and a short soak, where they never do, has no bar.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _KILLS, _LEAST = 40, 5
 _SLOPE, _SECONDS, _LONG = 1.0, 600, 50_000
 """The bars: MB for each 10,000 messages, and seconds; for soaks of so many messages and more."""
 
-_WARM = 0.4
+_WARM = 0.5
 _POINTS = 60
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.parts"])
