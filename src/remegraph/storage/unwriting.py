@@ -36,7 +36,7 @@ from remegraph.storage.tables import (
     work,
 )
 from remegraph.storage.tables import jobs as job_rows
-from remegraph.storage.tombstones import Grave
+from remegraph.storage.tombstones import Grave, person
 
 __all__ = ["Plan", "Unwriting"]
 
@@ -110,6 +110,7 @@ class Unwriting:
         rows = {row.id: partition_of(row) for row in self._connection.execute(select(partitions).where(*whose))}
         numbers = list(rows)
         self._lay(rows)
+        self._archive.tombstones.lay(self._connection, self._id, "person", person(subject), [""])
         losses = [loss for number, place in rows.items() if (loss := self._cited_elsewhere(number, place, numbers))]
         own = self._connection.execute(select(memories.c.memory_id).where(memories.c.partition_id.in_(numbers)))
         mine = own.scalars().all()
@@ -137,7 +138,10 @@ class Unwriting:
             ids += self._connection.execute(query).scalars()
         ids = sorted(set(ids))
         lost = self._cut_anew(number, place, ids)
-        self._archive.tombstones.lay(self._connection, self._id, "message", place, ids)
+        calls = self._calls(number, ids)
+        threads_named = [] if request.thread is None else [request.thread]
+        for kind, names in (("message", ids), ("call", calls), ("thread", threads_named)):
+            self._archive.tombstones.lay(self._connection, self._id, kind, place, names)
         self._losing.bury(request.memory_ids)
         self._losing.touch([lost])
         self._losing.follow()
@@ -145,7 +149,7 @@ class Unwriting:
         touched = self._losing.write()
         touched.setdefault(number, {})
         self._archive.tombstones.lay(self._connection, self._id, "memory", None, self._losing.dead)
-        self._remove_messages(number, ids, lost)
+        self._remove_messages(number, ids, calls, lost)
         if request.thread is not None:
             gone = json.dumps(request.thread)
             self._removal.rows(injections, injections.c.partition_id == number, injections.c.thread == gone)
@@ -212,7 +216,7 @@ class Unwriting:
         everything = block_rows.BlockFilter(None, None, None)
         return block_rows.read(self._connection, {number: place}, everything, None, ids) if ids else ()
 
-    def _remove_messages(self, number: int, ids: Sequence[str], lost: Lost) -> None:
+    def _remove_messages(self, number: int, ids: Sequence[str], calls: Sequence[str], lost: Lost) -> None:
         """Delete messages and the blocks that held them, and let their threads end where they end now."""
         removal, labels = self._removal, list(lost.blocks)
         kinds: dict[HitKind, Sequence[str] | None] = {"message": ids, "block": labels}
@@ -220,9 +224,9 @@ class Unwriting:
         removal.vectors(number, "message", ids)
         removal.vectors(number, "block", labels)
         vectors.mark(self._connection, [vectors.Key(number, "block", label) for label in labels])
-        calls = self._calls(number, ids)
         removal.named(tool_calls, tool_calls.c.message_id, ids, tool_calls.c.partition_id == number)
-        removal.named(tool_calls, tool_calls.c.call, calls, tool_calls.c.partition_id == number)
+        keys = [json.dumps(call) for call in calls]
+        removal.named(tool_calls, tool_calls.c.call, keys, tool_calls.c.partition_id == number)
         removal.named(attachments, attachments.c.message_id, ids, attachments.c.partition_id == number)
         for table in (summaries, work, blocks):
             removal.named(table, table.c.block_id, labels, table.c.partition_id == number)
@@ -235,14 +239,14 @@ class Unwriting:
             self._end_thread(number, thread)
 
     def _calls(self, number: int, ids: Sequence[str]) -> list[str]:
-        """Return the ids of the calls, as JSON text, that messages asked for or answer."""
+        """Return the ids of the calls that messages asked for or answer."""
         found: list[str] = []
         for some in chunks(ids):
             here = (messages.c.partition_id == number, messages.c.message_id.in_(some))
             for body in self._connection.execute(select(messages.c.body).where(*here)).scalars():
                 said = json.loads(body)
                 found += [call["call_id"] for call in said.get("tool_calls", ())] + [said.get("tool_call_id", "")]
-        return [json.dumps(call) for call in dict.fromkeys(found) if call]
+        return [call for call in dict.fromkeys(found) if call]
 
     def _end_thread(self, number: int, thread: str) -> None:
         last = self._newest(messages.c.seq, messages, number, thread)
