@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import event, insert, select
 
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, SetupError, VectorIndexError
@@ -27,7 +27,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.rules.remaking import Loss, remade
-from remegraph.storage.tables import metadata
+from remegraph.storage.tables import metadata, reviews
 from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, said
 
@@ -259,6 +259,25 @@ def test_the_journal_keeps_who_did_what_and_nothing_that_a_guess_could_be_checke
     assert {event.digest for event in events[:-1]} == {""}
     assert archive.events([ANN.partition()], record_id=receipt.erasure_id)
     assert healthy(kit)
+
+
+def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: MemoryKit) -> None:
+    """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
+    archive = kit._open_parts().archive
+    with archive.database.read() as connection:
+        (number,) = archive._interning.known(connection, [ANN.partition()])
+
+    def come_back() -> None:
+        with archive.database.write() as connection:
+            connection.execute(insert(reviews).values(partition_id=number, memory_id="m", kind="hit", at=0))
+
+    with at("erase.files_gone", come_back):
+        receipt = kit.admin.erase(PERSON)
+    removed = {place.place: place.removed for place in receipt.places}
+    assert removed.items() >= {"messages": 3, "memories": 3, "versions": 3, "blocks": 2, "threads": 2}.items()
+    assert min(removed[place] for place in ("full text", "vectors", "topics", "summaries", "journal")) > 0
+    assert (receipt.complete, receipt.left) == (False, 1)
+    assert {place.place for place in receipt.places if place.left} == {"reviews"}
 
 
 def test_what_is_not_said_or_not_there_erases_nothing(kit: MemoryKit) -> None:
