@@ -11,6 +11,7 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import event, insert, select
 
+from conftest import Figure
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, SetupError, VectorIndexError
 from remegraph.failpoints import listen
@@ -357,7 +358,7 @@ LATE = ("add.kept", "index.before_embed", "index.embedded", "summary", "cuts")
 
 
 @pytest.mark.parametrize("workers", [5, pytest.param(50, marks=pytest.mark.slow)])
-def test_late_workers_bring_nothing_back(workers: int, tmp_path: Path) -> None:
+def test_late_workers_bring_nothing_back(workers: int, tmp_path: Path, figure: Figure) -> None:
     """A worker that read before the erasure and writes after it is the usual way in which erased words return."""
     with open_kit(tmp_path) as kit:
         for number, place in zip(range(workers), itertools.cycle(LATE), strict=False):
@@ -367,6 +368,7 @@ def test_late_workers_bring_nothing_back(workers: int, tmp_path: Path) -> None:
         assert "zanzibar" not in text
         assert '"user' not in text
         assert kit.admin.verify().differences == ()
+    figure("bar 19: late workers", f"{workers} of {workers} brought nothing back")
 
 
 def late(kit: MemoryKit, scope: Scope, place: str) -> None:
@@ -508,7 +510,7 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
 
 
 @pytest.mark.slow
-def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path: Path) -> None:
+def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path: Path, figure: Figure) -> None:
     """Peers delete the first page only, or stop at the first error, and say that all is gone."""
     with open_kit(tmp_path) as kit:
         tell(kit)
@@ -537,6 +539,7 @@ def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path:
         assert "fact number" not in everything(kit)
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
+    figure("bar 20: erasing many", "2,500 memories, ledger and index failed midway, resumed: 0 left")
 
 
 def learn(kit: MemoryKit, count: int) -> None:

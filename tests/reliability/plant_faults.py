@@ -263,7 +263,7 @@ FAULTS = (
         (
             Patch(
                 "storage/tombstones.py",
-                "for mark in connection.execute(_FOUND, {\"marks\": chunk}).scalars()",
+                'for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()',
                 "for mark in ()",
             ),
         ),
@@ -274,7 +274,11 @@ FAULTS = (
     ),
     Fault(
         "late notes written",
-        (Patch("storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in pair)", "False"),),
+        (
+            Patch(
+                "storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in pair)", "False"
+            ),
+        ),
         (
             f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_person_is_not_written_after_the_erasure",
             f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_erasure",
@@ -288,7 +292,9 @@ FAULTS = (
     Fault(
         "files not shredded",
         (Patch("storage/indexer.py", "return left, index.shred()", "return left, True"),),
-        ("tests/reliability/test_erasing_bytes.py::test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file",),
+        (
+            "tests/reliability/test_erasing_bytes.py::test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file",
+        ),
     ),
     Fault(
         "stale layout",

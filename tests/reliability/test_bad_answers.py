@@ -142,7 +142,7 @@ def test_whatever_the_model_answers_for_ever_nothing_is_lost_or_made_up(
         _run(kit)
         assert world.model.injected
         assert sum(world.model.injected.values()) <= 2 * 2 * 3  # attempts, repairs, tries of the transport
-        figure("bad answers, 18 kinds x 3 places, for ever", world.check(fault))
+        figure("bar 11: bad answers, 18 kinds x 3 places, for ever", world.check(fault))
         if place == "propose":  # its sibling is none the worse
             assert "Zoe plays chess." in world.contents()
         failed = [work.topic for work in world.work() if work.state == "failed"]
@@ -174,7 +174,7 @@ async def test_a_single_bad_answer_is_mended_on_the_way(
 
         assert sum(world.model.injected.values()) == 1
         assert report.pending == 0
-        figure("bad answers, 18 kinds, once, async", world.check(fault))
+        figure("bar 11: bad answers, 18 kinds, once, async", world.check(fault))
         if fault != "contradiction":
             assert world.contents() == TRUE
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from remegraph.failpoints import FAILPOINTS
 from remegraph.models import Subject
 from remegraph.storage.folder import IndexFolder
@@ -41,7 +42,7 @@ def leave_in_queue(folder: IndexFolder) -> None:
         chroma.commit()
 
 
-def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: Path) -> None:
+def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: Path, figure: Figure) -> None:
     """Deleting a row leaves its words in the file, the log and the index: whoever has the disk would read them."""
     with open_home(home) as kit:
         vectors = vectors_of(kit, ANN)
@@ -61,6 +62,7 @@ def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: 
         assert kit.admin.verify().differences == ()
         assert [hit.text for hit in kit.recall("Where does Bob live?", scope=BOB).memories] == ["Bob: I live in Paris."]
     assert look(home, WORDS, vectors) == []
+    figure("bar 19: erasure", f"{len(WORDS)} words and {len(vectors)} vectors, in every form and file: 0 bytes left")
 
 
 def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
@@ -78,7 +80,7 @@ def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
 
 @pytest.mark.slow
 def test_kill_9_at_any_step_of_an_erasure_leaves_nothing_after_the_next_call(
-    home: Path, tmp_path_factory: pytest.TempPathFactory
+    home: Path, tmp_path_factory: pytest.TempPathFactory, figure: Figure
 ) -> None:
     """Machines are turned off in the midst of it; who asked for the erasure has its receipt in mind, not the machine."""
     for step in STEPS:
@@ -96,3 +98,4 @@ def test_kill_9_at_any_step_of_an_erasure_leaves_nothing_after_the_next_call(
             assert receipt.complete, (step, receipt)
             assert kit.admin.verify().differences == (), step
         assert look(copy, WORDS, []) == [], step
+    figure("bar 02: kill -9 in an erasure", f"{len(STEPS)} kills, one at each step: 0 bytes left after the next call")

@@ -40,9 +40,9 @@ def kit(tmp_path: Path, clock: FrozenClock) -> Iterator[MemoryKit]:
 
 
 @pytest.fixture
-def other(kit: MemoryKit, tmp_path: Path, clock: FrozenClock) -> Iterator[MemoryKit]:
+def other(kit: MemoryKit, clock: FrozenClock) -> Iterator[MemoryKit]:
     """Another process on the same home."""
-    with opened(tmp_path, clock, InMemoryVectorIndex()) as other:
+    with opened(kit.settings.home, clock, InMemoryVectorIndex()) as other:
         other.recall("tea", scope=ANN)
         yield other
 
@@ -107,7 +107,9 @@ def test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_era
     assert [call.call_id for call in kit._open_parts().archive.tool_calls([ANN.partition()], last=9)] == [
         "of another thread"
     ]
-    assert [each.thread for each in kit._open_parts().trail.shown(ANN.partition(), thread=None, run_id=None, turn=None)] == ["main"]
+    assert [
+        each.thread for each in kit._open_parts().trail.shown(ANN.partition(), thread=None, run_id=None, turn=None)
+    ] == ["main"]
     clock.move(timedelta(seconds=1))
     hear(other, "c1")  # some models count their calls from one in each conversation
     other._write_noted()

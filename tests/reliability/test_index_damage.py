@@ -23,7 +23,7 @@ WORDS = "tea cat sea red job moon salt bread river cello paint train glass viole
 RNG = random.Random(5)
 TEXTS = {f"m{number}": f"{' '.join(RNG.sample(WORDS, 6))} {RNG.getrandbits(40):x}" for number in range(SIZE)}
 QUERY = TEXTS["m17"]
-FOUND = "damage found by verify, seconds of processor"  # shown, not tested: a bound would measure the machine
+FOUND = "bar 08: damage found by verify, seconds of processor"  # shown, not tested: a bound would measure the machine
 
 
 def truncated(index: Path) -> None:

@@ -63,4 +63,4 @@ def test_the_ledger_equals_a_simple_model_for_thousands_of_steps(
     machine: type[KitMachine], tmp_path: Path, figure: Figure
 ) -> None:
     """The same for 200 examples of 30 steps, and for 10 with the real index."""
-    figure("state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))
+    figure("bar 03: state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))

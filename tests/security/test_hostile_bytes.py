@@ -182,4 +182,7 @@ def test_no_question_draws_out_more_than_it_may_show_or_anything_of_another(tmp_
         search = {tool.name: tool for tool in memory_tools(kit, ANN)}["search_memory"]
         with pytest.raises(ValueError, match="less than or equal to 50"):
             search.invoke({"query": "order", "k": RECORDS})
-    figure("bar 25: drawn out", f"{len(QUERIES)} questions, 6 surfaces: 0 of others, at most {most} of {RECORDS} by default")
+    figure(
+        "bar 25: drawn out",
+        f"{len(QUERIES)} questions, 6 surfaces: 0 of others, at most {most} of {RECORDS} by default",
+    )
