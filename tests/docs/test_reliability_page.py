@@ -36,4 +36,6 @@ def test_every_row_prints_its_figure() -> None:
     for row in ROWS.keys() - UNCOUNTED:
         sources = {file.read_text(encoding="utf-8") for file, _ in named(ROWS[row])}
         told = f"bar {row:02}"
-        assert any(re.search(rf'{told}\b|"{row:02}"|"{row:02}: ', source) for source in sources), f"{told} is printed nowhere"
+        assert any(re.search(rf'{told}\b|"{row:02}"|"{row:02}: ', source) for source in sources), (
+            f"{told} is printed nowhere"
+        )
