@@ -280,8 +280,8 @@ FAULTS = (
             ),
         ),
         (
-            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_person_is_not_written_after_the_erasure",
-            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_erasure",
+            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_person_is_not_written_after_the_erasure[sqlite]",
+            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_erasure[sqlite]",
         ),
     ),
     Fault(
@@ -315,7 +315,7 @@ FAULTS = (
     Fault(
         "bytes of attachments kept",
         (Patch("storage/erasing.py", "unreferenced(remove=True)", "unreferenced()"),),
-        (f"{_ELSEWHERE}::test_the_bytes_of_an_attachment_go_where_nobody_else_holds_the_same",),
+        (f"{_ELSEWHERE}::test_the_bytes_of_an_attachment_go_where_nobody_else_holds_the_same[sqlite]",),
     ),
 )
 

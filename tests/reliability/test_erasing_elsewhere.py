@@ -30,10 +30,17 @@ def clock() -> FrozenClock:
     return FrozenClock(NOON)
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    """Where the processes of a test meet: a folder, and a ledger in it or on a server."""
+    url: str | None = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return Settings(home=tmp_path, ledger_url=url)
+
+
 @pytest.fixture
-def kit(tmp_path: Path, clock: FrozenClock) -> Iterator[MemoryKit]:
+def kit(home: Settings, clock: FrozenClock) -> Iterator[MemoryKit]:
     """The process that erases."""
-    with opened(tmp_path, clock, InMemoryVectorIndex()) as kit:
+    with opened(home, clock, InMemoryVectorIndex()) as kit:
         kit.add_messages([said(ROWS, message_id="rows", thread="trip"), said(TEA, message_id="tea")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
         yield kit
@@ -42,13 +49,13 @@ def kit(tmp_path: Path, clock: FrozenClock) -> Iterator[MemoryKit]:
 @pytest.fixture
 def other(kit: MemoryKit, clock: FrozenClock) -> Iterator[MemoryKit]:
     """Another process on the same home."""
-    with opened(kit.settings.home, clock, InMemoryVectorIndex()) as other:
+    with opened(kit.settings, clock, InMemoryVectorIndex()) as other:
         other.recall("tea", scope=ANN)
         yield other
 
 
-def opened(home: Path, clock: FrozenClock, index: InMemoryVectorIndex | None) -> MemoryKit:
-    return MemoryKit.open(settings=Settings(home=home), model=None, embedder=None, index=index, clock=clock)
+def opened(home: Settings, clock: FrozenClock, index: InMemoryVectorIndex | None) -> MemoryKit:
+    return MemoryKit.open(settings=home, model=None, embedder=None, index=index, clock=clock)
 
 
 def everything(kit: MemoryKit) -> str:
@@ -164,7 +171,7 @@ def test_who_does_not_own_the_index_erases_the_rows_and_the_owner_finishes(
     kit._open_parts().projection.sync()
     lock = IndexOwner.acquire(tmp_path / "index")
     assert lock is not None
-    with opened(tmp_path, clock, None) as guest:
+    with opened(kit.settings, clock, None) as guest:
         assert guest.admin.stats()["index"] == "sql"
         with pytest.raises(IndexOwnedError) as refused:
             guest.admin.erase(PERSON)

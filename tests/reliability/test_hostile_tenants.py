@@ -236,7 +236,7 @@ def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("field", get_args(Field))
 def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field, figure: Figure) -> None:
     """Retriever, tools, node, service, history, store, injection, rules, quarantine, journal: no foreign word."""
-    draw, words = random.Random(field), list(full_home.canaries.values())
+    draw, words, asked = random.Random(field), list(full_home.canaries.values()), 0
     for scope, word in full_home.of(field).items():
         MemoryStore(full_home.kit, scope=scope).put(("notes",), "same", {"text": f"{word} watermelon"})
     for scope, word in full_home.of(field).items():
@@ -245,7 +245,8 @@ def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: F
             assert set(_CANARY.findall(text)) <= seen_by(scope, word), (scope, surface)
         shown = ("retriever", "search_memory", "node", "service", "history", "store", "item")
         assert all(word in told[surface] for surface in shown)
-    figure("bar 18: surfaces", f"{len(told)} with {len(NAMES)} names of the {field}, seed {field!r}, 0 foreign words")
+        asked += len(told)
+    figure("bar 18: surfaces", f"{asked} answers to hostile names of the {field}, seed {field!r}, 0 foreign words")
 
 
 @pytest.mark.slow

@@ -50,7 +50,8 @@ sys.addaudithook(_listen)
 def revived() -> Iterator[list[str]]:
     """What is made an object of, or started, meanwhile."""
     global _noted  # noqa: PLW0603 - an audit hook cannot be taken away
-    _noted = noted = []
+    noted = list[str]()
+    _noted = noted
     yield noted
     _noted = None
 

@@ -79,9 +79,7 @@ class Interning:
     numbers up anew, and whatever reads partitions by their names brings the cache up to date.
     """
 
-    def known(
-        self, connection: Connection, wanted: Iterable[Partition], *, anew: bool = False
-    ) -> dict[int, Partition]:
+    def known(self, connection: Connection, wanted: Iterable[Partition], *, anew: bool = False) -> dict[int, Partition]:
         """Return those of the partitions that exist, by number, in the order given; `anew`: past what is cached."""
         by_key = {_key(partition): partition for partition in wanted}
         cached = {} if anew else _cache(connection)

@@ -84,9 +84,7 @@ class Tombstones:
             for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()
         )
 
-    def late(
-        self, connection: Connection, kind: Grave, notes: Sequence[tuple[Partition, str, datetime]]
-    ) -> list[bool]:
+    def late(self, connection: Connection, kind: Grave, notes: Sequence[tuple[Partition, str, datetime]]) -> list[bool]:
         """Tell of notes that waited to be written whether what they are about, or its person, was erased meanwhile.
 
         Names of calls and threads come again, and so do persons: only what was noted before the erasure is late.
@@ -96,9 +94,7 @@ class Tombstones:
             kind: What they are about.
             notes: Where, about which, noted when.
         """
-        pairs = [
-            (self._mark("person", person(place), ""), self._mark(kind, place, name)) for place, name, _ in notes
-        ]
+        pairs = [(self._mark("person", person(place), ""), self._mark(kind, place, name)) for place, name, _ in notes]
         wanted = list(dict.fromkeys(mark for pair in pairs for mark in pair))
         rows = (row for chunk in chunks(wanted) for row in connection.execute(_WHEN, {"marks": chunk}))
         erased = {row.mark: row.time for row in rows}

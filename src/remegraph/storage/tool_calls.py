@@ -21,9 +21,7 @@ from remegraph.storage.tombstones import Tombstones
 __all__ = ["read", "record", "stats", "without_late"]
 
 
-def without_late(
-    connection: Connection, tombstones: Tombstones, calls: Sequence[ToolRecord]
-) -> tuple[ToolRecord, ...]:
+def without_late(connection: Connection, tombstones: Tombstones, calls: Sequence[ToolRecord]) -> tuple[ToolRecord, ...]:
     """Leave out what was only heard, and erased before it was written: with its message, or with the person.
 
     Args:

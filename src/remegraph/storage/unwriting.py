@@ -139,16 +139,17 @@ class Unwriting:
         ids = sorted(set(ids))
         lost = self._cut_anew(number, place, ids)
         calls = self._calls(number, ids)
-        threads_named = [] if request.thread is None else [request.thread]
-        for kind, names in (("message", ids), ("call", calls), ("thread", threads_named)):
-            self._archive.tombstones.lay(self._connection, self._id, kind, place, names)
+        tombstones = self._archive.tombstones
+        tombstones.lay(self._connection, self._id, "message", place, ids)
+        tombstones.lay(self._connection, self._id, "call", place, calls)
+        tombstones.lay(self._connection, self._id, "thread", place, [] if request.thread is None else [request.thread])
         self._losing.bury(request.memory_ids)
         self._losing.touch([lost])
         self._losing.follow()
         blobs = self._blobs(attachments.c.partition_id == number, attachments.c.message_id.in_(ids)) if ids else []
         touched = self._losing.write()
         touched.setdefault(number, {})
-        self._archive.tombstones.lay(self._connection, self._id, "memory", None, self._losing.dead)
+        tombstones.lay(self._connection, self._id, "memory", None, self._losing.dead)
         self._remove_messages(number, ids, calls, lost)
         if request.thread is not None:
             gone = json.dumps(request.thread)
