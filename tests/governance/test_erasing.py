@@ -137,6 +137,19 @@ def test_a_message_takes_what_was_made_of_it_and_leaves_the_rest(kit: MemoryKit)
     assert healthy(kit)
 
 
+def test_a_message_goes_with_all_that_its_host_put_in_its_place(kit: MemoryKit) -> None:
+    """Hosts know a message by one id, however often it was edited; each edit is a record of its own here."""
+    for words in ("I keep a canoe in Lagos.", "I keep a canoe in Lagos, in truth.", "I keep nothing."):
+        kit.capture([{"id": "edited", "role": "user", "content": words}], scope=ANN)
+    assert len(kit.retrieve_message("I keep ", scope=ANN)) == 4
+    assert kit.admin.erase(ANN, message_ids=["edited"]).complete
+    assert "canoe" not in everything(kit)
+    assert [message.text for message in kit.retrieve_message("I keep ", scope=ANN)] == [ROWS]
+    kit.capture([{"id": "edited", "role": "user", "content": "I keep a canoe in Lagos, in truth."}], scope=ANN)
+    assert "canoe" not in everything(kit)
+    assert healthy(kit)
+
+
 def test_a_thread_goes_with_its_name(kit: MemoryKit) -> None:
     """A conversation may be deleted by the person who had it, and even its title may tell."""
     receipt = kit.admin.erase(ANN, thread="games")

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, select, update
 
-from remegraph.models import Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
+from remegraph.models import REVISES, Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
 from remegraph.storage import block_notes, jobs, vectors
 from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
@@ -136,7 +136,7 @@ class Unwriting:
         if request.thread is not None:
             query = select(messages.c.message_id).where(here, messages.c.thread == request.thread)
             ids += self._connection.execute(query).scalars()
-        ids = sorted(set(ids))
+        ids = sorted({*ids, *self._revisions(number, ids)})
         lost = self._cut_anew(number, place, ids)
         calls = self._calls(number, ids)
         tombstones = self._archive.tombstones
@@ -161,6 +161,13 @@ class Unwriting:
             self._hush(each)
         self._journal(touched)
         return self._plan(partition_ids=[], messages={number: ids}, collections=homes, blobs=blobs)
+
+    def _revisions(self, number: int, ids: Sequence[str]) -> list[str]:
+        """Return the ids of what hosts put in the place of messages."""
+        here = (messages.c.partition_id == number, messages.c.body.contains(json.dumps(REVISES)))
+        rows = self._connection.execute(select(messages.c.message_id, messages.c.body).where(*here)) if ids else ()
+        beside = ((row.message_id, json.loads(row.body).get("extra")) for row in rows)
+        return [name for name, extra in beside if isinstance(extra, dict) and extra.get(REVISES) in ids]
 
     def _lay(self, places: Mapping[int, Partition]) -> None:
         """Mark all that goes with whole partitions."""
