@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from contextlib import closing
@@ -76,6 +77,22 @@ def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
     folder.shred()
     assert look(home / "index", ("zzreserved", "zzqueued"), []) == []
     assert data.read_bytes() == whole, "and not a vector was lost"
+
+
+@pytest.mark.parametrize("room", [250, 253, 256])
+def test_a_file_of_vectors_may_end_anywhere_in_what_was_reserved(tmp_path: Path, room: int) -> None:
+    """Chroma writes what it reserved, or not: an index that grew could neither be closed in order nor cleared."""
+    folder = IndexFolder(tmp_path)
+    segment = folder.files / "segment"
+    segment.mkdir(parents=True)
+    (segment / "header.bin").write_bytes(struct.pack("<iQQQQ", 1, 0, 256, 250, 8))
+    vectors = segment / "data_level0.bin"
+    vectors.write_bytes(b"a vector" * 250 + b"reserved" * (room - 250))
+    folder.blank()
+    assert vectors.read_bytes() == b"a vector" * 250 + bytes(8 * (room - 250))
+    vectors.write_bytes(b"a vector" * 249)
+    with pytest.raises(ValueError, match="does not hold"):
+        folder.blank()
 
 
 @pytest.mark.slow
