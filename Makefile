@@ -20,6 +20,11 @@ PEER_EVAL := $(PEERS)/bin/python -m evals
 SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
+# $(call timed,name,command): run it, and print what it took, also where it fails.
+define timed
+	@began=$$(date +%s); $(2); ended=$$?; echo "$(1): $$(($$(date +%s) - began)) s"; exit $$ended
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup soak test test-all test-slow types
 
@@ -45,8 +50,9 @@ test: $(READY) ## Run the fast tests, on two cores
 test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
 	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
-test-all: $(READY) ## Run all tests, on two cores
-	@$(BIN)/python -m pytest -n 2
+test-all: $(READY) ## Run all tests, on two cores, and print what each part took
+	$(call timed,fast tests,$(BIN)/python -m pytest -m "not slow" -n 2)
+	$(call timed,slow tests,$(BIN)/python -m pytest -m slow -n 2)
 
 lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff check --quiet .
