@@ -1,0 +1,1 @@
+"""Surfaces for people and for other programs, over the public kit."""
