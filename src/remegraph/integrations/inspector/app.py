@@ -79,11 +79,14 @@ def inspector(
 
 async def _login(request: Request) -> Response:
     """Let in who has the token, and say to others where it is shown."""
-    cookie = desk(request).session.enter(request.query_params.get("token", ""))
+    session, name = desk(request).session, cookie_name(request.headers["host"])
+    if session.knows(request.cookies.get(name, "")):
+        return RedirectResponse("/", 303)
+    cookie = session.enter(request.query_params.get("token", ""))
     if cookie is None:
         return await run_in_threadpool(render, request, "login.html", 401)
     response = RedirectResponse("/", 303)
-    response.set_cookie(cookie_name(request.headers["host"]), cookie, httponly=True, samesite="strict")
+    response.set_cookie(name, cookie, httponly=True, samesite="strict")
     return response
 
 

@@ -45,9 +45,7 @@ def audit(request: Request) -> Response:
     )
     entries = [each for each in found if isinstance(each, AuditEntry) and _wanted(each, given.get("q", ""))]
     page = page_of(request, reversed(entries))
-    return render(
-        request, "audit.html", page=page, total=len(entries), q=given.get("q", ""), since=since, until=until
-    )
+    return render(request, "audit.html", page=page, total=len(entries), q=given.get("q", ""), since=since, until=until)
 
 
 def _wanted(entry: AuditEntry, text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from itertools import pairwise
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from remegraph import Memory, NotFoundError, Partition
 from remegraph.integrations.inspector.curve import Curve, curve
 from remegraph.integrations.inspector.pages import PAGE, Desk, desk, number, page_of, render
-from remegraph.models import LIVE, MOVES, Diff, Find, Quote, Status, StoredMessage, Trace
+from remegraph.models import LIVE, MOVES, Diff, Find, Quote, StoredMessage, Trace
 
 __all__ = ["browse", "show"]
 
@@ -33,7 +33,7 @@ def browse(request: Request) -> Response:
     """List memories, the newest first."""
     at = desk(request)
     topic, status = (request.query_params.get(name, "") for name in ("topic", "status"))
-    statuses = [cast("Status", status)] if status in MOVES else list(MOVES) if status == "any" else sorted(LIVE)
+    statuses = [status] if status in MOVES else list(MOVES) if status == "any" else sorted(LIVE)
     end = number(request, "page", 1) * PAGE + 1
     found = at.kit.memories(scope=at.scope, topic=topic or None, statuses=statuses, limit=end)
     keys = sorted({shelf.topic.key for shelf in at.kit.topics(scope=at.scope)})
@@ -109,7 +109,7 @@ def _changes(at: Desk, find: Find) -> dict[int, Diff]:
     numbers = [note.memory.version for note in find.versions]
     return {
         after: at.kit.governance.diff(find.memory_id, before, after, scope=at.scope)
-        for before, after in zip(numbers, numbers[1:], strict=False)
+        for before, after in pairwise(numbers)
     }
 
 

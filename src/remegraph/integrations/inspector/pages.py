@@ -20,7 +20,20 @@ from remegraph import MemoryKit, Partition, Scope
 from remegraph.integrations.inspector.sessions import Session
 from remegraph.integrations.inspector.words import LANGUAGES, Language, Words
 
-__all__ = ["PAGE", "Desk", "Form", "Page", "act", "desk", "mask", "number", "page_of", "partition_of", "render", "words"]
+__all__ = [
+    "PAGE",
+    "Desk",
+    "Form",
+    "Page",
+    "act",
+    "desk",
+    "mask",
+    "number",
+    "page_of",
+    "partition_of",
+    "render",
+    "words",
+]
 
 PAGE = 30
 """Entries of a page."""
@@ -101,13 +114,13 @@ def partition_of(scope: Scope, masked: str | None) -> Partition | None:
 # --------------------------------------------------------------------------------------------- writing pages
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def render(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
     """Return a page.
 
     Args:
         request: What is answered.
         template: Its file.
-        status: The status of the answer.
+        code: The status of the answer.
         values: What it shows.
     """
     at, spoken = desk(request), words(request)
@@ -125,7 +138,7 @@ def render(request: Request, template: str, status: int = 200, **values: Any) ->
         "with_query": lambda **changed: _address(request, changed),
         "mask": mask,
     }
-    return HTMLResponse(_environment.get_template(template).render(common | values), status)
+    return HTMLResponse(_environment.get_template(template).render(common | values), code)
 
 
 def _address(request: Request, changed: Mapping[str, object]) -> str:
@@ -190,7 +203,7 @@ def _ours(target: str) -> bool:
 
 def _keep_looks(response: Response, form: Form) -> None:
     for name, choices in (("language", LANGUAGES), ("theme", THEMES)):
-        if (chosen := form.get(name)) in choices:
+        if (chosen := form.get(name, "")) in choices:
             response.set_cookie(f"remegraph-{name}", chosen, max_age=31_536_000, httponly=True, samesite="strict")
 
 

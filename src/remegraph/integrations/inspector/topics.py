@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -50,15 +52,24 @@ def around(request: Request) -> Response:
         for link in at.kit.trace(memory.memory_id, scope=at.scope).links
         if {link.source_id, link.target_id} <= shown
     }
-    return JSONResponse({
-        "memories": [_dot(memory) for memory in found],
-        "links": [{"source": source, "target": target, "type": kind} for source, target, kind in sorted(links)],
-        "blocks": [
-            {"source": one.memory_id, "target": other.memory_id, "block": sorted(common)[0]}
-            for one, other in combinations(found, 2)
-            if (common := set(one.block_ids) & set(other.block_ids))
-        ],
-    })
+    return JSONResponse(
+        {
+            "memories": [_dot(memory) for memory in found],
+            "links": [{"source": source, "target": target, "type": kind} for source, target, kind in sorted(links)],
+            "blocks": list(_strings(found)),
+        }
+    )
+
+
+def _strings(memories: Sequence[Memory]) -> Iterator[dict[str, str]]:
+    """Yield ties that string the memories of each block together: all pairs would be a ball of wool."""
+    of_block: defaultdict[str, list[str]] = defaultdict(list)
+    for memory in memories:
+        for block_id in memory.block_ids:
+            of_block[block_id].append(memory.memory_id)
+    for block_id, names in of_block.items():
+        for one, other in pairwise(names):
+            yield {"source": one, "target": other, "block": block_id}
 
 
 def _bubble(node: TopicNode, *, centre: bool) -> dict[str, object]:

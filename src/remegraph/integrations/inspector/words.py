@@ -19,7 +19,9 @@ def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Return each text by key and language."""
     text = files("remegraph.integrations.inspector").joinpath("words.toml").read_text(encoding="utf-8")
     return {
-        f"{section}.{name}": texts for section, entries in tomllib.loads(text).items() for name, texts in entries.items()
+        f"{section}.{name}": texts
+        for section, entries in tomllib.loads(text).items()
+        for name, texts in entries.items()
     }
 
 

@@ -23,6 +23,7 @@ function looks() {
     { selector: "edge", style: { width: 1.2, "line-color": c.line, "curve-style": "haystack" } },
     { selector: ".link", style: { width: "data(width)", "line-color": c.accent, "curve-style": "bezier" } },
     { selector: ".block", style: { width: "data(width)", "line-color": c.dim, "line-style": "dashed", "line-opacity": 0.55, "curve-style": "bezier" } },
+    { selector: ".tie", style: { "curve-style": "unbundled-bezier", "control-point-distances": 46, "control-point-weights": 0.5 } },
   ];
 }
 
@@ -30,13 +31,14 @@ function looks() {
 function places(nodes) {
   const found = new Map();
   const around = nodes.filter((node) => !node.centre).sort((a, b) => b.memories - a.memories || a.key.localeCompare(b.key));
+  const wide = Math.min(Math.max((0.85 * place.clientWidth) / place.clientHeight, 0.65), 1.35);
   let ring = 0;
   for (let at = 0; at < around.length; ring += 1) {
     const count = Math.min(8 + 6 * ring, around.length - at);
     const radius = 190 + 150 * ring;
     for (let step = 0; step < count; step += 1, at += 1) {
       const angle = (2 * Math.PI * step) / count - Math.PI / 2 + ring * 0.3;
-      found.set(around[at].key, { x: 1.35 * radius * Math.cos(angle), y: radius * Math.sin(angle) });
+      found.set(around[at].key, { x: wide * radius * Math.cos(angle), y: radius * Math.sin(angle) });
     }
   }
   return found;
@@ -51,7 +53,7 @@ function elements(graph) {
   }));
   const ties = graph.ties.map((tie) => ({
     data: { source: `t ${tie.source}`, target: `t ${tie.target}`, width: 1.5 + Math.log2(1 + tie.blocks + tie.links) },
-    classes: tie.links ? "link" : tie.blocks ? "block" : "",
+    classes: `${tie.links ? "link" : tie.blocks ? "block" : ""} ${tie.source === graph.nodes[0].key ? "" : "tie"}`,
   }));
   return [...nodes, ...ties];
 }
@@ -74,7 +76,9 @@ async function expand(cy, topic) {
     return { data: { ...memory, id: `m ${memory.id}`, memory: memory.id, size: 13 }, classes: `memory ${memory.status}`, position: { x: x + radius * Math.cos(angle), y: y + radius * Math.sin(angle) } };
   });
   const edge = (kind) => (tie) => ({ data: { source: `m ${tie.source}`, target: `m ${tie.target}`, width: kind === "link" ? 2 : 1 }, classes: kind });
-  cy.add([...dots, ...found.blocks.map(edge("block")), ...found.links.map(edge("link"))]);
+  const added = cy.add([...dots, ...found.blocks.map(edge("block")), ...found.links.map(edge("link"))]);
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  cy.animate({ fit: { eles: added.union(cy.$(".topic")), padding: 34 } }, { duration: calm ? 0 : 250 });
 }
 
 function tell(text, address) {

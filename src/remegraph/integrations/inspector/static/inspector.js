@@ -12,4 +12,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 document.getElementById("marked")?.scrollIntoView({ block: "center" });

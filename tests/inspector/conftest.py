@@ -1,0 +1,77 @@
+"""What the tests of the inspector share: a kit with the bundled conversation, and somebody who was let in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from remegraph import MemoryKit, Scope
+from remegraph.demo import PEOPLE, play
+from remegraph.integrations.inspector import Session, inspector
+
+HOST = "127.0.0.1:8765"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An inspector and a browser of sorts before it."""
+
+    client: Any
+    session: Session
+
+    def page(self, address: str) -> str:
+        """The page of an address, which must be there."""
+        answer = self.client.get(address)
+        assert answer.status_code == 200, (address, answer.status_code)
+        return str(answer.text)
+
+    def send(self, address: str, **fields: str) -> Any:
+        """Send a form as our pages do."""
+        return self.client.post(address, data={"csrf": self.session.csrf, **fields}, follow_redirects=False)
+
+
+Visiting = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """A home with the bundled conversation of two people."""
+    with MemoryKit.open(tmp_path_factory.mktemp("inspected"), model=None) as kit:
+        play(kit)
+        yield kit
+
+
+@pytest.fixture
+def scope() -> Scope:
+    """Ann's."""
+    return PEOPLE[0].scope
+
+
+@pytest.fixture
+def visiting(kit: MemoryKit, scope: Scope) -> Iterator[Visiting]:
+    """Make an inspector and, unless told otherwise, enter."""
+    clients = []
+
+    def visit(*, entered: bool = True, write: bool = False, whose: Scope = scope, of: MemoryKit = kit) -> Visit:
+        session = Session()
+        client = TestClient(
+            inspector(of, whose, session=session, hosts=[HOST], write=write), base_url=f"http://{HOST}"
+        )
+        clients.append(client)
+        if entered:
+            assert client.get(f"/login?token={session.token}").status_code == 200
+        return Visit(client, session)
+
+    yield visit
+    for client in clients:
+        client.close()
+
+
+def links(page: str) -> set[str]:
+    """The addresses on a page."""
+    return {found.replace("&amp;", "&") for found in re.findall(r'href="(/[^"]*)"', page)}
