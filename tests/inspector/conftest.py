@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from remegraph import MemoryKit, Scope
-from remegraph.demo import PEOPLE, play
 from remegraph.integrations.inspector import Session, inspector
+from tests.talk import ANN, NOON, open_kit, replied, said
 
+BOB = Scope(user="bob", agent="remy")
 HOST = "127.0.0.1:8765"
 
 
@@ -38,18 +40,33 @@ class Visit:
 Visiting = Callable[..., Visit]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
-    """A home with the bundled conversation of two people."""
-    with MemoryKit.open(tmp_path_factory.mktemp("inspected"), model=None) as kit:
-        play(kit)
+    """A home in which Ann moved and likes two teas, and in which somebody else is, too."""
+    with open_kit(tmp_path_factory.mktemp("inspected")) as kit:
+        kit.remember_self("I am Remy.", scope=ANN)
+        kit.add_messages(
+            [said("I live in Lisbon. I hate mushrooms.", name="Ann"), replied("Noted.", minutes=1)], scope=ANN
+        )
+        kit.summarize(scope=ANN, close=True)
+        kit.add_messages(
+            [
+                said("I live in Porto now.", name="Ann", minutes=600),
+                said("My favourite tea is sencha.", minutes=601),
+                said("My favourite tea is jasmine.", minutes=602),
+            ],
+            scope=ANN,
+        )
+        kit.summarize(scope=ANN, close=True)
+        kit.add_messages([said("My PIN is a secret of Bob.", name="Bob")], scope=BOB)
+        kit.summarize(scope=BOB, close=True)
         yield kit
 
 
 @pytest.fixture
 def scope() -> Scope:
     """Ann's."""
-    return PEOPLE[0].scope
+    return ANN
 
 
 @pytest.fixture
@@ -60,7 +77,8 @@ def visiting(kit: MemoryKit, scope: Scope) -> Iterator[Visiting]:
     def visit(*, entered: bool = True, write: bool = False, whose: Scope = scope, of: MemoryKit = kit) -> Visit:
         session = Session()
         client = TestClient(
-            inspector(of, whose, session=session, hosts=[HOST], write=write), base_url=f"http://{HOST}"
+            inspector(of, whose, session=session, hosts=[HOST], write=write, clock=lambda: NOON + timedelta(days=2)),
+            base_url=f"http://{HOST}",
         )
         clients.append(client)
         if entered:

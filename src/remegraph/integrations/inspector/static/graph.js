@@ -64,16 +64,28 @@ async function fetched(address) {
   return answer.json();
 }
 
-// Memories in a spiral around their topic, the newest nearest.
+// Places on rings, one beside the other: what was said together stands together.
+function rings(count, inner) {
+  const found = [];
+  for (let radius = inner; found.length < count; radius += 24) {
+    const room = Math.min(Math.floor((2 * Math.PI * radius) / 24), count - found.length);
+    for (let step = 0; step < room; step += 1) {
+      const angle = (2 * Math.PI * step) / room - Math.PI / 2;
+      found.push({ x: radius * Math.cos(angle), y: radius * Math.sin(angle) });
+    }
+  }
+  return found;
+}
+
+// Memories around their topic, the newest nearest.
 async function expand(cy, topic) {
   cy.$(".memory").remove();
   const found = await fetched(`/graph/topic?topic=${encodeURIComponent(topic.data("key"))}`);
   const { x, y } = topic.position();
   const inner = topic.data("size") / 2 + 16;
-  const dots = found.memories.map((memory, at) => {
-    const angle = at * 2.39996;
-    const radius = inner + 11 * Math.sqrt(at);
-    return { data: { ...memory, id: `m ${memory.id}`, memory: memory.id, size: 13 }, classes: `memory ${memory.status}`, position: { x: x + radius * Math.cos(angle), y: y + radius * Math.sin(angle) } };
+  const dots = rings(found.memories.length, inner).map((step, at) => {
+    const memory = found.memories[at];
+    return { data: { ...memory, id: `m ${memory.id}`, memory: memory.id, size: 13 }, classes: `memory ${memory.status}`, position: { x: x + step.x, y: y + step.y } };
   });
   const edge = (kind) => (tie) => ({ data: { source: `m ${tie.source}`, target: `m ${tie.target}`, width: kind === "link" ? 2 : 1 }, classes: kind });
   const added = cy.add([...dots, ...found.blocks.map(edge("block")), ...found.links.map(edge("link"))]);
