@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from remegraph import MemoryKit, Scope
 from remegraph.integrations.inspector import Session, inspector
-from tests.talk import ANN, NOON, open_kit, replied, said
+from tests.talk import ANN, NOON, called, create, digest, open_kit, proposal, replied, returned, said
 
 BOB = Scope(user="bob", agent="remy")
 HOST = "127.0.0.1:8765"
@@ -93,3 +93,40 @@ def visiting(kit: MemoryKit, scope: Scope) -> Iterator[Visiting]:
 def links(page: str) -> set[str]:
     """The addresses on a page."""
     return {found.replace("&amp;", "&") for found in re.findall(r'href="(/[^"]*)"', page)}
+
+
+# ------------------------------------------------------------------------------------------- hostile words
+
+HOSTILE = (
+    "<script>alert(1)</script> is what I love.",
+    'I like "><img src=x onerror=alert(2)> very much.',
+    "</p></mark></title><svg onload=alert(3)> is my favourite picture.",
+    "My favourite link is javascript:alert(4) and {{ 7 * 7 }} {% raw %}.",
+    "I love '\"`\u202egnp.exe &lt;b&gt; and ' onmouseover='alert(5).",
+)
+MALLORY = Scope(user='<img src=x onerror="alert(6)">', agent="<b>remy</b>", project='"><script>alert(7)</script>')
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """A home in which every name, message, memory, note and reason tries to be more than words."""
+    steps = {
+        "DigestAnswer": digest("personal:<script>alert(8)</script>", summary=HOSTILE[0]),
+        "ProposalAnswer": proposal(*(create(text, at, text) for at, text in enumerate(HOSTILE[:2], start=3))),
+    }
+    with open_kit(tmp_path_factory.mktemp("hostile"), steps, reviser="rules") as kit:
+        kit.add_messages(
+            [
+                said(HOSTILE[0], name=HOSTILE[1], message_id="<i>1</i>", task=HOSTILE[2]),
+                called("<u>tool</u>", "c1", minutes=1, argument=HOSTILE[3]),
+                returned("c1", " ".join(HOSTILE[:2]), minutes=2),
+                replied(HOSTILE[1], minutes=3),
+            ],
+            scope=MALLORY,
+        )
+        kit.summarize(scope=MALLORY, close=True)
+        for text in HOSTILE:
+            memory = kit.save(text, text, scope=MALLORY, tags=["<i>tag</i>"], summary=text[:30]).memory
+        assert memory is not None
+        kit.sharing.propose(memory.memory_id, scope=MALLORY, reason=HOSTILE[2])
+        yield kit
