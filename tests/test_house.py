@@ -115,7 +115,7 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path, home: str) ->
 
 
 @pytest.mark.requirement("B15")
-@pytest.mark.parametrize("folder", ["src/remegraph/adapters", "integrations", "examples"])
+@pytest.mark.parametrize("folder", ["src/remegraph/adapters", "src/remegraph/integrations", "integrations", "examples"])
 def test_what_agents_touch_knows_no_database(folder: str) -> None:
     """An agent reaches memory by the kit and its tools only: then every rule of the kit holds for it, too."""
     paths = [path for path in (_ROOT / folder).rglob("*.py") if "tests" not in path.parts]

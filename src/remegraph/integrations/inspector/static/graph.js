@@ -89,6 +89,7 @@ async function expand(cy, topic) {
   });
   const edge = (kind) => (tie) => ({ data: { source: `m ${tie.source}`, target: `m ${tie.target}`, width: kind === "link" ? 2 : 1 }, classes: kind });
   const added = cy.add([...dots, ...found.blocks.map(edge("block")), ...found.links.map(edge("link"))]);
+  place.dataset.opened = topic.data("key");
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   cy.animate({ fit: { eles: added.union(cy.$(".topic")), padding: 34 } }, { duration: calm ? 0 : 250 });
 }
