@@ -11,6 +11,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -22,6 +23,7 @@ from remegraph import MemoryKit, Scope
 from remegraph.demo import PEOPLE, play
 from remegraph.integrations.inspector import Session, inspector
 from remegraph.integrations.inspector.serving import listen
+from remegraph.testing import FrozenClock
 from tests.inspector.conftest import HOSTILE, MALLORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -64,14 +66,21 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def served() -> Iterator[Any]:
     """Serve inspectors; the kits are closed after the last test."""
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
-    def serve(kit: MemoryKit, scope: Scope, *, write: bool = True) -> str:
+    def serve(kit: MemoryKit, scope: Scope) -> str:
         door, session = listen(0), Session()
         port = door.getsockname()[1]
-        app = inspector(kit, scope, session=session, hosts=[f"127.0.0.1:{port}"], write=write)
+        app = inspector(
+            kit,
+            scope,
+            session=session,
+            hosts=[f"127.0.0.1:{port}"],
+            write=True,
+            clock=lambda: datetime(2026, 4, 21, tzinfo=UTC),
+        )
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
@@ -86,9 +95,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
-    """A home with the bundled conversation."""
-    with MemoryKit.open(tmp_path_factory.mktemp("demo"), model=None, embedder=None) as kit:
+    """A home with the bundled conversation, some weeks and some questions later."""
+    clock = FrozenClock(datetime(2026, 3, 12, 9, tzinfo=UTC))
+    with MemoryKit.open(tmp_path_factory.mktemp("demo"), model=None, embedder=None, clock=clock) as kit:
         play(kit)
+        for days in (4, 11, 16):
+            clock.move(timedelta(days=days))
+            kit.recall(PEOPLE[0].question, scope=PEOPLE[0].scope)
+        clock.move(timedelta(days=9))
         yield kit
 
 
@@ -139,7 +153,7 @@ def _check(look: Look, name: str) -> None:
 def _open_largest(page: Any) -> None:
     """Click the topic that holds most, as a person does."""
     page.evaluate(
-        "document.getElementById('graph').cy.nodes('.topic').not('.centre').max((n) => n.data('memories')).ele.emit('tap')"
+        "void document.getElementById('graph').cy.nodes('.topic').not('.centre').max((n) => n.data('memories')).ele.emit('tap')"
     )
     page.wait_for_selector("#graph[data-opened]")
 
@@ -208,7 +222,7 @@ def test_hostile_words_run_nowhere(browser: Any, served: Any, hostile: MemoryKit
         page = look.at(path)
         if name == "topics":
             _open_largest(page)
-            page.evaluate("document.getElementById('graph').cy.nodes('.memory').first().emit('tap')")
+            page.evaluate("void document.getElementById('graph').cy.nodes('.memory').first().emit('tap')")
         assert page.locator("img, iframe, object, main script, main style").count() == 0, name
     look.at(f"/memory?id={quote(HOSTILE[0])}")
     look.at(f"/recall?q={quote(HOSTILE[2])}")

@@ -47,7 +47,7 @@ def test_memories_are_listed_up_to_a_limit_newest_first(house: House) -> None:
     """A page of a long list costs what a page costs."""
     kit, ann = house.kit, house.ann
     for day in ("Monday", "Tuesday", "Friday"):
-        house.told(f"I like to swim on {day}.")
+        house.saved(f"The pool is closed on {day}.")
         house.clock.move(DAY)
     every = kit.memories(scope=ann)
     assert kit.memories(scope=ann, limit=2) == every[:2]

@@ -22,7 +22,7 @@ function looks() {
     { selector: "node:selected", style: { "border-width": 4, "border-color": c.ink } },
     { selector: "edge", style: { width: 1.2, "line-color": c.line, "curve-style": "haystack" } },
     { selector: ".link", style: { width: "data(width)", "line-color": c.accent, "curve-style": "bezier" } },
-    { selector: ".block", style: { width: "data(width)", "line-color": c.dim, "line-style": "dashed", "line-opacity": 0.55, "curve-style": "bezier" } },
+    { selector: ".block", style: { width: "data(width)", "line-color": c.dim, "line-style": "dashed", "line-opacity": 0.55, "curve-style": "straight" } },
     { selector: ".tie", style: { "curve-style": "unbundled-bezier", "control-point-distances": 46, "control-point-weights": 0.5 } },
   ];
 }
@@ -82,7 +82,7 @@ async function expand(cy, topic) {
   cy.$(".memory").remove();
   const found = await fetched(`/graph/topic?topic=${encodeURIComponent(topic.data("key"))}`);
   const { x, y } = topic.position();
-  const inner = topic.data("size") / 2 + 16;
+  const inner = topic.data("size") / 2 + 34;
   const dots = rings(found.memories.length, inner).map((step, at) => {
     const memory = found.memories[at];
     return { data: { ...memory, id: `m ${memory.id}`, memory: memory.id, size: 13 }, classes: `memory ${memory.status}`, position: { x: x + step.x, y: y + step.y } };
