@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import re
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 _TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of cycles what stays to the end: looking through it took a sixth of the tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 50)
 
 
 # --------------------------------------------------------------------------------------------- network

@@ -11,7 +11,7 @@ from evals._peers import Peer, PeerKind
 from evals._rankers import asked_at, blend_ranker
 from evals._records import Message, Question
 from evals._tables import OURS, PART
-from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, RecallFilter, Scope, Settings
 from remegraph.ports import Embedder
 from remegraph.rules.blending import Weights, default_weights
 
@@ -20,6 +20,8 @@ __all__ = ["Kit", "Part", "kit", "parts"]
 _SCOPE = Scope(user="ann", agent="remy")
 _NOTHING_EXTRACTED = AgentMemorySettings(extraction=ExtractionPolicy(mode="tool-call"))
 """Raw messages are compared: time for memories made of them would be wasted."""
+_ALL = RecallFilter(min_trust=0)
+"""What tools returned is asked for, too."""
 
 
 class Kit(Peer):
@@ -53,7 +55,7 @@ class Kit(Peer):
         return self._found(question["text"], k, self._at(question.get("time")))
 
     def _found(self, question: str, k: int, at: datetime) -> Sequence[str]:
-        recall = self._kit.recall(question, scope=_SCOPE, depth="messages", k=k, asked_at=at)
+        recall = self._kit.recall(question, scope=_SCOPE, depth="messages", k=k, asked_at=at, only=_ALL)
         return [hit.record_id for hit in recall.messages]
 
     def close(self) -> None:

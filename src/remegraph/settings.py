@@ -216,6 +216,13 @@ class RetrievalPolicy(_Policy):
     depth: Literal["summaries", "memories", "blocks", "messages"] = Field(
         default="messages", description="How far to expand: memories, index entries, raw messages; or summaries alone."
     )
+    min_trust: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How far messages and index entries must be trusted that a recall brings which does not say it. Unless "
+        "given, tools and documents stay out; 0 lets an agent recall them all the tools of which are your own.",
+    )
     time_decay: bool = Field(default=False, description="Whether memories that were said lately come first.")
     half_life: float = Field(default=14.0, gt=0, description="Days in which half of that is gone.")
     injection: Literal["recall", "layers"] = Field(

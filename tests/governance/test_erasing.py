@@ -453,6 +453,22 @@ def test_an_erasure_that_was_stopped_is_finished_by_whoever_comes_next(step: str
         assert healthy(kit)
 
 
+def test_an_erasure_that_somebody_else_finished_meanwhile_has_its_receipt(kit: MemoryKit) -> None:
+    """Two operators, or two machines, may clean up at once: who asked learns what went, whoever did it."""
+
+    def finish(place: str) -> None:
+        if place == "erase.asked":
+            kit.admin.resume()
+
+    listen(finish)
+    try:
+        receipt = kit.admin.erase(ANN, thread="games")
+    finally:
+        listen(None)
+    assert receipt.complete
+    assert kit.admin.stats()["erasures_unfinished"] == 0
+
+
 def test_an_index_that_fails_leaves_the_erasure_open_and_the_next_call_finishes_it(kit: MemoryKit) -> None:
     """Whoever answers for it must hear that something is left, and what to do."""
     index = kit._open_parts().projection._index

@@ -254,6 +254,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
     """Something valid for each parameter that a verb requires."""
     known: dict[str, Any] = {
         "scope": ANN,
+        "whom": ANN,
         "messages": DAYS,
         "sha256": "0" * 64,
         "folder": "nowhere",

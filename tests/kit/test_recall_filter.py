@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from remegraph import InputError, MemoryKit, RecallFilter, Settings
+from remegraph import (
+    AgentMemorySettings,
+    InputError,
+    MemoryKit,
+    RecallFilter,
+    RetrievalPolicy,
+    Scope,
+    Settings,
+)
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import ANN, NOON, replied, said
+from tests.talk import ANN, NOON, replied, returned, said
 
 DAY = timedelta(days=1)
 
@@ -91,6 +100,21 @@ def test_only_what_is_trusted_so_far_comes_back(kit: MemoryKit) -> None:
     )
     assert all(hit.trust == 1.0 for hit in (*careful.memories, *careful.messages))
     assert len(careful.messages) < len(trusting.messages)
+
+
+def test_an_agent_that_trusts_its_tools_recalls_what_they_returned(tmp_path: Path) -> None:
+    """An agent that lives by tools of its own must find their results; one that reads the web must not, unasked."""
+    trusting = AgentMemorySettings(retrieval=RetrievalPolicy(min_trust=0))
+    settings = Settings(home=tmp_path, agents={"remy": trusting, "scout": AgentMemorySettings()})
+    order = returned("1", "Order 4711 is on its way.")
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        for agent, expected in (("remy", [f"tool: {order.text}"]), ("scout", [])):
+            scope = Scope(user="ann", agent=agent)
+            kit.add_messages([order], scope=scope)
+            found = kit.recall("Which order is on its way?", scope=scope, depth="messages")
+            assert [hit.text for hit in found.messages] == expected
+            asked = RecallFilter(min_trust=0.5)
+            assert not kit.recall("Which order?", scope=scope, depth="messages", only=asked).messages
 
 
 def test_a_bad_filter_is_refused_at_the_door(kit: MemoryKit) -> None:

@@ -111,15 +111,19 @@ FAULTS = (
             Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
                 "storage/archive.py",
-                "        return commit("
-                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n",
-                "        receipt = commit("
-                "self.database, self._interning, self.journal, self._new_id, changes, quorum=self._quorum)\n"
+                "        return commit(\n            self.database,\n",
+                "        receipt = commit(\n            self.database,\n",
+            ),
+            Patch(
+                "storage/archive.py",
+                "            tombstones=self.tombstones,\n        )\n\n    def endorsements(",
+                "            tombstones=self.tombstones,\n        )\n"
                 "        from remegraph.storage.commit import LATER, mark_dirty\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"
                 "                mark_dirty(connection, *LATER.pop())\n"
-                "        return receipt\n",
+                "        return receipt\n\n"
+                "    def endorsements(",
             ),
         ),
         ("tests/reliability/test_invariants.py::test_a_change_and_its_mark_are_one_transaction",),

@@ -22,15 +22,19 @@ def passes(row: StoredMessage, state: RecallInput) -> bool:
     only = state["only"]
     return (
         within(row.time, state["time_start"], state["time_end"])
-        and vouched(row.trust, only)
+        and vouched(row.trust, state)
         and within(row.recorded_at, None, only.known_at)
         and holds(row.text, state)
     )
 
 
-def vouched(trust: float, only: RecallFilter) -> bool:
-    """Return whether a message or an index entry is trusted as far as is asked for: unless said, what needs no approval."""
-    return trust >= (QUARANTINE_BELOW if only.min_trust is None else only.min_trust)
+def vouched(trust: float, state: RecallInput) -> bool:
+    """Return whether a message or an index entry is trusted as far as is asked for, or as the agent's policy says.
+
+    Where neither says anything, it must be what would need no approval as a memory.
+    """
+    said = (state["only"].min_trust, state["ranking"].min_trust)
+    return trust >= next((least for least in said if least is not None), QUARANTINE_BELOW)
 
 
 def unsearched(state: RecallInput) -> tuple[str, ...]:

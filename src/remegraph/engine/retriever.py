@@ -304,7 +304,7 @@ class _Steps:
             block_hit(entry, scored.contributions)
             for scored in found.found
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
-            and vouched(entry.trust, state["only"])
+            and vouched(entry.trust, state)
             and within(entry.end_time, state["time_start"], None)
             and within(entry.start_time, None, state["time_end"])
             and holds(entry.summary, state)

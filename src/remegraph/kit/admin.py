@@ -11,12 +11,11 @@ from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND
 from remegraph.kit.erasing import Erasing
 from remegraph.kit.examining import Examining
+from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
-from remegraph.kit.parts import Parts
 from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
 from remegraph.ports import JobState
 from remegraph.rules.quotes import cited_text, find_quote
-from remegraph.settings import Settings
 
 __all__ = ["Admin"]
 
@@ -27,27 +26,19 @@ class Admin(BackingUp, Erasing, Examining):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
-        parts: Gives the parts of an open kit.
-        settings: Its settings.
+        access: To the kit.
         health: What went wrong in the background.
         write_noted: Writes down what was noted and is not written yet.
         forget_sensed: Lets go of what was sensed, or is kept in mind, in this process.
     """
 
     def __init__(
-        self,
-        parts: Callable[[], Parts],
-        settings: Settings,
-        health: Health,
-        *,
-        write_noted: Callable[[], None],
-        forget_sensed: Callable[[], None],
+        self, access: Access, health: Health, *, write_noted: Callable[[], None], forget_sensed: Callable[[], None]
     ) -> None:
-        self._parts = parts
+        super().__init__(access)
+        self._health = health
         self._write_noted = write_noted
         self._forget_sensed = forget_sensed
-        self._settings = settings
-        self._health = health
 
     def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] = ()) -> Verification:
         """Prove that the ledger and its projections agree, and that nobody rewrote the journal.

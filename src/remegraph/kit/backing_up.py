@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from remegraph.errors import BackupError
 from remegraph.kit.calling import twin
+from remegraph.kit.facade import Facade
 from remegraph.models import Backup, Progress
-from remegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
 
 __all__ = ["BackingUp", "inspect_backup", "restore_backup"]
 
@@ -21,11 +16,8 @@ _NOT_TOLD = {"journal_key", "ledger_url", "chroma_url"}
 """Settings that are secrets, or hold passwords."""
 
 
-class BackingUp(ABC):
+class BackingUp(Facade):
     """The verb of `kit.admin` about backups."""
-
-    _parts: Callable[[], Parts]
-    _settings: Settings
 
     def backup(
         self,
@@ -50,15 +42,16 @@ class BackingUp(ABC):
         from remegraph.storage.backup import Taking
         from remegraph.storage.blobs import BlobFolder
 
-        parts, blobs = self._parts(), self._settings.blobs
+        parts = self._parts()
+        settings, blobs = parts.settings, parts.settings.blobs
         taking = Taking(
             parts.archive.database,
-            self._settings.home.expanduser(),
+            settings.home.expanduser(),
             None if blobs is None else BlobFolder(blobs),
             progress=progress,
             cancel=cancel,
         )
-        told = self._settings.model_dump(mode="json", exclude=_NOT_TOLD)
+        told = settings.model_dump(mode="json", exclude=_NOT_TOLD)
         return taking.run(_path(folder), at=parts.clock(), settings=told)
 
     abackup = twin(backup)

@@ -13,8 +13,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from remegraph.errors import InputError, NaiveTimeError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
+from remegraph.settings import Settings
 
-__all__ = ["acting", "check_numbers", "check_text", "check_times", "required", "stream", "twin", "zone"]
+__all__ = ["acting", "check_numbers", "check_text", "check_times", "library", "required", "stream", "twin", "zone"]
 
 _MOST = 10**12
 """More than this of anything is no count, and no time."""
@@ -55,6 +56,16 @@ def stream(verb: Callable[Concatenate[K, P], Iterator[T]]) -> Callable[Concatena
                 yield each
 
     return run
+
+
+def library(scope: Scope, settings: Settings) -> Scope:
+    """Return the scope that an agent's memories live under: its own, or that of all agents of the user.
+
+    Args:
+        scope: Who calls.
+        settings: Say what the agent shares.
+    """
+    return scope.evolve(agent=None) if settings.for_agent(scope.agent).library == "shared" else scope
 
 
 def required(scope: object) -> Scope:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
-from remegraph.kit.calling import check_text, required, twin, zone
+from remegraph.kit.calling import check_text, library, required, twin, zone
 from remegraph.kit.health import Health
 from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
@@ -53,8 +53,7 @@ class Capturing(ABC):
             scope: Who calls.
         """
         self._open_parts()
-        shared = self.settings.for_agent(required(scope).agent).library == "shared"
-        return scope.evolve(agent=None) if shared else scope
+        return library(required(scope), self.settings)
 
     def capture(
         self,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Collection, Sequence
+from typing import get_args
 
 from remegraph.errors import ConflictError, InputError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.facade import Facade
 from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Partition, Scope
-from remegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Conflicts"]
 
@@ -21,30 +17,8 @@ _WAITING: tuple[ConflictKind, ...] = ("contradiction",)
 """The kinds that wait for a decision."""
 
 
-class Conflicts:
-    """The queue of conflicts of a user, and of their team where the users of an agent are one.
-
-    Args:
-        parts: Gives the parts of an open kit.
-        settings: Its settings.
-        clock: Tells the time.
-        new_id: Makes ids.
-        follow: Lets the vectors follow what changed.
-    """
-
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        settings: Settings,
-        clock: Clock,
-        new_id: NewId,
-        follow: Callable[[], object],
-    ) -> None:
-        self._parts = parts
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
-        self._follow = follow
+class Conflicts(Facade):
+    """The queue of conflicts of a user, and of their team where the users of an agent are one."""
 
     def list(
         self,
@@ -120,7 +94,7 @@ class Conflicts:
         if conflict.state == "resolved":
             return _as_decided(conflict, decision)
         home = at_home(scope, self._settings)
-        change = resolve(conflict, resolution, at_home=home, operation_id=self._new_id(), now=self._clock())
+        change = resolve(conflict, resolution, at_home=home, operation_id=parts.new_id(), now=parts.clock())
         Disputes(parts.archive, parts.searcher).commit(change)
         self._follow()
         return find(parts.archive, mine, conflict_id)

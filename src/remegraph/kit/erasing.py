@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.facade import Facade
 from remegraph.models import Erasure, ErasureRequest, Scope, Subject
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
 
 __all__ = ["Erasing"]
 
 
-class Erasing:
+class Erasing(Facade):
     """Erasure for the operator of a home. It cannot be undone."""
 
-    _parts: Callable[[], Parts]
     _write_noted: Callable[[], None]
     _forget_sensed: Callable[[], None]
 
@@ -58,8 +54,9 @@ class Erasing:
         self._write_noted()
         eraser = self._parts().eraser
         erasure_id = eraser.ask(request)
-        receipts = {name: self._run(name, full=full) for name in eraser.unfinished()}
-        return receipts[erasure_id]
+        for name in eraser.unfinished():
+            self._run(name, full=full)
+        return self._run(erasure_id, full=full)  # where it is done, by us or by others, that only tells the receipt
 
     aerase = twin(erase)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.kit.facade import Facade
 from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
@@ -38,11 +38,8 @@ _OF_RECORDS: dict[str, tuple[Check, str]] = {
 }
 
 
-class Examining(ABC):
+class Examining(Facade, ABC):
     """The verb of `kit.admin` that looks for whatever is wrong."""
-
-    _parts: Callable[[], Parts]
-    _settings: Settings
 
     @abstractmethod
     def rebuild(self) -> int:

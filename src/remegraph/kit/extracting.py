@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remegraph.errors import InputError, ScopeError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.facade import Facade
 from remegraph.models import Budget, Extraction, ExtractionReport, Recall, Scope, SharedItem
 from remegraph.models.base import Token
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from remegraph.exchange.extraction import ExtractService, ShareInput
     from remegraph.kit.draining import Cancel
-    from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import OnProgress
     from remegraph.models import Memory, SkillFigures
 
@@ -35,11 +35,9 @@ class _Context(BaseModel):
     k: int = Field(default=20, ge=1, le=200)
 
 
-class Extracting:
+class Extracting(Facade):
     """How memories become knowledge items."""
 
-    _parts: Callable[[], Parts]
-    _library: Callable[[Scope], Scope]
     _recall: Callable[..., Recall]
 
     def share(

@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import InputError, SkillError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.facade import Access, Facade
 from remegraph.models import LIVE, Memory, MemoryItem, SaveResult, Scope, Skill
 
 if TYPE_CHECKING:
     from remegraph.engine.forming import ItemWriter
     from remegraph.kit.parts import Parts
     from remegraph.kit.skills import Skills
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Forms"]
 
 
-class Forms:
+class Forms(Facade):
     """Shows memories as items, and takes items in.
 
     Args:
-        parts: Gives the parts of an open kit.
+        access: To the kit.
         skills: Keeps workflows that can be executed.
-        follow: Lets the vectors follow what changed; returns why they do not, if so.
-        clock: Tells the time.
-        new_id: Makes ids.
     """
 
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        skills: Skills,
-        follow: Callable[[], tuple[str, ...]],
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        self._parts = parts
+    def __init__(self, access: Access, skills: Skills) -> None:
+        super().__init__(access)
         self._skills = skills
-        self._follow = follow
-        self._clock = clock
-        self._new_id = new_id
 
     def view(self, memory_ids: Sequence[str], *, scope: Scope) -> tuple[MemoryItem, ...]:
         """Return live memories as items, in the order given; ids of others are left out.
@@ -85,7 +72,7 @@ class Forms:
             ConflictError: Other changes came first, again and again.
         """
         parts = self._parts()
-        read = self._read(item, memory_id=self._new_id(), timestamp=self._clock())
+        read = self._read(item, memory_id=parts.new_id(), timestamp=parts.clock())
         return self._add(parts, read, required(scope))
 
     aadd = twin(add)
@@ -112,7 +99,7 @@ class Forms:
         from remegraph.rules.procedures import is_skill
 
         parts = self._parts()
-        read = self._read(item, timestamp=self._clock())
+        read = self._read(item, timestamp=parts.clock())
         writer = self._writer(parts)
         old = writer.known(read.memory_id, required(scope))
         if old is None:
@@ -144,7 +131,7 @@ class Forms:
         skill = skill_of(item.content)
         if skill is not None and (memory := self._learn(skill, scope)) is not None:
             return SaveResult(outcome="new" if memory.version == 1 else "merged", memory=memory)
-        writer = MemoryWriter(parts.archive, parts.searcher, parts.clock, self._new_id, parts.settings)
+        writer = MemoryWriter(parts.archive, parts.searcher, parts.clock, parts.new_id, parts.settings)
         result = writer.save(candidate(item), scope)
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._follow()))))
 
@@ -173,7 +160,7 @@ class Forms:
         from remegraph.engine.forming import ItemWriter
 
         disputes = Disputes(parts.archive, parts.searcher)
-        return ItemWriter(parts.archive, disputes, parts.clock, self._new_id, parts.settings)
+        return ItemWriter(parts.archive, disputes, parts.clock, parts.new_id, parts.settings)
 
 
 def _held(result: SaveResult) -> Memory:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, stream, twin
+from remegraph.kit.facade import Access, Facade
 from remegraph.models import (
     Archaeology,
     AuditEntry,
@@ -23,44 +24,24 @@ from remegraph.models import (
     Scope,
     Shown,
 )
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
     from remegraph.kit.showing import ShownBuffer
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Governance"]
 
 
-class Governance:
+class Governance(Facade):
     """Versions and the audit trail, of what a scope may see.
 
     Args:
-        parts: Gives the parts of an open kit.
-        settings: Its settings.
-        clock: Tells the time.
-        new_id: Makes ids.
+        access: To the kit.
         shown: What agents were shown, and is not written down yet.
-        changed: Called after a change, for the vectors to follow.
     """
 
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        settings: Settings,
-        *,
-        clock: Clock,
-        new_id: NewId,
-        shown: ShownBuffer,
-        changed: Callable[[], object],
-    ) -> None:
-        self._parts = parts
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
+    def __init__(self, access: Access, shown: ShownBuffer) -> None:
+        super().__init__(access)
         self._shown = shown
-        self._changed = changed
 
     def archaeology(
         self,
@@ -145,21 +126,22 @@ class Governance:
         from remegraph.governance.restoring import restore
 
         check_text(memory_id=memory_id)
-        archive = self._parts().archive
+        parts = self._parts()
+        archive = parts.archive
         visible = archive.visible(required(scope))
         memory = restore(
             archive,
             visible,
-            own(visible, scope, self._settings.trust_boundary),
+            own(visible, scope, parts.settings.trust_boundary),
             memory_id,
             version,
             actor=scope.agent or "operator",
-            at_home=at_home(scope, self._settings),
-            at=self._clock(),
-            new_id=self._new_id(),
-            operation_id=self._new_id(),
+            at_home=at_home(scope, parts.settings),
+            at=parts.clock(),
+            new_id=parts.new_id(),
+            operation_id=parts.new_id(),
         )
-        self._changed()
+        self._follow()
         return memory
 
     arestore = twin(restore)
@@ -266,7 +248,7 @@ class Governance:
             raise InputError(f"turn is {turn}.", "Count from 0.")
         partition = required(scope).partition()
         if shown := _shown(found):
-            at = self._clock()
+            at = self._parts().clock()
             self._shown.add(
                 [Shown(partition=partition, thread=thread, run_id=run_id, turn=turn, at=at, versions=shown)]
             )

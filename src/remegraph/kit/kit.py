@@ -20,6 +20,7 @@ from remegraph.kit.activating import Activating
 from remegraph.kit.attaching import Attaching
 from remegraph.kit.calling import required, twin, zone
 from remegraph.kit.capturing import Capturing
+from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
 from remegraph.kit.hearing import CallBuffer
 from remegraph.kit.injecting import Injecting
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from remegraph.kit.forms import Forms
     from remegraph.kit.governing import Governance
     from remegraph.kit.items import Items
+    from remegraph.kit.knowledge import Knowledge
     from remegraph.kit.packs import Packs
     from remegraph.kit.parts import Parts
     from remegraph.kit.reindexing import Reindexing
@@ -88,38 +90,24 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.settings = settings
         self.embedder_name = parts.embedder.name
         self.health = Health()
-        notes = {"write_noted": self._write_noted, "forget_sensed": self._forget_sensed}
-        self.admin: Admin = Admin(self._open_parts, settings, self.health, **notes)
-        self.items: Items = Items(self._open_parts)
-        self.conflicts: Conflicts = Conflicts(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
-        self.sharing: Sharing = Sharing(self._open_parts, settings, clock, new_id, self._bring_up_to_date)
-        self.packs: Packs = Packs(self._open_parts, self.library, self._bring_up_to_date)
-        self.skills: Skills = Skills(self._open_parts, self.library, self._bring_up_to_date, new_id)
-        self.knowledge = Knowledge(self._open_parts, self.library, self.recall, new_id, self._bring_up_to_date)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock
         self._new_id = new_id
         self._reviews = ReviewBuffer(parts.archive)
         self._shown = ShownBuffer(parts.trail)
-        self.governance: Governance = Governance(
-            self._open_parts,
-            settings,
-            clock=clock,
-            new_id=new_id,
-            shown=self._shown,
-            changed=self._bring_up_to_date,
-        )
-        self.forms: Forms = Forms(self._open_parts, self.skills, self._bring_up_to_date, clock, new_id)
         self._calls = CallBuffer(parts.archive, clock, new_id)
-        self.tools: ToolMemory = ToolMemory(
-            self._open_parts,
-            settings,
-            self._calls,
-            library=self.library,
-            write_soon=self._write_noted_soon,
-            sync=self._bring_up_to_date,
-        )
+        access = Access(self._open_parts, settings, self._bring_up_to_date)
+        self.items: Items = Items(self._open_parts)
+        self.skills: Skills = Skills(access)
+        self.tools: ToolMemory = ToolMemory(access, self._calls, self._write_noted_soon)
+        self.forms: Forms = Forms(access, self.skills)
+        self.conflicts: Conflicts = Conflicts(access)
+        self.governance: Governance = Governance(access, self._shown)
+        self.sharing: Sharing = Sharing(access)
+        self.knowledge: Knowledge = Knowledge(access, self.recall)
+        self.packs: Packs = Packs(access)
+        self.admin: Admin = Admin(access, self.health, write_noted=self._write_noted, forget_sensed=self._forget_sensed)
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)
         self._active = ActiveTier(parts.archive, settings, clock)

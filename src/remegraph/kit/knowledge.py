@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from remegraph.kit.absorbing import absorber
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.extracting import Extracting
+from remegraph.kit.facade import Access
 from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import NewId
 
 __all__ = ["Knowledge"]
 
@@ -22,26 +19,13 @@ class Knowledge(Extracting):
     """Makes knowledge of memories, and memories of knowledge.
 
     Args:
-        parts: Gives the parts of an open kit.
-        library: The scope that an agent's memories live under.
+        access: To the kit.
         recall: Finds memories.
-        new_id: Names operations.
-        follow: Lets the vectors follow what changed; returns why they do not, if so.
     """
 
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        library: Callable[[Scope], Scope],
-        recall: Callable[..., Recall],
-        new_id: NewId,
-        follow: Callable[[], tuple[str, ...]],
-    ) -> None:
-        self._parts = parts
-        self._library = library
+    def __init__(self, access: Access, recall: Callable[..., Recall]) -> None:
+        super().__init__(access)
         self._recall = recall
-        self._new_id = new_id
-        self._follow = follow
 
     def absorb(
         self,
@@ -181,7 +165,7 @@ class Knowledge(Extracting):
             by=by,
             note=note,
             at=parts.clock(),
-            operation_id=self._new_id(),
+            operation_id=parts.new_id(),
         )
         self._follow()
         return memory
@@ -198,7 +182,7 @@ class Knowledge(Extracting):
         from remegraph.exchange.vouching import signer
         from remegraph.kit.pack_keys import key_list
 
-        return signer(item, TrustStore.open(key_list(self._parts().settings)))
+        return signer(item, TrustStore.open(key_list(self._settings)))
 
     def _own(self, scope: Scope) -> Sequence[Partition]:
         from remegraph.engine.routing import own

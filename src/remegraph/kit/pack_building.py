@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import NotFoundError
 from remegraph.kit.calling import check_text, twin
+from remegraph.kit.facade import Facade
 from remegraph.kit.packing import File, check_choice, path_of, signing, steps, topic_of
 from remegraph.models import Memory, PackBuilt, PackKind, Partition, Scope, Status
 
@@ -15,17 +16,13 @@ if TYPE_CHECKING:
     from remegraph.exchange.packs.exporting import Contents
     from remegraph.exchange.packs.reading import PackFile
     from remegraph.kit.draining import Cancel
-    from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import OnProgress
 
 __all__ = ["PackBuilding"]
 
 
-class PackBuilding(ABC):
+class PackBuilding(Facade, ABC):
     """How memories become a file."""
-
-    _parts: Callable[[], Parts]
-    _library: Callable[[Scope], Scope]
 
     @abstractmethod
     def _opened(self, path: File) -> PackFile:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.kit.calling import check_text, twin
+from remegraph.kit.facade import Facade
 from remegraph.models import TrustedKey
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.exchange.signing import TrustStore
-    from remegraph.kit.parts import Parts
 
 __all__ = ["PackKeys", "key_list"]
 
@@ -22,10 +21,8 @@ def key_list(settings: Settings) -> Path:
     return settings.home.expanduser() / "trusted_keys.json"
 
 
-class PackKeys:
+class PackKeys(Facade):
     """Keeps the list of keys."""
-
-    _parts: Callable[[], Parts]
 
     def trust_key(self, name: str, public: str) -> TrustedKey:
         """Believe a key from now on: what it signs is of its owner, and is believed as far as `settings.sharing` says.
@@ -67,7 +64,7 @@ class PackKeys:
     akeys = twin(keys)
 
     def _file(self) -> Path:
-        return key_list(self._parts().settings)
+        return key_list(self._settings)
 
     def _store(self) -> TrustStore:
         from remegraph.exchange.signing import TrustStore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,30 +27,13 @@ if TYPE_CHECKING:
     from remegraph.exchange.packs.exporting import Step
     from remegraph.exchange.packs.reading import PackFile
     from remegraph.kit.draining import Cancel
-    from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import OnProgress
 
 __all__ = ["Packs"]
 
 
 class Packs(PackBuilding, PackKeys):
-    """Builds packs, and takes them in: measured first, then checked, then all of it or nothing.
-
-    Args:
-        parts: Gives the parts of an open kit.
-        library: The scope that an agent's memories live under.
-        follow: Lets the vectors follow what changed; returns why they do not, if so.
-    """
-
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        library: Callable[[Scope], Scope],
-        follow: Callable[[], tuple[str, ...]],
-    ) -> None:
-        self._parts = parts
-        self._library = library
-        self._follow = follow
+    """Builds packs, and takes them in: measured first, then checked, then all of it or nothing."""
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -251,7 +234,7 @@ class Packs(PackBuilding, PackKeys):
     @contextmanager
     def _checked(self, path: File, *, required: bool | None) -> Iterator[PackFile]:
         """Open a pack whose signature will do."""
-        by_default = self._parts().settings.sharing.require_signature
+        by_default = self._settings.sharing.require_signature
         with self._opened(path) as pack:
             pack.check_signature(required=by_default if required is None else required)
             yield pack
@@ -261,7 +244,7 @@ class Packs(PackBuilding, PackKeys):
         from remegraph.exchange.packs.installing import believed
 
         check_numbers(least=0, whole=False, trust=trust)
-        found = believed(pack.signer, self._parts().settings.sharing) if trust is None else trust
+        found = believed(pack.signer, self._settings.sharing) if trust is None else trust
         if found > 1:
             raise InputError(f"trust is {found:g}.", "Give a number from 0 to 1.")
         if pack.manifest.kind == "export" and found < 1:
@@ -277,7 +260,7 @@ class Packs(PackBuilding, PackKeys):
         from remegraph.engine.routing import home
 
         library = self._library(required(scope))
-        return library.partition(), home(library, self._parts().settings.trust_boundary)
+        return library.partition(), home(library, self._settings.trust_boundary)
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
         from remegraph.exchange.packs.installing import offer

@@ -58,6 +58,7 @@ class Parts:
 
     settings: Settings
     clock: Clock
+    new_id: NewId
     archive: SqlArchive
     projection: VectorProjection
     trail: AuditTrail
@@ -160,6 +161,7 @@ def open_parts(
         return Parts(
             settings=settings,
             clock=clock,
+            new_id=new_id,
             archive=archive,
             projection=projection,
             trail=SqlAuditTrail(archive.database, archive.journal),

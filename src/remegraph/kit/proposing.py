@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import ConflictError, InputError
 from remegraph.kit.calling import acting, check_numbers, check_text, required, twin
+from remegraph.kit.facade import Facade
 from remegraph.models import Endorsement, Proposal, ProposalState, Scope
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.governance.consensus import Consensus
-    from remegraph.kit.parts import Parts
     from remegraph.models import ChangeSet
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Proposing"]
 
@@ -23,14 +20,8 @@ _ATTEMPTS = 4
 """How often an act is weighed anew because another one came first."""
 
 
-class Proposing(ABC):
+class Proposing(Facade):
     """The verbs of `kit.sharing` about the common library of a user's agents. No agent writes it alone."""
-
-    _settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _parts: Callable[[], Parts]
-    _follow: Callable[[], object]
 
     def propose(
         self, memory_id: str, *, scope: Scope, reason: str, replaces: str = "", expected_version: int | None = None
@@ -64,7 +55,7 @@ class Proposing(ABC):
             first = each.endorsements[0]
             if each.state == "open" and (first.by, first.memory_id) == (scope.agent, memory_id):
                 return each
-        new_id = self._new_id()
+        new_id = self._parts().new_id()
         return self._done(
             new_id, scope, lambda those: those.propose(source, reason, replaces, expected_version, new_id)
         )
@@ -166,7 +157,9 @@ class Proposing(ABC):
     def _consensus(self, scope: Scope) -> Consensus:
         from remegraph.governance.consensus import Consensus
 
-        return Consensus.of(self._parts().archive, required(scope), self._settings.sharing.quorum, self._clock())
+        return Consensus.of(
+            self._parts().archive, required(scope), self._settings.sharing.quorum, self._parts().clock()
+        )
 
     def _check_agent(self, scope: Scope) -> str:
         from remegraph.engine.routing import at_home
@@ -183,7 +176,7 @@ class Proposing(ABC):
 
     def _refused(self, proposal_id: str, scope: Scope, act: str, by: str, reason: str) -> Proposal:
         word = Endorsement.model_validate(
-            {"proposal_id": proposal_id, "act": act, "by": by, "reason": reason, "at": self._clock()}
+            {"proposal_id": proposal_id, "act": act, "by": by, "reason": reason, "at": self._parts().clock()}
         )
         return self._done(proposal_id, scope, lambda those: those.refuse(those.get(proposal_id), word))
 

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import acting, check_text, check_times, required, twin
 from remegraph.kit.proposing import Proposing
 from remegraph.models import GRANTABLE, Grant, Layer, Memory, Scope
-from remegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Sharing"]
 
 
 class Sharing(Proposing):
-    """What agents share: always those of one tenant, one user and one project.
-
-    Args:
-        parts: Gives the parts of an open kit.
-        settings: Its settings.
-        clock: Tells the time.
-        new_id: Makes ids.
-        follow: Lets the vectors follow what changed.
-    """
-
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        settings: Settings,
-        clock: Clock,
-        new_id: NewId,
-        follow: Callable[[], object],
-    ) -> None:
-        self._parts = parts
-        self._settings = settings
-        self._clock = clock
-        self._new_id = new_id
-        self._follow = follow
+    """What agents share: always those of one tenant, one user and one project."""
 
     def grant(
         self,
@@ -76,7 +48,7 @@ class Sharing(Proposing):
             NotFoundError: A memory or the topic is not this agent's own. What it was granted itself is not.
             InputError: A layer or a memory cannot be granted, the time is past, or a text is none.
         """
-        giver, now = acting(scope), self._clock()
+        giver, now = acting(scope), self._parts().clock()
         check_text(to_agent=to_agent, reason=reason, actor=actor)
         check_times(expires_at=expires_at)
         if isinstance(memory_ids, str) or isinstance(layers, str):
@@ -91,7 +63,7 @@ class Sharing(Proposing):
         if expires_at is not None and expires_at <= now:
             raise InputError(f"The grant would be over since {expires_at:%Y-%m-%d %H:%M}.", "Name a time to come.")
         grant = Grant(
-            grant_id=self._new_id(),
+            grant_id=self._parts().new_id(),
             giver=giver.partition(),
             to_agent=to_agent,
             memory_ids=tuple(dict.fromkeys(memory_ids)),

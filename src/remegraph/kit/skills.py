@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from remegraph.errors import InputError, NotFoundError, SkillError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.facade import Access, Facade
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
 
 if TYPE_CHECKING:
     from remegraph.engine.procedures import Attempt, SkillWriter
     from remegraph.engine.tasks import DistilTask, Thinker
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import NewId
     from remegraph.rules.conditions import Predicate
 
 __all__ = ["Skills"]
@@ -28,27 +27,15 @@ _LEAST = 0.1
 """Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
 
 
-class Skills:
+class Skills(Facade):
     """The procedural memory of all scopes, one scope at a time.
 
     Args:
-        parts: Gives the parts of an open kit.
-        library: Gives the scope that memories of a scope live under.
-        bring_up_to_date: Lets the vectors follow.
-        new_id: Names runs that nobody names.
+        access: To the kit.
     """
 
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        library: Callable[[Scope], Scope],
-        bring_up_to_date: Callable[[], object],
-        new_id: NewId,
-    ) -> None:
-        self._parts = parts
-        self._library = library
-        self._bring_up_to_date = bring_up_to_date
-        self._new_id = new_id
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
         self._predicates: dict[str, Predicate] = {}
 
     def register(self, name: str, predicate: Predicate) -> None:
@@ -77,7 +64,7 @@ class Skills:
         if not isinstance(skill, Skill):
             raise InputError(f"The skill is of type {type(skill).__name__}.", "Give a remegraph.Skill.")
         memory = self._writer().add(skill, self._home(scope))
-        self._bring_up_to_date()
+        self._follow()
         return memory
 
     aadd = twin(add)
@@ -234,7 +221,7 @@ class Skills:
         told = _told(
             memory_id=skill_id,
             version=skill.version if version is None else version,
-            run_id=self._new_id() if run_id is None else run_id,
+            run_id=parts.new_id() if run_id is None else run_id,
             ok=ok,
             at=parts.clock(),
             seconds=seconds,
@@ -353,7 +340,7 @@ class Skills:
         return self._kept(self._writer().learn(skill.evolve(domain=domain), run, failed, self._home(scope), extractor))
 
     def _kept(self, learned: Learned) -> Learned:
-        self._bring_up_to_date()
+        self._follow()
         return learned
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_numbers, check_text, required, twin
+from remegraph.kit.facade import Access, Facade
 from remegraph.kit.hearing import CallBuffer
 from remegraph.models import (
     LIVE,
@@ -24,13 +25,11 @@ from remegraph.rules.reliability import Prior, expected
 from remegraph.rules.tool_advice import advised, failure, usual
 from remegraph.rules.tool_guidelines import is_guideline
 from remegraph.rules.tool_outcomes import call_digest, without_values
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from remegraph.engine.tool_guidelines import GuideInput
-    from remegraph.kit.parts import Parts
     from remegraph.ports import Archive
 
 __all__ = ["ToolMemory"]
@@ -39,34 +38,19 @@ _LOOKED_AT = 200
 """Memories that are searched for a tool's guideline, by vectors; all that share a word count."""
 
 
-class ToolMemory:
+class ToolMemory(Facade):
     """The memory of tools. What is heard here and what captured messages tell of the same call count once.
 
     Args:
-        parts: Gives the parts of an open kit.
-        settings: Its settings.
+        access: To the kit.
         calls: What was heard, and is not written yet.
-        library: Tells where an agent's memories live.
         write_soon: Writes down what was noted, while nobody waits for it.
-        sync: Lets the vectors follow, and tells why they do not.
     """
 
-    def __init__(
-        self,
-        parts: Callable[[], Parts],
-        settings: Settings,
-        calls: CallBuffer,
-        *,
-        library: Callable[[Scope], Scope],
-        write_soon: Callable[[], None],
-        sync: Callable[[], tuple[str, ...]],
-    ) -> None:
-        self._parts = parts
-        self._settings = settings
+    def __init__(self, access: Access, calls: CallBuffer, write_soon: Callable[[], None]) -> None:
+        super().__init__(access)
         self._calls = calls
-        self._library = library
         self._write_soon = write_soon
-        self._sync = sync
 
     def record(
         self,
@@ -266,7 +250,7 @@ class ToolMemory:
     def _followed(self, update: Mapping[str, Any]) -> ToolRefresh:
         """Return the report, once the vectors have followed."""
         report: ToolRefresh = update["report"]
-        return report.evolve(degraded=(*report.degraded, *self._sync())) if report.written else report
+        return report.evolve(degraded=(*report.degraded, *self._follow())) if report.written else report
 
 
 def _names(tools: object) -> list[str] | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from remegraph.errors import NotFoundError
-from remegraph.models import RecallFilter, Scope, Trace
+from remegraph.models import Memory, Partition, RecallFilter, Scope, Trace
 from remegraph.ports import Archive, GrantBook
 from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
@@ -39,15 +42,21 @@ def trace(
     memory = versions[-1]
     if true_at is not None and not memory.held_at(true_at):
         raise NotFoundError(f"Memory {memory_id!r} was not true then.", "Ask archaeology() what was.")
-    if not own:
-        return Trace(
-            memory=memory,
-            versions=versions,
-            summaries=grants.summaries(scope, memory_id),
-            missing=(
-                f"what is around the words: of agent {memory.partition.agent}, who lets the memory alone be read",
-            ),
-        )
+    if own:
+        return _traced(archive, partitions, versions, known_at)
+    return Trace(
+        memory=memory,
+        versions=versions,
+        summaries=grants.summaries(scope, memory_id),
+        missing=(f"what is around the words: of agent {memory.partition.agent}, who lets the memory alone be read",),
+    )
+
+
+def _traced(
+    archive: Archive, partitions: Sequence[Partition], versions: Sequence[Memory], known_at: datetime | None
+) -> Trace:
+    """Return what the last of these versions came from: words, blocks and their entries, what was said around, events."""
+    memory = versions[-1]
     cited = [item.message_id for item in memory.evidence]
     messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
     quotes, unseen = quoted(memory.evidence, messages)
@@ -58,10 +67,10 @@ def trace(
     blocks = archive.blocks(list(homes), ids=memory.block_ids)
     gone = set(memory.block_ids) - {block.block_id for block in blocks}
     missing.extend(f"block {block_id}: not visible here, or no longer kept" for block_id in sorted(gone))
-    events = archive.events(partitions, record_id=memory_id)
+    events = archive.events(partitions, record_id=memory.memory_id)
     return Trace(
         memory=memory,
-        versions=versions,
+        versions=tuple(versions),
         quotes=quotes,
         blocks=blocks,
         summaries=archive.summaries([block.partition for block in blocks], ids=memory.block_ids) if blocks else (),
@@ -72,7 +81,7 @@ def trace(
                 [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
             )
         ),
-        links=archive.links(partitions, [memory_id]),
+        links=archive.links(partitions, [memory.memory_id]),
         events=tuple(event for event in events if known_at is None or event.time <= known_at),
         missing=tuple(missing),
     )

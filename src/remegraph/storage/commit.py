@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError
+from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
@@ -19,7 +19,6 @@ from remegraph.models import (
     MemoryChange,
     Partition,
     Receipt,
-    Status,
     Topic,
     may_move,
 )
@@ -33,14 +32,13 @@ from remegraph.storage import heads as head_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.endorsements import Consent
-from remegraph.storage.interning import Interning, partition_of
+from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import (
     links,
     memories,
     operations,
-    partitions,
     topics,
     versions,
 )
@@ -66,7 +64,7 @@ def commit(
     with database.write() as connection:
         numbers = interning.ensure(connection, named)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
-        linking = _heads(connection, [*(link.source_id for link in changes.links), *witnesses])
+        linking = head_rows.read(connection, [*(link.source_id for link in changes.links), *witnesses])
         touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
         database.lock(connection, touched)
         if not database.is_sqlite and interning.ensure(connection, named) != numbers:  # it waited for an erasure
@@ -76,40 +74,15 @@ def commit(
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
-        _check_graves(connection, tombstones, changes)
+        tombstones.check(connection, changes)
         failpoint("commit.begin")
-        heads = _heads(connection, referred)
+        heads = head_rows.read(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}
         consent = Consent(connection, changes, numbers, bodies, quorum)
         receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched, consent).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
-
-
-def _check_graves(connection: Connection, tombstones: Tombstones, changes: ChangeSet) -> None:
-    """Turn away what was erased, and whatever was made of it by who read it before."""
-    own = [change.memory.memory_id for change in changes.changes]
-    ends = [end for link in changes.links for end in (link.source_id, link.target_id)]
-    gone = tombstones.among(connection, "memory", None, [*own, *ends])
-    if stale := sorted(gone.intersection(own)):
-        raise ErasedError(f"Memory {', '.join(stale)} was erased.")
-    if gone:
-        raise ConflictError(sorted(gone), "It was erased meanwhile: read again, and go on without it.")
-    if changes.brought is not None:
-        brought = [message.message_id for message in changes.brought.messages]
-        if names := sorted(tombstones.among(connection, "message", changes.brought.partition, brought)):
-            raise ErasedError(f"Message {', '.join(names)} was erased.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    number: int
-    partition_id: int
-    partition: Partition
-    version: int
-    status: Status
-    body: str
 
 
 def _named(changes: ChangeSet) -> list[Partition]:
@@ -120,16 +93,6 @@ def _named(changes: ChangeSet) -> list[Partition]:
     named += [one.partition for one in changes.work]
     named += [changes.brought.partition] if changes.brought else []
     return list(dict.fromkeys(named))
-
-
-def _heads(connection: Connection, memory_ids: Iterable[str]) -> dict[str, _Head]:
-    found: dict[str, _Head] = {}
-    query = select(memories, partitions.c.tenant, partitions.c.user, partitions.c.agent, partitions.c.project)
-    query = query.join(partitions, partitions.c.id == memories.c.partition_id)
-    for chunk in chunks(list(dict.fromkeys(memory_ids))):
-        for row in connection.execute(query.where(memories.c.memory_id.in_(chunk))):
-            found[row.memory_id] = _Head(row.id, row.partition_id, partition_of(row), row.version, row.status, row.body)
-    return found
 
 
 def _replayed(connection: Connection, partition_id: int, operation_id: str) -> Receipt | None:
@@ -152,7 +115,7 @@ class _Commit:
     new_id: NewId
     changes: ChangeSet
     numbers: dict[Partition, int]
-    heads: dict[str, _Head]
+    heads: dict[str, head_rows.Head]
     touched: Sequence[int]
     consent: Consent
     now: int = field(init=False)
@@ -323,7 +286,9 @@ class _Commit:
         )
         return buried(memory) if memory.status in TOMBSTONES else memory
 
-    def _write_head(self, memory: Memory, head: _Head | None, shelves: dict[tuple[Partition, str, str], int]) -> int:
+    def _write_head(
+        self, memory: Memory, head: head_rows.Head | None, shelves: dict[tuple[Partition, str, str], int]
+    ) -> int:
         values = head_rows.columns(memory, shelves[memory.partition, memory.topic.type, memory.topic.target])
         if head is not None:
             self.connection.execute(update(memories).where(memories.c.id == head.number).values(**values))

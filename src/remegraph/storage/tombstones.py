@@ -12,7 +12,8 @@ from typing import Literal
 
 from sqlalchemy import Connection, bindparam, select
 
-from remegraph.models import Partition
+from remegraph.errors import ConflictError, ErasedError
+from remegraph.models import ChangeSet, Partition
 from remegraph.storage.database import upsert
 from remegraph.storage.journal import Journal
 from remegraph.storage.rows import chunks
@@ -69,6 +70,29 @@ class Tombstones:
             for chunk in chunks(list(by_mark))
             for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()
         )
+
+    def check(self, connection: Connection, changes: ChangeSet) -> None:
+        """Turn away what was erased, and whatever was made of it by who read it before.
+
+        Args:
+            connection: The transaction that would write it.
+            changes: What would be written.
+
+        Raises:
+            ErasedError: A memory or a message of it was erased.
+            ConflictError: It refers to an erased memory.
+        """
+        own = [change.memory.memory_id for change in changes.changes]
+        ends = [end for link in changes.links for end in (link.source_id, link.target_id)]
+        gone = self.among(connection, "memory", None, [*own, *ends])
+        if stale := sorted(gone.intersection(own)):
+            raise ErasedError(f"Memory {', '.join(stale)} was erased.")
+        if gone:
+            raise ConflictError(sorted(gone), "It was erased meanwhile: read again, and go on without it.")
+        if changes.brought is not None:
+            brought = [message.message_id for message in changes.brought.messages]
+            if names := sorted(self.among(connection, "message", changes.brought.partition, brought)):
+                raise ErasedError(f"Message {', '.join(names)} was erased.")
 
     def _mark(self, kind: Grave, partition: Partition | None, name: str) -> str:
         place = None if partition is None else [partition.tenant, partition.user, partition.agent, partition.project]

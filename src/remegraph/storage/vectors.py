@@ -65,7 +65,7 @@ __all__ = [
 KINDS = ("memory", "block", "item")
 """The kinds of records that have vectors."""
 
-_SLOTS = 100  # records that one statement names
+_FEW, _MANY = 8, 100  # records that one statement names
 _AT_ONCE = 512  # vectors in memory during a search: a few megabytes are twice as fast as one large piece
 
 
@@ -87,8 +87,8 @@ def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
     """
     found: dict[Key, str] = {}
     for kind in KINDS:
-        for some in _slots([key for key in keys if key.kind == kind]):
-            rows = connection.execute(_bodies(kind), some)
+        for size, some in _slots([key for key in keys if key.kind == kind]):
+            rows = connection.execute(_BODIES[kind][size], some)
             found |= {Key(row.partition_id, kind, row.record_id): row.body for row in rows}
     return found
 
@@ -173,10 +173,10 @@ def unmark(connection: Connection, applied: Mapping[Key, str]) -> None:
         applied: The marks that were seen before the records were applied.
     """
     now: dict[Key, str] = {}
-    for some in _slots(applied):
-        now |= {_key(row): row.mark for row in connection.execute(_MARKS, some)}
-    for some in _slots(key for key, seen in applied.items() if now.get(key) == seen):
-        connection.execute(_UNMARK, some)
+    for size, some in _slots(applied):
+        now |= {_key(row): row.mark for row in connection.execute(_MARKS[size], some)}
+    for size, some in _slots(key for key, seen in applied.items() if now.get(key) == seen):
+        connection.execute(_UNMARK[size], some)
     mark(connection, [key for key in applied if key not in now])
 
 
@@ -203,8 +203,8 @@ def write(connection: Connection, embedder_id: int, texts: Mapping[Key, str], ro
         texts: The embedded text of each record.
         rows: Their vectors, shape (len(texts), dimension).
     """
-    for some in _slots(texts):
-        connection.execute(_UNWRITE, {**some, "embedder_id": embedder_id})
+    for size, some in _slots(texts):
+        connection.execute(_UNWRITE[size], {**some, "embedder_id": embedder_id})
     values = [
         {**key._asdict(), "embedder_id": embedder_id, "text_digest": digest(text), "vector": row.tobytes()}
         for (key, text), row in zip(texts.items(), rows.astype("<f4"), strict=True)
@@ -217,8 +217,8 @@ def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple
     """Return those of the records that have a vector of this embedder, and the vectors, one row each."""
     found: list[Key] = []
     blobs: list[bytes] = []
-    for some in _slots(keys):
-        for row in connection.execute(_VECTORS, {**some, "embedder_id": embedder_id}):
+    for size, some in _slots(keys):
+        for row in connection.execute(_VECTORS[size], {**some, "embedder_id": embedder_id}):
             found.append(_key(row))
             blobs.append(row.vector)
     return found, _matrix(blobs)
@@ -233,16 +233,16 @@ def keys_of(connection: Connection, embedder_id: int, shelf: tuple[int, str]) ->
 def embedded_digests(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> dict[Key, str]:
     """Return, of those records that have a vector of this embedder, the digest of the text it was made of."""
     found: dict[Key, str] = {}
-    for some in _slots(keys):
-        rows = connection.execute(_DIGESTS, {**some, "embedder_id": embedder_id})
+    for size, some in _slots(keys):
+        rows = connection.execute(_DIGESTS[size], {**some, "embedder_id": embedder_id})
         found |= {_key(row): row.text_digest for row in rows}
     return found
 
 
 def forget(connection: Connection, keys: Sequence[Key]) -> None:
     """Delete the vectors of records that are gone for good, of all embedders; of those that may come back, none."""
-    for some in _slots(keys):
-        connection.execute(_FORGET, some)
+    for size, some in _slots(keys):
+        connection.execute(_FORGET[size], some)
 
 
 # ---------------------------------------------------------------------------------------------- search
@@ -357,41 +357,46 @@ def _key(row: Row[*tuple[Any, ...]]) -> Key:
 
 # ------------------------------------------------------------------ statements about records by name
 
-# Said once: building a statement costs as much as running it. So all name equally many records, one clause for each:
-# SQLite reads a whole table for `(a, b, c) IN (...)`.
+# Said once: building a statement costs as much as running it. So all name equally few or equally many records, one clause
+# for each: SQLite reads a whole table for `(a, b, c) IN (...)`.
 
 
-def _slots(keys: Iterable[Key]) -> Iterator[dict[str, int | str]]:
-    """Yield what `_among` is told, as often as it takes to name all records; what is left over repeats the last."""
+def _slots(keys: Iterable[Key]) -> Iterator[tuple[int, dict[str, int | str]]]:
+    """Yield how many `_among` names and what it is told, until all are named; what is left over repeats the last."""
     named = list(keys)
-    for first in range(0, len(named), _SLOTS):
-        some = named[first : first + _SLOTS]
-        some += some[-1:] * (_SLOTS - len(some))
-        yield {f"{field}_of_{at}": value for at, key in enumerate(some) for field, value in key._asdict().items()}
+    for first in range(0, len(named), _MANY):
+        some = named[first : first + _MANY]
+        size = _FEW if len(some) <= _FEW else _MANY
+        some += some[-1:] * (size - len(some))
+        yield size, {f"{field}_of_{at}": value for at, key in enumerate(some) for field, value in key._asdict().items()}
 
 
-def _among(table: FromClause) -> ColumnElement[bool]:
+def _among(table: FromClause, size: int) -> ColumnElement[bool]:
     """Return the condition that a row is of one of the records that `_slots` names."""
     fields = [field for field in Key._fields if field in table.c]
-    return or_(*(and_(*(table.c[field] == bindparam(f"{field}_of_{at}") for field in fields)) for at in range(_SLOTS)))
+    return or_(*(and_(*(table.c[field] == bindparam(f"{field}_of_{at}") for field in fields)) for at in range(size)))
 
 
-@cache
-def _bodies(kind: str) -> Select[int, str, str]:
+def _of_embedder(size: int) -> ColumnElement[bool]:
+    return and_(_among(vectors, size), vectors.c.embedder_id == bindparam("embedder_id"))
+
+
+def _bodies(kind: str, size: int) -> Select[int, str, str]:
     records = _live(kind)
-    return select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records))
+    return select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records, size))
 
 
-_OF_EMBEDDER = and_(_among(vectors), vectors.c.embedder_id == bindparam("embedder_id"))
+_SIZES = (_FEW, _MANY)
 _MAY_COME_BACK = exists().where(
     vectors.c.kind == "memory",
     memories.c.memory_id == vectors.c.record_id,
     memories.c.partition_id == vectors.c.partition_id,
     memories.c.status.not_in(TOMBSTONES),
 )
-_MARKS = select(*_place(dirty), dirty.c.mark).where(_among(dirty))
-_UNMARK = delete(dirty).where(_among(dirty))
-_VECTORS = select(*_place(vectors), vectors.c.vector).where(_OF_EMBEDDER)
-_DIGESTS = select(*_place(vectors), vectors.c.text_digest).where(_OF_EMBEDDER)
-_UNWRITE = delete(vectors).where(_OF_EMBEDDER)
-_FORGET = delete(vectors).where(_among(vectors), ~_MAY_COME_BACK)
+_BODIES = {kind: {size: _bodies(kind, size) for size in _SIZES} for kind in KINDS}
+_MARKS = {size: select(*_place(dirty), dirty.c.mark).where(_among(dirty, size)) for size in _SIZES}
+_UNMARK = {size: delete(dirty).where(_among(dirty, size)) for size in _SIZES}
+_VECTORS = {size: select(*_place(vectors), vectors.c.vector).where(_of_embedder(size)) for size in _SIZES}
+_DIGESTS = {size: select(*_place(vectors), vectors.c.text_digest).where(_of_embedder(size)) for size in _SIZES}
+_UNWRITE = {size: delete(vectors).where(_of_embedder(size)) for size in _SIZES}
+_FORGET = {size: delete(vectors).where(_among(vectors, size), ~_MAY_COME_BACK) for size in _SIZES}
