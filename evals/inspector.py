@@ -55,7 +55,7 @@ def _figures(kit: MemoryKit, talk: Talk, runs: int) -> Iterator[Figure]:
         "drawing (after the first page)": "/graph",
         "opening a topic": f"/graph/topic?topic={quote(memory.topic.key)}",
         "forecast": "/forecast",
-        "journal": "/audit",
+        "journal, of all days": "/audit?since=2020-01-01",
     }
     with client:
         client.get(f"/login?token={session.token}")

@@ -125,8 +125,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
             scope=MALLORY,
         )
         kit.summarize(scope=MALLORY, close=True)
-        for text in HOSTILE:
-            memory = kit.save(text, text, scope=MALLORY, tags=["<i>tag</i>"], summary=text[:30]).memory
+        saved = [kit.save(text, text, scope=MALLORY, tags=["<i>tag</i>"], summary=text[:30]) for text in HOSTILE]
+        memory = saved[-1].memory
         assert memory is not None
         kit.sharing.propose(memory.memory_id, scope=MALLORY, reason=HOSTILE[2])
         yield kit

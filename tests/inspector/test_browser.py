@@ -109,9 +109,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
 def _look(browser: Any, address: str, **options: Any) -> Look:
     context = browser.new_context(**{"viewport": _DESK, "reduced_motion": "reduce", **options})
     look = Look(context.new_page(), address.partition("/login")[0])
-    look.page.on("console", lambda told: told.type in {"error", "warning"} and look.wrong.append(told.text))
+
+    def console(told: Any) -> None:
+        if told.type in {"error", "warning"}:
+            look.wrong.append(told.text)
+
+    def dialog(shown: Any) -> None:
+        look.wrong.append(shown.message)
+        shown.dismiss()
+
+    look.page.on("console", console)
     look.page.on("pageerror", lambda error: look.wrong.append(str(error)))
-    look.page.on("dialog", lambda dialog: (look.wrong.append(dialog.message), dialog.dismiss()))
+    look.page.on("dialog", dialog)
     look.page.goto(address)
     return look
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from starlette.applications import Starlette
 from starlette.routing import Route
 
 from remegraph import MemoryKit, Scope, SetupError
@@ -15,7 +14,7 @@ from tests.inspector.conftest import HOST, Visit, Visiting
 
 
 def _routes(method: str) -> list[str]:
-    app = cast("Starlette", inspector(cast("MemoryKit", None), Scope(user="Ann"), session=Session(), hosts=[]))
+    app = inspector(cast("MemoryKit", None), Scope(user="Ann"), session=Session(), hosts=[])
     return [each.path for each in app.routes if isinstance(each, Route) and method in (each.methods or ())]
 
 

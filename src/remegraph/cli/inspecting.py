@@ -29,10 +29,11 @@ def inspect(
     try:
         from remegraph.integrations.inspector.serving import listen, serve
     except ModuleNotFoundError as error:
-        if error.name not in {"jinja2", "starlette", "uvicorn"}:
+        needed = str(error.name).partition(".")[0]
+        if needed not in {"jinja2", "starlette", "uvicorn"}:
             raise
         raise MissingExtraError(
-            f"The inspector needs {error.name}.", "Install it: pip install 'remegraph[inspector]'"
+            f"The inspector needs {needed}.", "Install it: pip install 'remegraph[inspector]'"
         ) from error
     with listen(port) as door, ask.kit() as kit:
         serve(kit, ask.scope, door, write=write, tell=lambda address: ask.out.show({"address": address}, address))
