@@ -15,7 +15,10 @@ from remegraph.integrations.inspector.curve import Curve, curve
 from remegraph.integrations.inspector.pages import PAGE, Desk, desk, number, page_of, render
 from remegraph.models import LIVE, MOVES, Diff, Find, Quote, StoredMessage, Trace
 
-__all__ = ["browse", "show"]
+__all__ = ["browse", "cut", "show"]
+
+_MOST = 50
+"""Links, and versions with what they changed, that a page shows: some memories have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def show(request: Request) -> Response:
     """Show everything about one memory."""
     at = desk(request)
     memory_id = request.query_params.get("id", "")
-    told = at.kit.explain(memory_id, scope=at.scope)
+    told = at.kit.explain(memory_id, scope=at.scope, at=at.clock())
     chain = at.kit.governance.archaeology(memory_id, scope=at.scope)
     return render(
         request,
@@ -87,11 +90,11 @@ def _sources(trace: Trace) -> Iterator[Source]:
             for block in trace.blocks
             if block.thread == message.thread and block.first_seq <= message.seq <= block.last_seq
         )
-        parts = tuple(_cut(found[0].text, [(quote.start, quote.end) for quote in found]))
+        parts = tuple(cut(found[0].text, [(quote.start, quote.end) for quote in found]))
         yield Source(message, parts, next(holders, ""), message.partition)
 
 
-def _cut(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
+def cut(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
     """Yield a text in parts, and of each whether it lies in a span; spans may overlap."""
     done = 0
     for start, end in sorted(spans):
@@ -106,7 +109,7 @@ def _cut(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[str, boo
 
 def _changes(at: Desk, find: Find) -> dict[int, Diff]:
     """Return what each version changed of the one before it, by its number."""
-    numbers = [note.memory.version for note in find.versions]
+    numbers = [note.memory.version for note in find.versions][-_MOST:]
     return {
         after: at.kit.governance.diff(find.memory_id, before, after, scope=at.scope)
         for before, after in pairwise(numbers)
@@ -116,7 +119,7 @@ def _changes(at: Desk, find: Find) -> dict[int, Diff]:
 def _linked(at: Desk, trace: Trace) -> list[tuple[str, bool, Memory | None, str]]:
     """Return the links: type, whether it leads from this memory, the other one if it is seen, its id."""
     own = trace.memory.memory_id
-    others = [(link, link.target_id if link.source_id == own else link.source_id) for link in trace.links]
+    others = [(link, link.target_id if link.source_id == own else link.source_id) for link in trace.links[:_MOST]]
     known = {name: _head(at, name) for name in {other for _, other in others}}
     return [(link.type, link.source_id == own, known[other], other) for link, other in others]
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from remegraph.integrations.inspector.pages import desk, number, render
-from remegraph.models import Depth, RecallMode
+from remegraph.models import Depth, Hit, RecallMode
 
 __all__ = ["show"]
 
@@ -23,8 +23,10 @@ def show(request: Request) -> Response:
     mode = cast("RecallMode", given.get("mode") if given.get("mode") in _MODES else "hybrid")
     k = number(request, "k", 10, most=100)
     found = injected = None
+    hits: tuple[Hit, ...] = ()
     if query:
         found = at.kit.recall(query, scope=at.scope, k=k, depth=depth, mode=mode, review=False)
+        hits = (*found.memories, *found.blocks, *found.messages)
         injected = at.kit.inject(query, scope=at.scope, always=True, review=False)
     return render(
         request,
@@ -36,6 +38,7 @@ def show(request: Request) -> Response:
         depths=_DEPTHS,
         modes=_MODES,
         found=found,
-        hits=(*found.memories, *found.blocks, *found.messages) if found else (),
+        hits=hits,
+        texts={hit.record_id: hit.text for hit in hits},
         injected=injected,
     )
