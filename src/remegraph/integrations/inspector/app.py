@@ -17,8 +17,9 @@ from starlette.staticfiles import StaticFiles
 
 from remegraph import ConflictError, InputError, MemoryKit, NotFoundError, RemegraphError, Scope
 from remegraph.integrations.inspector import checks, deciding, history, memories, playground, topics, waiting
+from remegraph.integrations.inspector.forms import act
 from remegraph.integrations.inspector.guarding import Guard, cookie_name
-from remegraph.integrations.inspector.pages import Desk, act, desk, render, words
+from remegraph.integrations.inspector.pages import Desk, desk, render, words
 from remegraph.integrations.inspector.sessions import Session
 from remegraph.integrations.inspector.words import Language
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from remegraph.errors import InputError
-from remegraph.integrations.inspector.pages import Desk, Form
+from remegraph.integrations.inspector.forms import Form
+from remegraph.integrations.inspector.pages import Desk
 from remegraph.models import Decision
 
 __all__ = ["decide_proposal", "decide_quarantined", "resolve", "restore"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from remegraph import Memory, NotFoundError, Partition
 from remegraph.integrations.inspector.curve import Curve, curve
 from remegraph.integrations.inspector.pages import PAGE, Desk, desk, number, page_of, render
-from remegraph.models import LIVE, MOVES, Diff, Find, Quote, StoredMessage, Trace
+from remegraph.models import LIVE, MOVES, Diff, Explanation, Find, Quote, StoredMessage, Trace
 
 __all__ = ["browse", "cut", "show"]
 
@@ -56,33 +56,33 @@ def show(request: Request) -> Response:
         "memory.html",
         told=told,
         memory=told.memory,
-        curve=_drawn(at, memory_id, told.memory.recorded_at, told.forget_at, told.reviews),
+        curve=_drawn(at, told),
         sources=tuple(_sources(told.trace)),
         finds=[(find, _changes(at, find)) for find in sorted(chain.finds, key=lambda each: each.head.recorded_at)],
         linked=_linked(at, told.trace),
     )
 
 
-def _drawn(
-    at: Desk, memory_id: str, recorded: datetime, forget_at: datetime | None, reviews: Sequence[datetime]
-) -> Curve | None:
-    if forget_at is None:
+def _drawn(at: Desk, told: Explanation) -> Curve | None:
+    """Return the forgetting curve; none where it does not fade."""
+    if told.forget_at is None:
         return None
+    name = told.memory.memory_id
     return curve(
-        lambda times: [weight.value for weight in at.kit.curve(memory_id, scope=at.scope, times=times)],
-        begins=min((recorded, *reviews)),
-        ends=forget_at,
+        lambda times: [weight.value for weight in at.kit.curve(name, scope=at.scope, times=times)],
+        begins=min((told.trace.versions[0].recorded_at, *told.reviews[:1])),
+        ends=told.forget_at,
         now=at.clock(),
-        reviews=reviews,
+        reviews=told.reviews,
         threshold=at.kit.settings.for_agent(at.scope.agent).lifecycle.forget_threshold,
     )
 
 
 def _sources(trace: Trace) -> Iterator[Source]:
     """Yield each message once, in the order of saying, with all its words that count."""
-    quotes: dict[str, list[Quote]] = {}
+    quotes: defaultdict[tuple[int, str, str], list[Quote]] = defaultdict(list)
     for quote in trace.quotes:
-        quotes.setdefault(f"{quote.message.seq:012}{quote.message.message_id}{quote.attachment}", []).append(quote)
+        quotes[quote.message.seq, quote.message.message_id, quote.attachment].append(quote)
     for _, found in sorted(quotes.items()):
         message = found[0].message
         holders = (
