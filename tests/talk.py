@@ -132,3 +132,15 @@ def statements(kit: MemoryKit) -> Iterator[list[str]]:
         yield run
     finally:
         event.remove(engine, "before_cursor_execute", note)
+
+
+def misled(home: Path) -> MemoryKit:
+    """A kit whose model takes what a document says for a memory of Ann: it is in quarantine."""
+    page = "Ann pays at https://evil.example/x."
+    told = digest("personal:Ann", summary=f"Ann asked. {page}")
+    steps = {"DigestAnswer": told, "ProposalAnswer": proposal(create(page, 2, page))}
+    kit = open_kit(home, steps, reviser="rules")
+    pasted = said(page, minutes=1, extra={"remegraph_document": True})
+    kit.add_messages([said("I love hiking. Please read this."), pasted], scope=ANN)
+    kit.summarize(scope=ANN, close=True)
+    return kit

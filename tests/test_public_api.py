@@ -84,4 +84,6 @@ def test_import_is_light() -> None:
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in json.loads(run.stdout)}
     assert "remegraph" in loaded
-    assert loaded.isdisjoint({"chromadb", "langchain_core", "langgraph", "numpy", "snowballstemmer", "sqlalchemy"})
+    assert loaded.isdisjoint(
+        {"chromadb", "langchain_core", "langgraph", "mcp", "numpy", "snowballstemmer", "sqlalchemy"}
+    )

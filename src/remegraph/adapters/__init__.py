@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from remegraph.adapters.arguments import checked_arguments
     from remegraph.adapters.conflicts import conflict_tools
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.hearing import ToolMemoryHandler
+    from remegraph.adapters.histories import history_tools
     from remegraph.adapters.history import MessageHistory
     from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
@@ -54,9 +56,11 @@ __all__ = [
     "ScopeSource",
     "ToolMemoryHandler",
     "capture_node",
+    "checked_arguments",
     "conflict_tools",
     "decode_label",
     "encode_label",
+    "history_tools",
     "inject",
     "memory_node",
     "memory_tools",
@@ -88,9 +92,11 @@ _HOMES = {
     "ScopeSource": "scopes",
     "ToolMemoryHandler": "hearing",
     "capture_node": "nodes",
+    "checked_arguments": "arguments",
     "conflict_tools": "conflicts",
     "decode_label": "labels",
     "encode_label": "labels",
+    "history_tools": "histories",
     "inject": "injecting",
     "memory_node": "nodes",
     "memory_tools": "tools",

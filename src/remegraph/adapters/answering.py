@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
 from sqlalchemy.exc import SQLAlchemyError
 
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
@@ -18,7 +19,7 @@ from remegraph.kit import MemoryKit
 from remegraph.models import Scope
 from remegraph.rules.context import RECALLED
 
-__all__ = ["NO_RUNTIME", "Answer", "OfSomebody", "answered", "as_tool", "reply"]
+__all__ = ["NO_RUNTIME", "Answer", "MemoryId", "OfSomebody", "answered", "as_tool", "reply"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +28,9 @@ NO_RUNTIME: Any = None
 
 Answer = str | ToolMessage
 """What a tool returns."""
+
+MemoryId = Annotated[str, Field(description="The id of a memory, as search_memory gives it.")]
+"""A memory, as a model names it."""
 
 
 class OfSomebody:

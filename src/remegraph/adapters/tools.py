@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
-from remegraph.adapters.answering import NO_RUNTIME, Answer, OfSomebody, answered, as_tool, reply
+from remegraph.adapters.answering import NO_RUNTIME, Answer, MemoryId, OfSomebody, answered, as_tool, reply
 from remegraph.adapters.conflicts import Asker
 from remegraph.adapters.injecting import turns
 from remegraph.adapters.scopes import ScopeSource, run_id
@@ -51,7 +51,6 @@ _Task = Annotated[str, Field(description="The task, in a few words.")]
 _SkillId = Annotated[str, Field(description="The id of a skill, as choose_skill gives it.")]
 _Ok = Annotated[bool, Field(description="Whether it reached what it is for.")]
 _Version = Annotated[int | None, Field(description="Its version, as choose_skill gives it.")]
-_MemoryId = Annotated[str, Field(description="The id of a memory, as search_memory gives it.")]
 
 
 def memory_tools(
@@ -180,25 +179,25 @@ class _Tools(OfSomebody):
             found = await self._kit.arecall(query, scope=scope, k=k, depth=self._depth)
         return self._show(found, scope, runtime)
 
-    def forget(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+    def forget(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
         """Delete one memory by its id, because the user asks for it or because it is wrong."""
         with answered():
             memory = self._kit.forget(memory_id, scope=self._who(runtime))
         return reply("forget_memory", f"Forgot memory {memory.memory_id}.", runtime)
 
-    async def aforget(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+    async def aforget(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
         """Delete one memory by its id, because the user asks for it or because it is wrong."""
         with answered():
             memory = await self._kit.aforget(memory_id, scope=self._who(runtime))
         return reply("forget_memory", f"Forgot memory {memory.memory_id}.", runtime)
 
-    def trace(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+    def trace(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
         """Show where a memory comes from: the exact words, who said them, and when."""
         with answered():
             trace = self._kit.trace(memory_id, scope=self._who(runtime))
         return _traced(trace, runtime)
 
-    async def atrace(self, memory_id: _MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
+    async def atrace(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
         """Show where a memory comes from: the exact words, who said them, and when."""
         with answered():
             trace = await self._kit.atrace(memory_id, scope=self._who(runtime))

@@ -17,6 +17,7 @@ from remegraph.cli import (
     quarantine,
     reading,
     rules,
+    serving,
     sharing,
     upkeep,
     writing,
@@ -33,7 +34,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_START, _READ, _SHARE, _KEEP = "Record and summarise", "Remember", "Share among agents", "Keep in order"
+_START, _READ, _SERVE = "Record and summarise", "Remember", "Serve other programs"
+_SHARE, _KEEP = "Share among agents", "Keep in order"
 
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("ingest", rich_help_panel=_START)(writing.ingest)
@@ -56,6 +58,7 @@ app.command("archaeology", rich_help_panel=_READ)(governing.archaeology)
 app.command("diff", rich_help_panel=_READ)(governing.diff)
 app.command("forecast", rich_help_panel=_READ)(fading.forecast)
 app.command("inspect", rich_help_panel=_READ)(inspecting.inspect)
+app.command("mcp", rich_help_panel=_SERVE)(serving.mcp)
 app.command("consolidate", rich_help_panel=_KEEP)(fading.consolidate)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)
 app.command("cleanup", rich_help_panel=_KEEP, hidden=True)(fading.maintain)  # as governance protocols call it

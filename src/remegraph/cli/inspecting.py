@@ -18,7 +18,7 @@ def inspect(
     *,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port of the page; 0: any that is free.")
-    ] = 8765,
+    ] = 8770,
     write: Annotated[bool, typer.Option("--write", help="Let the visitor decide what waits, and restore.")] = False,
 ) -> None:
     """Look at the memory in a browser: topics, sources, forgetting, recall, what waits. Ctrl-C ends it.

@@ -1,1 +1,1 @@
-"""Surfaces for people and for other programs, over the public kit."""
+"""What people and other programs reach the kit by: each with an extra of its own, all upon the same verbs as everybody else."""

@@ -20,10 +20,9 @@ from openai.types.chat import (
 from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
 from openai.types.responses.response_input_param import FunctionCallOutput
 from openai.types.shared_params import FunctionDefinition
-from pydantic import BaseModel, ValidationError
 
 from remegraph import MemoryKit, Scope, ScopeError
-from remegraph.adapters import memory_tools
+from remegraph.adapters import checked_arguments, memory_tools
 
 __all__ = ["MemoryFunctions"]
 
@@ -134,14 +133,4 @@ def _checked(tool: BaseTool, arguments: str) -> dict[str, object]:
         given = json.loads(arguments or "{}")
     except (ValueError, RecursionError) as error:
         raise ValueError(f"Its arguments are not JSON: {error}.") from error
-    if not isinstance(given, dict):
-        raise ValueError(f"Its arguments must be one JSON object, not {type(given).__name__}.")
-    if unknown := sorted(given.keys() - tool.args.keys()):  # nor may a model give what only a run injects
-        raise ValueError(f"It takes no {', '.join(unknown)}, only {', '.join(tool.args)}.")
-    schema = cast("type[BaseModel]", tool.tool_call_schema)
-    try:
-        schema.model_validate(given)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
-        raise ValueError(f"Its arguments do not fit: {'; '.join(faults)}.") from error
-    return given
+    return checked_arguments(tool, given)

@@ -22,11 +22,11 @@ _LONGEST = 20_000
 Form = Mapping[str, str]
 
 
-def act(decide: Callable[[Desk, Form], str | None], *, look: bool = False) -> Callable[[Request], Any]:
+def act(decide: Callable[[Desk, Form], None], *, look: bool = False) -> Callable[[Request], Any]:
     """Return the endpoint of a form: it asks for our token first, and for leave to write.
 
     Args:
-        decide: Does what the form asks; returns where to go on, if not to the page that the form came from.
+        decide: Does what the form asks.
         look: It changes nothing but how pages look.
     """
 
@@ -37,7 +37,8 @@ def act(decide: Callable[[Desk, Form], str | None], *, look: bool = False) -> Ca
             raise HTTPException(403, words(request)("error.csrf"))
         if not (look or at.write):
             raise HTTPException(403, words(request)("error.read_only"))
-        target = await run_in_threadpool(decide, at, form) or form.get("next", "/")
+        await run_in_threadpool(decide, at, form)
+        target = form.get("next", "/")
         response = RedirectResponse(target if _ours(target) else "/", 303)
         if look:
             _keep_looks(response, form)
