@@ -25,6 +25,7 @@ from remegraph.integrations.inspector import Session, inspector
 from remegraph.integrations.inspector.serving import listen
 from remegraph.testing import FrozenClock
 from tests.inspector.conftest import HOSTILE, MALLORY
+from tests.talk import ANN, open_kit
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -212,16 +213,20 @@ def test_the_inspector_is_used_by_keyboard_alone(browser: Any, served: Any, demo
     assert look.wrong == []
 
 
-def test_a_conflict_is_decided_by_a_click(browser: Any, served: Any, demo: MemoryKit) -> None:
-    """A person of the other scope reads it; the one whose it is decides."""
-    scope = PEOPLE[0].scope
-    look = _look(browser, served(demo, scope))
-    page = look.at("/conflicts")
-    before = len(demo.conflicts.list(scope=scope))
-    page.get_by_role("button", name="Keep both, in dispute").first.click()
-    page.wait_for_load_state()
-    assert len(demo.conflicts.list(scope=scope)) == before - 1
-    assert look.wrong == []
+def test_a_conflict_is_decided_by_a_click(browser: Any, served: Any, tmp_path: Path) -> None:
+    """Whoever sees at a glance which of two is right should need no more than that."""
+    with open_kit(tmp_path) as kit:
+        for text in ("The meeting is on Monday.", "The meeting is not on Monday."):
+            kit.save("meeting", text, scope=ANN)
+        look = _look(browser, served(kit, ANN))
+        page = look.at("/conflicts")
+        page.get_by_label("Why (for the journal)").fill("both rooms are booked")
+        page.get_by_role("button", name="Keep both, in dispute").click()
+        page.get_by_text("No conflicts.").wait_for()
+        (conflict,) = kit.conflicts.list(scope=ANN, state="resolved")
+        assert conflict.decided is not None
+        assert (conflict.decided.decision, conflict.decided.note) == ("keep_both", "both rooms are booked")
+        assert look.wrong == []
 
 
 def test_hostile_words_run_nowhere(browser: Any, served: Any, hostile: MemoryKit) -> None:
