@@ -140,7 +140,7 @@ def _views(kit: MemoryKit, scope: Scope, question: str) -> dict[str, str]:
         "conflicts": "/conflicts",
         "proposals": "/proposals",
         "quarantine": "/quarantine",
-        "forecast": "/forecast?days=365",
+        "forecast": "/forecast?days=365&cleanup=1",
         "audit": "/audit",
         "health": "/health",
     }

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from remegraph import MemoryKit, Scope
+from remegraph.models import LIVE
 from tests.inspector.conftest import BOB, HOSTILE, MALLORY, Visit, Visiting, links
 
 _ALL = (
@@ -83,6 +84,15 @@ def test_the_playground_shows_what_is_found_and_given_and_strengthens_nothing(
     assert "I live in Porto now." in page
     assert "of 2,000 tokens" in page
     assert all(not kit.explain(memory.memory_id, scope=scope).reviews for memory in kit.memories(scope=scope))
+
+
+def test_a_clean_up_is_tried_out_and_changes_nothing(visiting: Visiting, kit: MemoryKit, scope: Scope) -> None:
+    """Who is afraid of what it does never runs it."""
+    before = list(kit.governance.audit(scope=scope))
+    page = visiting().page("/forecast?cleanup=1")
+    own = [each for each in kit.memories(scope=scope, statuses=sorted(LIVE)) if each.partition == scope.partition()]
+    assert f"Looked at: {len(own)}." in page
+    assert list(kit.governance.audit(scope=scope)) == before
 
 
 def test_nothing_of_others_is_shown(visiting: Visiting, kit: MemoryKit) -> None:
