@@ -26,7 +26,7 @@ define timed
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup soak test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint screenshots setup soak test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the do
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
+
+screenshots: $(READY) ## Take the pictures of the inspector anew (needs chromium)
+	@SCREENSHOTS=docs/figures $(BIN)/python -m pytest tests/inspector/test_browser.py
 
 clean: ## Remove .venv, caches and builds
 	@rm -rf .venv $(PEERS) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
