@@ -20,8 +20,13 @@ PEER_EVAL := $(PEERS)/bin/python -m evals
 SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
 COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
+# $(call timed,name,command): run it, and print what it took, also where it fails.
+define timed
+	@began=$$(date +%s); $(2); ended=$$?; echo "$(1): $$(($$(date +%s) - began)) s"; exit $$ended
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint setup test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint screenshots setup soak test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,8 +50,9 @@ test: $(READY) ## Run the fast tests, on two cores
 test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
 	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
-test-all: $(READY) ## Run all tests, on two cores
-	@$(BIN)/python -m pytest -n 2
+test-all: $(READY) ## Run all tests, on two cores, and print what each part took
+	$(call timed,fast tests,$(BIN)/python -m pytest -m "not slow" -n 2)
+	$(call timed,slow tests,$(BIN)/python -m pytest -m slow -n 2)
 
 lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff check --quiet .
@@ -90,10 +96,16 @@ bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousan
 bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
 	@$(PEER_EVAL) turns
 
+soak: $(READY) ## Use a home for up to ten minutes while processes are killed beside it, into docs/benchmarks.md
+	@$(EVAL) soak --figure docs/figures/soak --page docs/benchmarks.md
+
 docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
+
+screenshots: $(READY) ## Take the pictures of the inspector anew (needs chromium)
+	@SCREENSHOTS=docs/figures $(BIN)/python -m pytest tests/inspector/test_browser.py
 
 clean: ## Remove .venv, caches and builds
 	@rm -rf .venv $(PEERS) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

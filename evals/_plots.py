@@ -1,4 +1,4 @@
-"""Line charts, both axes logarithmic: growth that is proportional is a straight line, cost that is flat stays flat."""
+"""Line charts. Where both axes are logarithmic, growth that is proportional is a straight line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,28 @@ class _Axis:
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
-def plot(path: Path, title: str, unit: str, lines: Sequence[Line]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ruler:
+    """Numbers from 0 to `high`, laid out from `start` to `end`."""
+
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def over(cls, values: Sequence[float], start: float, end: float) -> _Ruler:
+        step = 10.0 ** math.floor(math.log10(max(values)))
+        return cls(math.ceil(max(values) / step) * step, start, end)
+
+    def at(self, value: float) -> float:
+        return self.start + value / self.high * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[float]:
+        return [self.high * part / 5 for part in range(6)]
+
+
+def plot(path: Path, title: str, unit: str, lines: Sequence[Line], *, proportional: bool = True) -> None:
     """Write a chart.
 
     Args:
@@ -56,10 +77,12 @@ def plot(path: Path, title: str, unit: str, lines: Sequence[Line]) -> None:
         title: What it shows.
         unit: Of the values.
         lines: At least one, each with at least one point; all numbers are positive.
+        proportional: Whether both axes are logarithmic; else they begin with 0.
     """
     points = [point for line in lines for point in line.points]
-    across = _Axis.over([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
-    up = _Axis.over([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+    axis = _Axis if proportional else _Ruler
+    across = axis.over([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
+    up = axis.over([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
     marks = [
         f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)} ({escape(unit)})</text>',
         f'<text x="{across.end}" y="{_HEIGHT - 12}" text-anchor="end">messages of history</text>',
@@ -77,17 +100,20 @@ def plot(path: Path, title: str, unit: str, lines: Sequence[Line]) -> None:
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{_STYLE}">\n<rect {size} fill="white"/>\n{body}\n</svg>\n'
     path.with_suffix(".svg").write_text(svg, encoding="utf-8")
     if find_spec("matplotlib"):
-        _plot_png(path.with_suffix(".png"), f"{title} ({unit})", lines)
+        _plot_png(path.with_suffix(".png"), f"{title} ({unit})", lines, proportional=proportional)
 
 
-def _plot_png(path: Path, title: str, lines: Sequence[Line]) -> None:
+def _plot_png(path: Path, title: str, lines: Sequence[Line], *, proportional: bool) -> None:
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(7.2, 4), layout="constrained")
     axes = drawing.subplots()
     for number, line in enumerate(lines):
         across, up = zip(*sorted(line.points), strict=True)
-        axes.loglog(across, up, "o-", color=_COLOURS[number % len(_COLOURS)], label=line.name)
+        draw = axes.loglog if proportional else axes.plot
+        draw(across, up, "o-", color=_COLOURS[number % len(_COLOURS)], label=line.name)
+    if not proportional:
+        axes.set_ylim(bottom=0)
     axes.set_title(title)
     axes.set_xlabel("messages of history")
     axes.grid(color="#dddddd")
@@ -95,7 +121,7 @@ def _plot_png(path: Path, title: str, lines: Sequence[Line]) -> None:
     drawing.savefig(path, dpi=120)
 
 
-def _drawn(line: Line, number: int, across: _Axis, up: _Axis) -> list[str]:
+def _drawn(line: Line, number: int, across: _Axis | _Ruler, up: _Axis | _Ruler) -> list[str]:
     colour = _COLOURS[number % len(_COLOURS)]
     spots = [(across.at(x), up.at(y)) for x, y in sorted(line.points)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)

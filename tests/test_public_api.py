@@ -85,5 +85,5 @@ def test_import_is_light() -> None:
     loaded = {name.partition(".")[0] for name in json.loads(run.stdout)}
     assert "remegraph" in loaded
     assert loaded.isdisjoint(
-        {"chromadb", "langchain_core", "langgraph", "mcp", "numpy", "snowballstemmer", "sqlalchemy"}
+        {"chromadb", "langchain_core", "langgraph", "mcp", "numpy", "opentelemetry", "snowballstemmer", "sqlalchemy"}
     )

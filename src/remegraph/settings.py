@@ -364,6 +364,10 @@ class Settings(_Policy):
         description="Secret that the journal is sealed with; a file in the home holds one unless given. All that share "
         "a ledger need the same.",
     )
+    opentelemetry: bool = Field(
+        default=False,
+        description="Whether spans and metrics are told to the OpenTelemetry of the process; see docs/observability.md.",
+    )
     trust_boundary: Literal["user", "agent"] = Field(
         default="user", description="agent: the users of an agent are one team and share what it learns."
     )
@@ -412,13 +416,15 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY; OpenAI if only its key is set.
+        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY.
+
+        OpenAI if only its key is set.
 
         Args:
             env: The environment; that of the process unless given.
         """
         env = os.environ if env is None else env
-        names = ("home", "ledger_url", "chroma_url", "queue", "model", "embedder", "journal_key")
+        names = ("home", "ledger_url", "chroma_url", "queue", "model", "embedder", "journal_key", "opentelemetry")
         given = {name: env[key] for name in names if env.get(key := f"REMEGRAPH_{name.upper()}")}
         if env.get("OPENAI_API_KEY"):
             given = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"} | given

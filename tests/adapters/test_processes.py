@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from remegraph import MemoryKit, Scope
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("C7", "C8", "X3")]
@@ -36,7 +37,7 @@ def test_what_was_told_is_known_after_a_restart_in_another_thread_by_this_user_o
 
 
 @pytest.mark.parametrize("kind", ["agent", "graph"])
-def test_two_processes_on_one_thread_lose_and_double_nothing(tmp_path: Path, kind: str) -> None:
+def test_two_processes_on_one_thread_lose_and_double_nothing(tmp_path: Path, kind: str, figure: Figure) -> None:
     """Checkpoints of the same thread overwrite each other; the ledger takes both: 2 times 40 messages are 80."""
     texts = {name: [f"{name} says {number}." for number in range(20)] for name in ("One", "Two")}
     running = [talk(tmp_path, kind, "t", "ann", *said) for said in texts.values()]
@@ -47,3 +48,4 @@ def test_two_processes_on_one_thread_lose_and_double_nothing(tmp_path: Path, kin
     expected = [text for said in texts.values() for each in said for text in (each, f"Heard: {each}")]
     assert sorted(heard) == sorted(expected)
     assert len(heard) == 80
+    figure("bar 06: two processes on one thread of LangGraph", f"{kind}: {len(heard)} of 80 messages kept")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from threading import Event
@@ -335,3 +337,16 @@ def test_admin_can_be_reached_from_its_kit_only(tmp_path: Path) -> None:
     with open_kit(tmp_path) as kit:
         assert isinstance(kit.admin, Admin)
         assert not any("scope" in inspect.signature(getattr(kit.admin, name)).parameters for name in public(kit.admin))
+
+
+def test_a_closed_kit_is_let_go(tmp_path: Path) -> None:
+    """A host that opens homes by turns must not hold all it ever opened, with their statements and caches."""
+    kit = open_kit(tmp_path)
+    kit.add_messages([said("I love tea.")], scope=ANN)
+    kit.summarize(scope=ANN, close=True)
+    kit.recall("tea", scope=ANN)
+    archive = weakref.ref(kit._open_parts().archive)
+    kit.close()
+    del kit
+    gc.collect()
+    assert archive() is None

@@ -18,6 +18,8 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 300
 _REME = "tests/reliability/test_reme_defects.py"
+_ERASING = "tests/governance/test_erasing.py"
+_ELSEWHERE = "tests/reliability/test_erasing_elsewhere.py"
 _POISON = "tests/security/test_poisoning.py"
 
 
@@ -256,6 +258,65 @@ FAULTS = (
             ),
         ),
         ("tests/security/test_secrets.py::test_a_database_that_fails_says_what_and_where_and_no_parameters",),
+    ),
+    Fault(
+        "no marks of what was erased",
+        (
+            Patch(
+                "storage/tombstones.py",
+                'for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()',
+                "for mark in ()",
+            ),
+        ),
+        (
+            f"{_ERASING}::test_late_workers_bring_nothing_back[5]",
+            f"{_ERASING}::test_a_repeated_import_and_a_replayed_operation_bring_nothing_back",
+        ),
+    ),
+    Fault(
+        "late notes written",
+        (
+            Patch(
+                "storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in pair)", "False"
+            ),
+        ),
+        (
+            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_person_is_not_written_after_the_erasure[sqlite]",
+            f"{_ELSEWHERE}::test_what_another_process_had_noted_of_a_thread_is_not_written_after_the_erasure[sqlite]",
+        ),
+    ),
+    Fault(
+        "receipt incomplete",
+        (Patch("storage/erasing.py", "left = self._left(plan)", "left: dict[str, int] = {}"),),
+        (f"{_ERASING}::test_a_receipt_names_each_place_and_what_a_look_found_left_there",),
+    ),
+    Fault(
+        "files not shredded",
+        (Patch("storage/indexer.py", "return left, index.shred()", "return left, True"),),
+        (
+            "tests/reliability/test_erasing_bytes.py::test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file",
+        ),
+    ),
+    Fault(
+        "stale layout",
+        (Patch("storage/layouts.py", "if old is None or old.erasures != erasures:", "if old is None:"),),
+        (f"{_ERASING}::test_a_message_takes_what_was_made_of_it_and_leaves_the_rest",),
+    ),
+    Fault(
+        "stale interning",
+        (
+            Patch(
+                "storage/interning.py",
+                "numbers = _remember(connection, self._select(connection, list(by_key)))",
+                "numbers = {_key(place): number for number, place in self.known(connection, by_key.values()).items()}",
+            ),
+        ),
+        (f"{_ERASING}::test_a_person_goes_whole_and_may_come_back_as_a_stranger",),
+    ),
+    Fault(
+        "bytes of attachments kept",
+        (Patch("storage/erasing.py", "unreferenced(remove=True)", "unreferenced()"),),
+        (f"{_ELSEWHERE}::test_the_bytes_of_an_attachment_go_where_nobody_else_holds_the_same[sqlite]",),
     ),
 )
 

@@ -281,7 +281,7 @@ def test_a_backup_or_restore_that_is_killed_is_nothing_and_can_be_repeated(
     inspect_backup(tmp_path / "backup")
     with open_kit(tmp_path / "restore") as kit, open_kit(made / "home") as before:
         assert told(kit) == told(before)
-    figure("backup", f"{kills} kills of backups and restores: none left a folder, each was repeated")
+    figure("bar 17: backup", f"{kills} kills of backups and restores: none left a folder, each was repeated")
 
 
 @pytest.mark.slow
@@ -343,5 +343,8 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
                 talker.join()
     same = [len(set(one) & set(other)) / len(one) for one, other in zip(before, after, strict=True) if one]
     assert len(same) == 50
-    figure("backup", f"4 under load: {known} messages acknowledged before, 0 lost; same top 10: {sum(same) / 50:.3f}")
+    figure(
+        "bar 17: backup",
+        f"4 under load: {known} messages acknowledged before, 0 lost; same top 10: {sum(same) / 50:.3f}",
+    )
     assert sum(same) / 50 >= 0.98

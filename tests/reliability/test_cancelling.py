@@ -107,13 +107,14 @@ def test_a_cancelled_run_leaves_whole_blocks_and_goes_on_later(tmp_path: Path, a
 
 @pytest.mark.requirement("X3")
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
-async def test_a_closed_kit_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+async def test_a_closed_kit_leaves_no_thread_and_no_open_file(tmp_path: Path, times: int) -> None:
     """Long-lived servers open and close kits; what leaks there ends in 'too many open files'."""
     await _use(tmp_path / "warm")
     gc.collect()
     threads, files = _own_threads(), open_files()
 
-    for number in range(3):
+    for number in range(times):
         await _use(tmp_path / str(number))
 
     gc.collect()

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from conftest import Figure
 from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON
@@ -27,7 +28,7 @@ def open_kit(home: Path, clock: FrozenClock, index: InMemoryVectorIndex | None =
     [-DAY, pytest.param(DAY, marks=pytest.mark.slow), pytest.param(10 * 365 * DAY, marks=pytest.mark.slow)],
     ids=str,
 )
-def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, jump: timedelta) -> None:
+def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, jump: timedelta, figure: Figure) -> None:
     """NTP, suspended laptops and restored machines move clocks; what was said first stays first."""
     clock = FrozenClock(NOON)
     with open_kit(tmp_path, clock) as kit:
@@ -47,6 +48,7 @@ def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, ju
         recalled = kit.recall("Which mountain?", scope=ANN, k=20, depth="messages")
         assert len(recalled.messages) == 6
         assert kit.admin.verify().healthy
+    figure("bar 15: clocks that jump", f"{jump}: order and content kept")
 
 
 @pytest.mark.requirement("X3")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from tests.reliability.host import Host, HostRefusedError
 
 pytestmark = pytest.mark.requirement("X2", "X3")
@@ -40,8 +41,8 @@ def fill(ballast: Path) -> None:
             pass
 
 
-def fills_up(host: Host, home: Path, make_room: Callable[[], object]) -> None:
-    """Write until nothing more fits; then look at everything; then go on."""
+def fills_up(host: Host, home: Path, make_room: Callable[[], object]) -> int:
+    """Write until nothing more fits; then look at everything; then go on. Return how many were acknowledged."""
     host("open", home=str(home))
     host("learn", memories=FACTS)
     host("sync")
@@ -71,21 +72,24 @@ def fills_up(host: Host, home: Path, make_room: Callable[[], object]) -> None:
     host("close")
     with closing(sqlite3.connect(home / "ledger.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return len(acknowledged)
 
 
 @pytest.mark.slow
-def test_a_full_disk_loses_nothing_and_is_survived(small_disk: Path) -> None:
+def test_a_full_disk_loses_nothing_and_is_survived(small_disk: Path, figure: Figure) -> None:
     """Disks fill up at night."""
     with Host() as host:
         room = ["mount", "-o", "remount,size=64m", str(small_disk)]
-        fills_up(host, small_disk / "home", lambda: subprocess.run(room, check=True))
+        kept = fills_up(host, small_disk / "home", lambda: subprocess.run(room, check=True))
+    figure("bar 10: disk full", f"{kept} messages acknowledged, {kept} there, integrity ok")
 
 
 @pytest.mark.slow
-def test_files_that_cannot_grow_lose_nothing_and_are_survived(tmp_path: Path) -> None:
+def test_files_that_cannot_grow_lose_nothing_and_are_survived(tmp_path: Path, figure: Figure) -> None:
     """A quota, or a file system's limit; writes fail half-way."""
     with Host(file_limit=5_000_000) as host:
-        fills_up(host, tmp_path / "home", lambda: host("lift_limit"))
+        kept = fills_up(host, tmp_path / "home", lambda: host("lift_limit"))
+    figure("bar 10: files cannot grow", f"{kept} messages acknowledged, {kept} there, integrity ok")
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from remegraph.failpoints import FAILPOINTS
 from remegraph.models import Subject
 from remegraph.storage.folder import IndexFolder
@@ -33,7 +35,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: Path) -> None:
+def leave_in_queue(folder: IndexFolder) -> None:
+    """Leave a vector of a collection that is no more, as Chroma does after some drops."""
+    with closing(sqlite3.connect(folder.files / "chroma.sqlite3", timeout=5)) as chroma:
+        queued = "INSERT INTO embeddings_queue (operation, topic, id, vector) VALUES (0, 'dropped', 'x', 'zzqueued')"
+        chroma.execute(queued)
+        chroma.commit()
+
+
+def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: Path, figure: Figure) -> None:
     """Deleting a row leaves its words in the file, the log and the index: whoever has the disk would read them."""
     with open_home(home) as kit:
         vectors = vectors_of(kit, ANN)
@@ -46,12 +56,14 @@ def test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file(home: 
         (long,) = archive.memories([ANN.partition()], ids=["long"])
         assert (long.live, "tea" in long.content) == (True, True)
         assert kit.recall("green tea from Uji", scope=ANN).memories
+        leave_in_queue(IndexFolder(home / "index"))
         receipt = kit.admin.erase(PERSON)
         assert (receipt.complete, receipt.left) == (True, 0)
-        assert look(home, WORDS, vectors) == []
+        assert look(home, (*WORDS, "zzqueued"), vectors) == []
         assert kit.admin.verify().differences == ()
         assert [hit.text for hit in kit.recall("Where does Bob live?", scope=BOB).memories] == ["Bob: I live in Paris."]
     assert look(home, WORDS, vectors) == []
+    figure("bar 19: erasure", f"{len(WORDS)} words and {len(vectors)} vectors, in every form and file: 0 bytes left")
 
 
 def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
@@ -60,19 +72,32 @@ def test_what_chroma_leaves_in_its_files_is_overwritten(home: Path) -> None:
     (data, *_) = folder.files.glob("*/data_level0.bin")
     whole = data.read_bytes()
     data.write_bytes(whole[: -len(b"zzreserved")] + b"zzreserved")
-    with closing(sqlite3.connect(folder.files / "chroma.sqlite3")) as chroma:
-        queued = "INSERT INTO embeddings_queue (operation, topic, id, vector) VALUES (0, 'dropped', 'x', 'zzqueued')"
-        chroma.execute(queued)
-        chroma.commit()
+    leave_in_queue(folder)
     assert look(home / "index", ("zzreserved", "zzqueued"), [])
     folder.shred()
     assert look(home / "index", ("zzreserved", "zzqueued"), []) == []
     assert data.read_bytes() == whole, "and not a vector was lost"
 
 
+@pytest.mark.parametrize("room", [250, 253, 256])
+def test_a_file_of_vectors_may_end_anywhere_in_what_was_reserved(tmp_path: Path, room: int) -> None:
+    """Chroma writes what it reserved, or not: an index that grew could neither be closed in order nor cleared."""
+    folder = IndexFolder(tmp_path)
+    segment = folder.files / "segment"
+    segment.mkdir(parents=True)
+    (segment / "header.bin").write_bytes(struct.pack("<iQQQQ", 1, 0, 256, 250, 8))
+    vectors = segment / "data_level0.bin"
+    vectors.write_bytes(b"a vector" * 250 + b"reserved" * (room - 250))
+    folder.blank()
+    assert vectors.read_bytes() == b"a vector" * 250 + bytes(8 * (room - 250))
+    vectors.write_bytes(b"a vector" * 249)
+    with pytest.raises(ValueError, match="does not hold"):
+        folder.blank()
+
+
 @pytest.mark.slow
 def test_kill_9_at_any_step_of_an_erasure_leaves_nothing_after_the_next_call(
-    home: Path, tmp_path_factory: pytest.TempPathFactory
+    home: Path, tmp_path_factory: pytest.TempPathFactory, figure: Figure
 ) -> None:
     """Machines are turned off in the midst of it; who asked for the erasure has its receipt in mind, not the machine."""
     for step in STEPS:
@@ -90,3 +115,4 @@ def test_kill_9_at_any_step_of_an_erasure_leaves_nothing_after_the_next_call(
             assert receipt.complete, (step, receipt)
             assert kit.admin.verify().differences == (), step
         assert look(copy, WORDS, []) == [], step
+    figure("bar 02: kill -9 in an erasure", f"{len(STEPS)} kills, one at each step: 0 bytes left after the next call")

@@ -128,7 +128,7 @@ def test_a_failing_call_of_any_part_loses_and_doubles_nothing(tmp_path: Path, la
             assert use(kit), f"the run after a failure of {failing.calls[n - 1]} (call {n}) failed too"
             check(kit)
     assert n > 25
-    figure(f"store faults {'after' if late else 'before'} the work", f"{n - 1} calls failed in turn")
+    figure(f"bar 09: store faults {'after' if late else 'before'} the work", f"{n - 1} calls failed in turn")
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_failing_write_of_the_ledger_loses_and_doubles_nothing(tmp_path: Path,
             assert use(kit), f"the run after a failure of statement {n} failed too: {seen[n - 1]}"
             check(kit)
     assert n > 30
-    figure("failing SQL writes", f"{n - 1} statements failed in turn")
+    figure("bar 09: failing SQL writes", f"{n - 1} statements failed in turn")
 
 
 def _fail_statement(engine: Engine, n: int) -> tuple[list[str], Callable[[], None]]:

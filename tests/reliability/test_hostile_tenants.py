@@ -12,11 +12,22 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pytest
+from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from conftest import Figure
 from remegraph import MemoryKit, RecallPolicy, Scope, Settings
-from remegraph.adapters import MemoryRetriever, MemoryStore, MessageHistory, memory_tools
+from remegraph.adapters import (
+    MemoryRetriever,
+    MemoryService,
+    MemoryStore,
+    MessageHistory,
+    RetrievalOptions,
+    RetrievalType,
+    memory_tools,
+    recall_node,
+)
 from remegraph.cli.app import app
 from remegraph.errors import NotFoundError, SetupError
 from remegraph.models import Depth, Hit, Memory
@@ -48,7 +59,7 @@ NAMES = (
 )  # fmt: skip
 """Hostile names, 66 of them."""
 
-FEW = ("foo", "foobar", "foo%", "'", "NEAR(a b)", unicodedata.normalize("NFD", "é"), "None", "foo ")
+FEW = ("foo", "foobar", "foo%", "'", "NEAR(a b)")
 
 _CANARY = re.compile(r"canary\d+")
 
@@ -161,19 +172,24 @@ def read_all(home: Home, field: Field) -> None:
     ("ledger_url", "names"),
     [
         ("sqlite", FEW),
-        ("postgresql", FEW[:3]),
         pytest.param("postgresql", [name for name in NAMES if len(name) < 1000][::3], marks=pytest.mark.slow),
     ],
     indirect=["ledger_url"],
-    ids=["sqlite", "postgresql", "more on postgresql"],
+    ids=["sqlite", "postgresql"],
 )
-def test_no_name_reads_what_another_one_said(ledger_url: str, names: Sequence[str], tmp_path: Path) -> None:
+def test_no_name_reads_what_another_one_said(
+    ledger_url: str, names: Sequence[str], tmp_path: Path, figure: Figure
+) -> None:
     """A user who is called `%` must not read everybody, nor `foo` what `foobar` said."""
     home = open_home(tmp_path / "home", names, chroma=False, ledger_url=ledger_url)
     with home.kit:
         for field in get_args(Field):
             assert recall_all(home, field, 2) == 2 * len(names)
             read_all(home, field)
+    figure(
+        f"bar 18: recalls on {ledger_url.partition(':')[0]}",
+        f"{8 * len(names)} with {4 * len(names)} scopes, 0 foreign",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +202,11 @@ def full_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("field", get_args(Field))
-def test_no_name_of_all_reads_what_another_one_said(full_home: Home, field: Field) -> None:
+def test_no_name_of_all_reads_what_another_one_said(full_home: Home, field: Field, figure: Figure) -> None:
     """5,280 recalls with 264 scopes in one home: not one foreign record."""
     assert recall_all(full_home, field, 20) == 20 * len(NAMES) == 1320
     read_all(full_home, field)
+    figure("bar 18: recalls", f"1320 with hostile names of the {field}, seed {field!r}, 0 foreign")
 
 
 def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
@@ -199,6 +216,12 @@ def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
     yield "retriever", " ".join(each.page_content for each in found)
     tools = {tool.name: tool for tool in memory_tools(kit, scope, depth="messages")}
     yield "search_memory", str(tools["search_memory"].invoke({"query": query}))
+    yield "node", str(recall_node(kit, scope).invoke({"messages": [HumanMessage(query)]})["memory"])
+    service = MemoryService(kit, scope)
+    yield (
+        "service",
+        " ".join(str(each.content) for each in service.retrieve(query, RetrievalType.SEMANTIC, RetrievalOptions())),
+    )
     yield "history", " ".join(each.text for each in MessageHistory(kit, scope).messages)
     store = MemoryStore(kit, scope=scope)
     yield "store", str(store.search((), query=query, limit=1000)) + str(store.list_namespaces(limit=1000))
@@ -211,16 +234,19 @@ def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("field", get_args(Field))
-def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field) -> None:
-    """Retriever, tools, history, store, injection, rules, quarantine, journal: 9 surfaces, 264 scopes, no foreign word."""
-    draw, words = random.Random(field), list(full_home.canaries.values())
+def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field, figure: Figure) -> None:
+    """Retriever, tools, node, service, history, store, injection, rules, quarantine, journal: no foreign word."""
+    draw, words, asked = random.Random(field), list(full_home.canaries.values()), 0
     for scope, word in full_home.of(field).items():
         MemoryStore(full_home.kit, scope=scope).put(("notes",), "same", {"text": f"{word} watermelon"})
     for scope, word in full_home.of(field).items():
         told = dict(surfaces(full_home, scope, f"{draw.choice(words)} {draw.choice(words)} {word} watermelon"))
         for surface, text in told.items():
             assert set(_CANARY.findall(text)) <= seen_by(scope, word), (scope, surface)
-        assert all(word in told[surface] for surface in ("retriever", "search_memory", "history", "store", "item"))
+        shown = ("retriever", "search_memory", "node", "service", "history", "store", "item")
+        assert all(word in told[surface] for surface in shown)
+        asked += len(told)
+    figure("bar 18: surfaces", f"{asked} answers to hostile names of the {field}, seed {field!r}, 0 foreign words")
 
 
 @pytest.mark.slow

@@ -6,15 +6,21 @@ import json
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit
-from tests.reliability.host import Host
+from remegraph.language.embedding import HashedEmbedder
+from tests.reliability.host import Commands, Host
+
+if TYPE_CHECKING:
+    from remegraph.ports import Vectors
 
 pytestmark = pytest.mark.requirement("X2")
 
@@ -23,7 +29,7 @@ WORDS = "tea cat sea red job moon salt bread river cello paint train glass viole
 RNG = random.Random(5)
 TEXTS = {f"m{number}": f"{' '.join(RNG.sample(WORDS, 6))} {RNG.getrandbits(40):x}" for number in range(SIZE)}
 QUERY = TEXTS["m17"]
-FOUND = "damage found by verify, seconds of processor"  # shown, not tested: a bound would measure the machine
+FOUND = "bar 08: damage found by verify, seconds of processor"  # shown, not tested: a bound would measure the machine
 
 
 def truncated(index: Path) -> None:
@@ -70,9 +76,6 @@ def old_copy(index: Path) -> None:
     shutil.rmtree(index)
     shutil.copytree(index.with_name("index.before"), index)
 
-
-SOON = (folder_removed,)
-"""Tried in every run of the tests; the others take seconds each."""
 
 DAMAGES = (truncated, random_bytes, folder_removed, pickle_removed, page_zeroed, old_copy)
 Damage = Callable[[Path], None]
@@ -133,10 +136,8 @@ def survives(host: Host, home: Path, cure: str) -> float:
     return float(seconds)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [damage if damage in SOON else pytest.param(damage, marks=pytest.mark.slow) for damage in DAMAGES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_survived_found_answered_around_and_healed(
     damage: Damage, host: Host, home: Path, figure: Figure
 ) -> None:
@@ -182,6 +183,7 @@ def test_after_a_crash_recall_does_not_wait_for_the_probe(host: Host, home: Path
     host("close")
 
 
+@pytest.mark.slow
 def test_folders_of_dropped_collections_go(host: Host, home: Path) -> None:
     """Chroma leaves the vectors of a dropped collection on the disk for good."""
     orphan = home / "index" / "chroma" / "3ce118b5-e1d9-4a52-91b4-4f993f32f668"
@@ -203,3 +205,26 @@ def test_an_index_made_anew_of_nothing_is_sound(tmp_path: Path) -> None:
         assert kit.admin.verify().healthy
     with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
         assert kit.admin.verify().healthy
+
+
+class PassingEmbedder(HashedEmbedder):
+    """An embedder that is there at first."""
+
+    gone = False
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        assert not self.gone
+        return super().embed(texts)
+
+
+@pytest.mark.slow
+def test_ten_thousand_vectors_are_made_anew_without_embedding_again(tmp_path: Path, figure: Figure) -> None:
+    """Whoever lost an index waits seconds, not the price and the hours of embedding everything again."""
+    embedder, commands = PassingEmbedder(384), Commands()
+    with MemoryKit.open(tmp_path, model=None, embedder=embedder) as commands.kit:
+        for start in range(0, 10_000, 500):
+            commands.learn({f"m{number}": f"{number} is {number * 7919:x}" for number in range(start, start + 500)})
+        commands.sync()
+        embedder.gone, began = True, time.process_time()
+        assert commands.rebuild() == 10_000
+        figure("bar 08: 10,000 vectors of 384 made anew, seconds of processor", time.process_time() - began)

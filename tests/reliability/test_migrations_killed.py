@@ -195,6 +195,6 @@ def test_ledgers_of_every_release_reach_this_schema_through_any_kill(
                 kept.check_upgrade(killed)
                 kills += 1
     figure(
-        "migrations",
+        "bar 16: migrations",
         f"{engine}, seed {seed}: {kills} kills on the way from {len(RELEASES) - 1} releases and from nothing, no row lost",
     )

@@ -94,7 +94,7 @@ def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(tmp_path: 
         report = kit.drain(progress=watch)
 
         figure(
-            "model down for 1,000 messages",
+            "bar 12: model down for 1,000 messages",
             f"{added} acknowledged, {down} calls while down, {len(model.calls) - down} calls for {len(report.blocks)} blocks after",
         )
         assert report.pending == 0

@@ -1,4 +1,4 @@
-"""Tests that cannot fail prove nothing: each of twenty planted faults turns a named test red."""
+"""Tests that cannot fail prove nothing: each planted fault turns a named test red."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tests.reliability.plant_faults import FAULTS, Fault, Patch, plant
 
 def test_every_patch_fits(tmp_path: Path) -> None:
     """Code moves on; a patch that fits no more would plant nothing."""
-    assert len(FAULTS) == 20
-    for number, fault in enumerate(FAULTS):
-        package = tmp_path / str(number)
-        shutil.copytree(Path(remegraph.__file__).parent, package)
+    sources = Path(remegraph.__file__).parent
+    for fault in FAULTS:
+        for file in {patch.file for patch in fault.patches}:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(sources / file, tmp_path / file)
         for patch in fault.patches:
-            patch.apply(package)
-            compile((package / patch.file).read_text(encoding="utf-8"), patch.file, "exec")
+            patch.apply(tmp_path)
+            compile((tmp_path / patch.file).read_text(encoding="utf-8"), patch.file, "exec")
     with pytest.raises(LookupError):
-        Patch("errors.py", "no such code", "").apply(tmp_path / "0")
+        Patch(FAULTS[0].patches[0].file, "no such code", "").apply(tmp_path)
 
 
 @pytest.mark.slow

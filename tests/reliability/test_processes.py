@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from evals._servers import ChromaServer
 from remegraph import MemoryKit
 from remegraph.errors import IndexOwnedError
@@ -59,7 +60,9 @@ def test_a_second_process_writes_and_recalls_and_the_owner_indexes_it_later(
 
 
 @pytest.mark.slow
-def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(owner: Host, tmp_path: Path) -> None:
+def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(
+    owner: Host, tmp_path: Path, figure: Figure
+) -> None:
     """A service that counts on the index should fail at its start, with the cure, not be slow later."""
     owner("open", home=str(tmp_path))
     seconds = []
@@ -69,11 +72,12 @@ def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(owner: 
             MemoryKit.open(tmp_path, model=None, embedder=None, require_index=True)
         seconds.append(time.process_time() - began)
     assert seconds[1] < 1
+    figure("bar 07: refused while another owns the index, seconds of processor", seconds[1])
     owner("close")
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path, figure: Figure) -> None:
     """Three processes share a ledger and a server; whatever the server forgets, the ledger knows."""
     server = ChromaServer(tmp_path)
     learned: dict[str, str] = {}
@@ -99,3 +103,4 @@ def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -
             index, ids = hosts[1]("recall", query=learned["m0-0-7"])
             assert (index, "m0-0-7" in ids) == ("chroma", True)
     assert failed >= KILLS
+    figure("bar 07: server", f"{CLIENTS} clients, {KILLS} kills, {len(learned)} memories: 0 lost, all vectors found")

@@ -51,7 +51,7 @@ class ChromaMachine(KitMachine):
 @pytest.mark.requirement("X2", "X3", "X5")
 def test_the_ledger_equals_a_simple_model_whatever_happens(tmp_path: Path) -> None:
     """A user need not know in which order her agents write, or when the machine was switched off."""
-    _run(FastMachine, tmp_path, examples=6, steps=20)
+    _run(FastMachine, tmp_path, examples=3, steps=20)
 
 
 @pytest.mark.slow
@@ -63,4 +63,4 @@ def test_the_ledger_equals_a_simple_model_for_thousands_of_steps(
     machine: type[KitMachine], tmp_path: Path, figure: Figure
 ) -> None:
     """The same for 200 examples of 30 steps, and for 10 with the real index."""
-    figure("state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))
+    figure("bar 03: state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Figure
 from evals import poisoning
 from remegraph import InputError, MemoryKit, Message, NotFoundError, Scope
 from remegraph.models import DOCUMENT, Evidence, RecallFilter
@@ -199,11 +200,14 @@ def test_links_images_and_tags_of_others_are_mere_text(text: str, result: str | 
     assert disarmed(found) == found
 
 
-def test_the_figures_of_the_eval_hold_on_a_small_sample() -> None:
+def test_the_figures_of_the_eval_hold_on_a_small_sample(figure: Figure) -> None:
     """The bars that are measured on hundreds of attacks, held at every commit."""
     lines = [{"text": text, "label": label} for label, texts in _SAMPLE.items() for text in texts]
-    missed = [figure.name for figure in poisoning.figures(lines) if figure.verdict == "FAIL"]
-    assert missed == []
+    measured = list(poisoning.figures(lines))
+    assert [each.name for each in measured if each.verdict == "FAIL"] == []
+    for each in measured:
+        bar = "22: usefulness" if each.name.startswith("harmless") else "21: poisoning"
+        figure(f"bar {bar}, a small sample", f"{each.name} {each.value:g}")
 
 
 _SAMPLE: dict[str, Sequence[str]] = {"attack": ATTACKS, "benign": HARMLESS}

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from chromadb.api.shared_system_client import SharedSystemClient
 
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
-from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.chroma import ChromaIndex, _settings
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.reach import NEAR, finds
 from remegraph.testing import InMemoryVectorIndex
@@ -253,6 +254,23 @@ def test_records_survive_a_restart(tmp_path: Path) -> None:
     second = embedded(tmp_path)
     assert second.query("col", ["x"], A, 1)[0][0] == "a"
     second.close()
+
+
+def test_each_open_has_settings_of_its_own_and_none_makes_a_class_anew() -> None:
+    """A class stays in memory for good: a host that opens homes by turns would fill up with them."""
+    one, other = _settings(), _settings()
+    assert one is not other
+    assert type(one) is type(other)
+
+
+def test_a_client_of_a_server_is_let_go(chroma_url: str) -> None:
+    """Chroma itself keeps a megabyte of each client that was ever opened."""
+    before = set(SharedSystemClient._identifier_to_system)
+    index = ChromaIndex.server(chroma_url)
+    index.collections()
+    assert set(SharedSystemClient._identifier_to_system) > before
+    index.close()
+    assert set(SharedSystemClient._identifier_to_system) == before
 
 
 def test_neither_the_environment_nor_a_dotenv_file_reaches_chroma(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 
+from conftest import Figure
 from remegraph.errors import ConflictError
 from remegraph.models import Message
 from remegraph.storage.archive import SqlArchive
@@ -43,27 +45,39 @@ def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
     assert (len(matches.record_ids), matches.total) == (100, 100)
 
 
-def deliver_twice(url: str, name: str) -> tuple[int, int]:
-    """Record 100 messages for five users, each twice; in a process of its own. Return how many were new and known."""
+def deliver_twice(url: str, name: str) -> tuple[int, int, list[float]]:
+    """Record 100 messages for five users, each twice; in a process of its own.
+
+    Returns:
+        How many were new and known, and how long each took, in milliseconds.
+    """
     archive = SqlArchive.open(url, key=KEY, clock=lambda: datetime.now(UTC), new_id=lambda: name)
-    added = known = 0
+    added, known, took = 0, 0, list[float]()
     for number in range(100):
         message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)
         for _ in range(2):
+            began = time.monotonic()
             receipt = archive.add_messages(USERS[number % 5], [message], NOON)
+            took.append(1000 * (time.monotonic() - began))
             added, known = added + receipt.added, known + receipt.known
     archive.close()
-    return added, known
+    return added, known, took
 
 
 @pytest.mark.slow
-def test_eight_processes_that_deliver_everything_twice_record_it_once(ledger: Ledger) -> None:
+def test_eight_processes_that_deliver_everything_twice_record_it_once(ledger: Ledger, figure: Figure) -> None:
     """Queues deliver at least once, and services run in many processes."""
     with multiprocessing.get_context("spawn").Pool(8) as pool:
         counts = pool.starmap(deliver_twice, [(ledger.url, f"p{number}") for number in range(8)])
-    assert counts == [(100, 100)] * 8
+    assert [(added, known) for added, known, _ in counts] == [(100, 100)] * 8
     seqs = [[message.seq for message in ledger.archive.messages([user])] for user in USERS]
     assert seqs == [list(range(1, 161))] * 5
+    waits = sorted(each for _, _, took in counts for each in took)
+    bar, engine = ("04", "SQLite") if ledger.url.startswith("sqlite") else ("05", "PostgreSQL")
+    figure(
+        f"bar {bar}: 8 processes on {engine}",
+        f"800 rows of 1,600 calls, 0 gaps; 99 of 100 calls within {waits[-16]:.0f} ms, all within {waits[-1]:.0f} ms",
+    )
 
 
 def test_threads_that_write_and_read_do_not_disturb_each_other(ledger: Ledger) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from conftest import Figure
 from remegraph.models import Cut
 from remegraph.ports import Job
 from remegraph.storage.jobs import SqlJobQueue
@@ -121,6 +122,23 @@ def test_a_lease_is_renewed_by_its_holder_only(ledger: Ledger, queue: SqlJobQueu
     assert not queue.renew(job, 10)
     assert queue.finish(taken, "done")
     assert not queue.renew(taken, 10)
+
+
+@pytest.mark.slow
+def test_a_hundred_workers_that_slept_past_their_lease_are_refused(
+    ledger: Ledger, queue: SqlJobQueue, figure: Figure
+) -> None:
+    """A laptop wakes up, a container is thawed: each believes that it still holds its job."""
+    refused = 0
+    for _ in range(100):
+        queue.enqueue("summarize", ANN)
+        zombie = claimed(queue, "sleeper", 10)
+        ledger.wait(10)
+        holder = claimed(queue, "other", 10)
+        refused += not queue.finish(zombie, "done") and not queue.renew(zombie, 10)
+        assert queue.finish(holder, "done")
+    assert refused == 100
+    figure(f"bar 14: zombies on {ledger.url.partition(':')[0]}", f"{refused} of 100 refused by their fence")
 
 
 def test_a_job_that_sleeps_is_taken_when_asked_for_or_woken(ledger: Ledger, queue: SqlJobQueue) -> None:

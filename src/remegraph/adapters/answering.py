@@ -18,6 +18,7 @@ from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
 from remegraph.rules.context import RECALLED
+from remegraph.telemetry import event
 
 __all__ = ["NO_RUNTIME", "Answer", "MemoryId", "OfSomebody", "answered", "as_tool", "reply"]
 
@@ -70,10 +71,10 @@ def answered() -> Iterator[None]:
     except InputError as error:  # what the model asked for cannot be done
         raise ToolException(str(error)) from error
     except RemegraphError as error:
-        _log.warning("A memory tool failed: %s", error)
+        _log.warning("A memory tool failed: %s", error, extra=event("tool.failed", error))
         raise ToolException(str(error)) from error
     except SQLAlchemyError as error:
-        _log.exception("The ledger failed under a memory tool")
+        _log.exception("The ledger failed under a memory tool", extra=event("tool.failed", error))
         raise ToolException("The memory cannot be reached at the moment; nothing can be relied on as saved.") from error
 
 

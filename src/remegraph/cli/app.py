@@ -12,6 +12,7 @@ from remegraph.cli import (
     fading,
     governing,
     granting,
+    inspecting,
     packs,
     quarantine,
     reading,
@@ -58,6 +59,7 @@ app.command("explain", rich_help_panel=_READ)(fading.explain)
 app.command("archaeology", rich_help_panel=_READ)(governing.archaeology)
 app.command("diff", rich_help_panel=_READ)(governing.diff)
 app.command("forecast", rich_help_panel=_READ)(fading.forecast)
+app.command("inspect", rich_help_panel=_READ)(inspecting.inspect)
 app.command("mcp", rich_help_panel=_SERVE)(serving.mcp)
 app.command("consolidate", rich_help_panel=_KEEP)(fading.consolidate)
 app.command("maintain", rich_help_panel=_KEEP)(fading.maintain)

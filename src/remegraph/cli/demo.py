@@ -175,6 +175,7 @@ def _next(home: Path | None, person: Person, memory: Memory) -> Text:
         *([] if home else [f"remegraph demo --home {folder}"]),
         f'remegraph --home {folder} recall "What may Ann not eat?" {who}',
         f"remegraph --home {folder} trace {memory.memory_id[: views.SHORT_ID]} {who}",
+        f"remegraph --home {folder} inspect {who}",
         f"remegraph --home {folder} verify",
         "remegraph ingest chat.json    # your own: OpenAI or LangChain messages",
     ]

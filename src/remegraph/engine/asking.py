@@ -39,6 +39,7 @@ from remegraph.language.tokens import estimate_tokens
 from remegraph.models import CallRecord
 from remegraph.prompts import Language, load
 from remegraph.rules.desensitizing.masking import masked
+from remegraph.telemetry import SILENT, Attributes, Telemetry
 
 __all__ = ["Asker", "Question"]
 
@@ -79,6 +80,7 @@ class Asker:
         backoff: First wait before such a retry, in seconds; doubles, with jitter.
         longest_wait: Longest such wait in seconds, also where the provider asks for more (Retry-After).
         timeout: Seconds that a call may take.
+        telemetry: Told of each call.
     """
 
     def __init__(
@@ -90,8 +92,10 @@ class Asker:
         backoff: float,
         longest_wait: float = 30.0,
         timeout: float = 60.0,
+        telemetry: Telemetry = SILENT,
     ) -> None:
         self._model = model
+        self._telemetry = telemetry
         self._repairs = repairs
         self._timeout = timeout
         stop = stop_after_attempt(retries + 1)
@@ -114,6 +118,11 @@ class Asker:
             if isinstance(value, str) and value:
                 return value
         return self._model.get_name()
+
+    @property
+    def provider(self) -> str:
+        """Who offers the model, as far as its package says."""
+        return type(self._model).__module__.partition(".")[0].removeprefix("langchain_")
 
     def ask(self, question: Question[A, T], meter: Meter) -> T:
         """Return the accepted answer.
@@ -202,7 +211,18 @@ class Asker:
 
     @contextmanager
     def _booked(self, question: Question[A, T], messages: list[BaseMessage], meter: Meter) -> Iterator[list[AIMessage]]:
-        """Book one call, whatever comes of it. The boundary to foreign model code: its errors end here."""
+        """Book one call and tell of it, whatever comes of it."""
+        with (
+            self._telemetry.chat(self.provider, self.name) as told,
+            self._metered(question, messages, meter, told) as replies,
+        ):
+            yield replies
+
+    @contextmanager
+    def _metered(
+        self, question: Question[A, T], messages: list[BaseMessage], meter: Meter, told: Attributes
+    ) -> Iterator[list[AIMessage]]:
+        """Book one call. The boundary to foreign model code: its errors end here."""
         estimate = sum(estimate_tokens(message.text) for message in messages) + _schema_tokens(question.schema)
         meter.reserve(estimate)
         replies: list[AIMessage] = []
@@ -227,6 +247,9 @@ class Asker:
                 error=trouble,
             )
             meter.record(record, estimate)
+            told["remegraph.purpose"] = question.operation
+            told["gen_ai.usage.input_tokens"] = record.input_tokens
+            told["gen_ai.usage.output_tokens"] = record.output_tokens
 
 
 @cache

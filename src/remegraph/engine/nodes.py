@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 
 from remegraph.engine.metering import Meter
 from remegraph.errors import RemegraphError
@@ -43,6 +44,19 @@ class Think:
 @dataclass(frozen=True, slots=True)
 class _Done:
     update: Update
+
+
+class _Node(RunnableLambda[S, Update]):
+    """A node that holds no graph.
+
+    LangChain looks for graphs in what a function closes over, and remembers the last 256 functions that it looked at:
+    with them it would hold kits that are long closed.
+    """
+
+    @cached_property
+    def deps(self) -> list[Runnable[Any, Any]]:
+        """None."""
+        return []
 
 
 def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
@@ -77,7 +91,7 @@ def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
                 step = await asyncio.to_thread(_advance, run, answer, None)
         return step.update
 
-    return RunnableLambda(call, acall, name=name)
+    return _Node(call, acall, name=name)
 
 
 def _advance(run: Body, answer: object, error: RemegraphError | None) -> Think | _Done:

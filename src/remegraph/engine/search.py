@@ -15,6 +15,7 @@ from remegraph.rules.blending import Meant, Ranked
 from remegraph.rules.merging import Alike
 from remegraph.rules.questions import Question
 from remegraph.rules.ranking import bm25, meaning_signs
+from remegraph.telemetry import event
 
 __all__ = ["Candidates", "Searcher"]
 
@@ -84,7 +85,7 @@ class Searcher:
                 signs = meaning_signs(self._archive.layout(partition), some, cosines)
                 found |= {(partition, record_id): values for record_id, values in signs.of_each().items()}
         except WITHOUT_VECTORS as error:
-            _log.warning("Messages are ranked by words alone: %s", error)
+            _log.warning("Messages are ranked by words alone: %s", error, extra=event("search.words", error))
             return {}
         return found
 

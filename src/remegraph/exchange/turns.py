@@ -14,17 +14,14 @@ from typing import Any, TypeGuard
 from uuid import UUID, uuid5
 
 from remegraph.exchange.chat import ORIGIN, ROLES, LangChainMessage, at_index, listed, to_message
-from remegraph.models import Message, Role
+from remegraph.models import REVISES, Message, Role
 from remegraph.models.base import encodable
 from remegraph.rules.context import RECALLED
 
-__all__ = ["REVISES", "Bodies", "Heard", "News", "Turns", "left_out"]
+__all__ = ["Bodies", "Heard", "News", "Turns", "left_out"]
 
 Bodies = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
 """Gives what the ledger has under some ids, as plain JSON."""
-
-REVISES = "revises"
-"""Key in `Message.extra` of a revision: the id of the message whose content the host replaced."""
 
 _IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
 """Namespace of the ids that follow from content; changing it records whole conversations twice."""

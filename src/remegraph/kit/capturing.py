@@ -12,6 +12,7 @@ from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, library, required, twin, zone
 from remegraph.kit.health import Health
+from remegraph.kit.observing import observed
 from remegraph.models import Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
 
@@ -55,6 +56,7 @@ class Capturing(ABC):
         self._open_parts()
         return library(required(scope), self.settings)
 
+    @observed("capture")
     def capture(
         self,
         messages: Iterable[MessageLike],

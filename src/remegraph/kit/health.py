@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from traceback import format_tb
 
 from remegraph.errors import RemegraphError
+from remegraph.telemetry import SILENT, Telemetry, event
 
 __all__ = ["Health"]
 
@@ -19,9 +20,13 @@ class Health:
     """Counts what was done and what failed. A surface that must not break its host reports here instead.
 
     Safe to use from any thread.
+
+    Args:
+        telemetry: Told of failures, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, telemetry: Telemetry = SILENT) -> None:
+        self._telemetry = telemetry
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._reasons: dict[str, str] = {}
@@ -50,7 +55,9 @@ class Health:
             self._counts[f"{surface}_failures"] += 1
             self._reasons[f"{surface}_failure"] = reason
         where = f" at:\n{''.join(format_tb(error.__traceback__))}" if defect else ""
-        _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where)
+        fields = event("host.spared", error, surface=surface)
+        _log.warning("Memory failed, and its host goes on: %s: %s%s", surface, reason, where, extra=fields)
+        self._telemetry.count("remegraph.failures", 1, surface=surface)
 
     def stats(self) -> Mapping[str, int | str]:
         """Return all counts, and the last reason of each kind of failure."""

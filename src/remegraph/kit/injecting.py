@@ -41,6 +41,7 @@ class Injecting(Reading):
         previous: str = "",
         task: str | None = None,
         always: bool = False,
+        review: bool = True,
     ) -> Injection:
         """Return what an agent should have before it when it answers, in layers. No model is called, nothing is written.
 
@@ -62,6 +63,7 @@ class Injecting(Reading):
             previous: What the person said before.
             task: What is in mind for this task comes before the third layer; see `sense`.
             always: Whether the third layer is looked up whatever the text says.
+            review: Whether it strengthens the memories that it finds; see `recall`.
 
         Raises:
             BudgetExceededError: The core rules do not fit into the budget.
@@ -79,7 +81,11 @@ class Injecting(Reading):
         fired = self._triggers(text, turn, scope, (*core, *local), always=always)
         held = min(len(core), CAPS["core"]) + min(len(local), CAPS["scope"])
         k = CAPS["query"] + held  # what the first layers hold may be the best of it
-        found = self.recall(text, scope=scope, k=k, depth=depth, previous=previous, without=without) if fired else None
+        found = (
+            self.recall(text, scope=scope, k=k, depth=depth, previous=previous, without=without, review=review)
+            if fired
+            else None
+        )
         query = (*found.memories, *found.blocks, *found.messages) if found else ()
         result = layered(
             {"core": core, "scope": local, "query": [hit for hit in query if hit.record_id not in without]},

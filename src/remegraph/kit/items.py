@@ -14,6 +14,7 @@ from remegraph.errors import WITHOUT_VECTORS, EmbedderMismatchError, ModelError
 from remegraph.kit.calling import required
 from remegraph.models import Partition, Scope
 from remegraph.models.items import ItemChange, StoredItem
+from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
@@ -92,7 +93,9 @@ class Items:
             try:
                 found = self._nearest(partition, prefix, query, where, limit=limit, offset=offset)
             except (EmbedderMismatchError, ModelError) as error:
-                _log.warning("Items are listed without regard to the query: %s", error)
+                _log.warning(
+                    "Items are listed without regard to the query: %s", error, extra=event("search.words", error)
+                )
         if found is None:
             found = self._in_order(partition, prefix, where, limit=limit, offset=offset)
         if refresh:
@@ -196,4 +199,6 @@ class Items:
         try:
             self._parts().projection.sync()
         except WITHOUT_VECTORS as error:  # SQL has the items; a later sync goes on
-            _log.warning("Items were written, but not all have vectors yet: %s", error)
+            _log.warning(
+                "Items were written, but not all have vectors yet: %s", error, extra=event("index.behind", error)
+            )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope
+from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope, Weight
 from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
@@ -92,6 +92,28 @@ class Keeping(ABC):
         )
 
     aexplain = twin(explain)
+
+    def curve(self, memory_id: str, *, scope: Scope, times: Sequence[datetime]) -> tuple[Weight, ...]:
+        """Return how much of a memory is left at each of some times, past or to come, with the reviews that it had by then.
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+            times: The times.
+
+        Raises:
+            NotFoundError: The scope sees no such memory.
+            InputError: The id is no text, or a time has no zone.
+        """
+        from remegraph.kit.tracing import trace
+
+        check_text(memory_id=memory_id)
+        check_times(**{f"times[{at}]": time for at, time in enumerate(times)})
+        parts = self._open_parts()
+        (retained,) = self._retained([trace(parts.archive, parts.grants, memory_id, required(scope)).memory])
+        return tuple(retained.until(time).weight(time) for time in times)
+
+    acurve = twin(curve)
 
     def forecast(self, days: float = 30, *, scope: Scope) -> tuple[Fading, ...]:
         """Return what will be forgotten in the next days unless it is reviewed before, the next first.

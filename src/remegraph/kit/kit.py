@@ -27,6 +27,7 @@ from remegraph.kit.injecting import Injecting
 from remegraph.kit.keeping import Keeping
 from remegraph.kit.learning import Learning
 from remegraph.kit.maintaining import Maintaining
+from remegraph.kit.observing import observed
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.sensing import Sensing
 from remegraph.kit.showing import ShownBuffer
@@ -89,7 +90,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
         self.settings = settings
         self.embedder_name = parts.embedder.name
-        self.health = Health()
+        self.health = Health(parts.telemetry)
         self._parts: Parts | None = parts
         self._reindexing: Reindexing | None = None
         self._clock = clock
@@ -228,6 +229,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
     # ------------------------------------------------------------------------------------------- writing
 
+    @observed("add_messages")
     def add_messages(
         self,
         messages: Iterable[MessageLike],

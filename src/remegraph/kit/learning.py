@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from remegraph.kit.calling import check_numbers, required, twin
 from remegraph.kit.health import Health
+from remegraph.kit.observing import aobserved, observed
 from remegraph.models import Budget, Scope, SummaryReport
 from remegraph.settings import Settings
 
@@ -52,6 +53,7 @@ class Learning(ABC):
     def _write_noted(self) -> None:
         """Write down what was noted."""
 
+    @observed("summarize")
     def summarize(
         self,
         *,
@@ -77,6 +79,7 @@ class Learning(ABC):
         """
         return self._drive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
+    @aobserved("summarize")
     async def asummarize(
         self,
         *,
@@ -89,6 +92,7 @@ class Learning(ABC):
         """Turn what is new into memories; see `summarize`."""
         return await self._adrive(self._summary_loop(scope, budget, progress, cancel, close=close))
 
+    @observed("summarize")
     def retry(
         self,
         *,
@@ -100,6 +104,7 @@ class Learning(ABC):
         """Try what failed once more, each topic alone; see `summarize`."""
         return self._drive(self._redo_loop(scope, budget, progress, cancel))
 
+    @aobserved("summarize")
     async def aretry(
         self,
         *,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import BudgetExceededError, ModelUnavailableError
 from remegraph.kit.calling import required, twin
+from remegraph.kit.observing import observed
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope, ToolRefresh
 from remegraph.settings import LifecyclePolicy, Settings
@@ -49,6 +50,7 @@ class Maintaining(ABC):
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         """Return how the memories of a partition live on."""
 
+    @observed("maintain")
     def maintain(
         self,
         *,

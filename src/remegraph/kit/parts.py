@@ -16,6 +16,7 @@ from remegraph.engine.retrieval import RetrievalAgent
 from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
+from remegraph.kit.observing import gauges, pseudonym
 from remegraph.kit.thinkers import Thinkers
 from remegraph.ports import (
     Attention,
@@ -45,6 +46,7 @@ from remegraph.storage.jobs import SqlJobQueue
 from remegraph.storage.keys import journal_key
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
+from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
     from remegraph.engine.summarizer import Summarizer
@@ -77,6 +79,7 @@ class Parts:
     embedder: Embedder
     attention: Mapping[Purpose, Attention]
     """Scores attention, by what it is for."""
+    telemetry: Telemetry
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
@@ -142,6 +145,7 @@ def open_parts(
     Raises:
         SetupError: Some part cannot be used; nothing stays open.
     """
+    telemetry = telemetry_of(asked=settings.opentelemetry)
     with ExitStack() as opened:
         home, policy = settings.home.expanduser(), settings.recall
         if settings.ledger_url is None:
@@ -156,8 +160,11 @@ def open_parts(
         if index is not None:
             opened.callback(index.close)
         projection = VectorProjection.open(
-            archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex
+            archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex, telemetry=telemetry
         )
+        jobs = SqlJobQueue(archive.database, clock)
+        waiting = gauges(archive, projection, jobs, settings.summary.recipe)
+        opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         grants = SqlGrants(archive.database, archive.journal, clock, new_id)
         searcher = Searcher(archive, projection, embedder)
         agents: dict[str, RetrievalAgent] = {}
@@ -169,7 +176,7 @@ def open_parts(
             projection=projection,
             trail=SqlAuditTrail(archive.database, archive.journal),
             grants=grants,
-            jobs=SqlJobQueue(archive.database, clock),
+            jobs=jobs,
             courier=_courier(settings, archive.database, clock),
             items=SqlItems(archive.database, clock),
             eraser=SqlEraser(archive, projection, clock, new_id),
@@ -189,6 +196,7 @@ def open_parts(
             thinkers=thinkers,
             embedder=embedder,
             attention=attention,
+            telemetry=telemetry,
             has_index=index is not None,
             closing=opened.pop_all(),
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
 from remegraph.kit.health import Health
+from remegraph.kit.observing import observed
 from remegraph.kit.recalling import recall_input, recalled
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.toolbox import ToolMemory
@@ -73,6 +74,7 @@ class Reading(ABC):
     def _config(self) -> RunnableConfig:
         return {"max_concurrency": self.settings.summary.max_concurrency}
 
+    @observed("recall")
     def recall(
         self,
         query: str,
@@ -89,6 +91,7 @@ class Reading(ABC):
         asked_at: datetime | None = None,
         previous: str = "",
         task: str | None = None,
+        review: bool = True,
     ) -> Recall:
         """Find what bears on a query. Calls no model and writes nothing.
 
@@ -107,6 +110,7 @@ class Reading(ABC):
             asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
             previous: What was asked before it: a question that refers back ("and where was that?") is read with it.
             task: What is in mind for this task comes first in the context; see `sense`.
+            review: Whether it strengthens the memories that it finds; somebody who only tries queries out says no.
 
         Raises:
             InputError: The query is empty, k is not positive, the task is no text, or a time has no zone.
@@ -131,7 +135,7 @@ class Reading(ABC):
             active=self._active.of,
         )
         found = parts.retriever.invoke(asked, self._config())
-        return self._recalled(recalled(asked, cast("Found", found), began))
+        return self._recalled(recalled(asked, cast("Found", found), began), review=review)
 
     arecall = twin(recall)
 
@@ -324,7 +328,12 @@ class Reading(ABC):
     atopic_graph = twin(topic_graph)
 
     def memories(
-        self, *, scope: Scope, topic: str | None = None, statuses: Sequence[Status] | None = None
+        self,
+        *,
+        scope: Scope,
+        topic: str | None = None,
+        statuses: Sequence[Status] | None = None,
+        limit: int | None = None,
     ) -> tuple[Memory, ...]:
         """Return memories in their head version, newest first.
 
@@ -332,7 +341,13 @@ class Reading(ABC):
             scope: Who asks.
             topic: Only of this topic, by key.
             statuses: Only in these statuses; any unless given.
+            limit: So many at most; all unless given.
+
+        Raises:
+            InputError: The limit is not positive.
         """
+        if limit is not None and limit < 1:
+            raise InputError(f"limit is {limit}.", "Give at least 1.")
         archive = self._open_parts().archive
         partitions = archive.visible(required(scope))
         asked = None
@@ -342,7 +357,7 @@ class Reading(ABC):
             ]
             if not asked:
                 return ()
-        return archive.memories(partitions, topics=asked, statuses=statuses)
+        return archive.memories(partitions, topics=asked, statuses=statuses, limit=limit)
 
     amemories = twin(memories)
 
@@ -379,11 +394,11 @@ class Reading(ABC):
 
     awork = twin(work)
 
-    def _recalled(self, recall: Recall) -> Recall:
+    def _recalled(self, recall: Recall, *, review: bool) -> Recall:
         self.health.count("recalls")
         if recall.degraded:
             self.health.count("recalls_degraded")
         own = [hit for hit in recall.memories if not hit.granted]  # to read is not to strengthen what another one knows
-        if self._reviews.note(own, self._clock()):
+        if review and self._reviews.note(own, self._clock()):
             self._write_noted_soon()
         return recall

@@ -21,6 +21,7 @@ from remegraph.models import (
     Shelf,
 )
 from remegraph.settings import Settings
+from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.engine.saving import MemoryWriter
@@ -257,6 +258,6 @@ class Stating(ABC):
         try:
             self._open_parts().projection.sync()
         except WITHOUT_VECTORS as error:
-            _log.warning("What was stated has no vector yet: %s", error)
+            _log.warning("What was stated has no vector yet: %s", error, extra=event("index.behind", error))
             return (f"vectors: {error.what}",)
         return ()

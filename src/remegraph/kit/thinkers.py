@@ -10,6 +10,7 @@ from remegraph.errors import SetupError
 from remegraph.kit.providers import as_chat_model
 from remegraph.prompts import Prompt, template
 from remegraph.settings import AgentMemorySettings, ExtractionPolicy, Settings, SummaryPolicy
+from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -48,6 +49,7 @@ class Thinkers:
     ) -> None:
         _check(settings, extractors)
         self._policy = settings.summary
+        self._telemetry = telemetry_of(asked=settings.opentelemetry)
         self._minds: dict[str | None, _Mind] = {None: _mind(settings.agent, None, model, settings.summary)}
         for name, agent in settings.agents.items():
             self._minds[name] = _mind(agent, extractors.get(name), model, settings.summary)
@@ -61,7 +63,7 @@ class Thinkers:
         """
         name = agent if agent in self._minds else None
         if name not in self._made:
-            self._made[name] = _made(self._minds[name], self._policy)
+            self._made[name] = _made(self._minds[name], self._policy, self._telemetry)
         return self._made[name]
 
     def concluder(self, agent: str | None, meter: Meter) -> Concluder | None:
@@ -74,7 +76,7 @@ class Thinkers:
         from remegraph.engine.concluding import ModelConcluder
 
         mind = self._minds[agent if agent in self._minds else None]
-        return None if mind.model is None else ModelConcluder(_asker(mind.model, self._policy), meter)
+        return None if mind.model is None else ModelConcluder(_asker(mind.model, self._policy, self._telemetry), meter)
 
     def generalizer(self, agent: str | None, meter: Meter) -> Generalizer | None:
         """Return who says things more generally for an agent: its model; none in extractive mode.
@@ -86,7 +88,9 @@ class Thinkers:
         from remegraph.engine.generalizing import ModelGeneralizer
 
         mind = self._minds[agent if agent in self._minds else None]
-        return None if mind.model is None else ModelGeneralizer(_asker(mind.model, self._policy), meter)
+        return (
+            None if mind.model is None else ModelGeneralizer(_asker(mind.model, self._policy, self._telemetry), meter)
+        )
 
     def names(self) -> dict[str | None, str]:
         """Return what thinks, by agent: for all in common (None), and for each agent with a model of its own."""
@@ -121,7 +125,7 @@ def _mind(
     return _Mind(own or model, extraction, None if text is None else template(text, "propose"))
 
 
-def _made(mind: _Mind, policy: SummaryPolicy) -> Thinker:
+def _made(mind: _Mind, policy: SummaryPolicy, telemetry: Telemetry) -> Thinker:
     from remegraph.engine.extractive import ExtractiveThinker
     from remegraph.engine.modelled import ModelThinker
     from remegraph.engine.tasks import Voice
@@ -129,11 +133,11 @@ def _made(mind: _Mind, policy: SummaryPolicy) -> Thinker:
     if mind.model is None:
         return ExtractiveThinker()
     voice = Voice(mind.extraction.mode, mind.extraction.voice)
-    asker = _asker(mind.model, policy)
+    asker = _asker(mind.model, policy, telemetry)
     return ModelThinker(asker, similar_limit=policy.similar, voice=voice, template=mind.template)
 
 
-def _asker(model: BaseChatModel, policy: SummaryPolicy) -> Asker:
+def _asker(model: BaseChatModel, policy: SummaryPolicy, telemetry: Telemetry) -> Asker:
     from remegraph.engine.asking import Asker
 
     return Asker(
@@ -143,4 +147,5 @@ def _asker(model: BaseChatModel, policy: SummaryPolicy) -> Asker:
         backoff=policy.backoff,
         longest_wait=policy.longest_wait,
         timeout=policy.timeout,
+        telemetry=telemetry,
     )

@@ -84,7 +84,7 @@ from remegraph.models.memories import (
     TopicType,
     may_move,
 )
-from remegraph.models.messages import DOCUMENT, AddReceipt, Message, Role, StoredMessage, ToolCall
+from remegraph.models.messages import DOCUMENT, REVISES, AddReceipt, Message, Role, StoredMessage, ToolCall
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
@@ -151,6 +151,7 @@ __all__ = [
     "MOVES",
     "NOT_COVERED",
     "REVIEWING",
+    "REVISES",
     "Absorbed",
     "Absorption",
     "Abstraction",

@@ -11,7 +11,7 @@ from remegraph.models.attachments import Attachment, Reading, attachments_of, de
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
 
-__all__ = ["DOCUMENT", "AddReceipt", "Message", "Role", "StoredMessage", "ToolCall", "marked"]
+__all__ = ["DOCUMENT", "REVISES", "AddReceipt", "Message", "Role", "StoredMessage", "ToolCall", "marked"]
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -20,6 +20,9 @@ TRUST_BY_ROLE: dict[str, float] = {"user": 1.0, "system": 1.0, "assistant": 0.8,
 
 DOCUMENT = "remegraph_document"
 """Mark in `extra`, or in `additional_kwargs` of a LangChain message: others wrote this, e.g. a file, a page or a mail."""
+
+REVISES = "revises"
+"""Key in `extra` of a revision: the id of the message whose content the host replaced."""
 
 
 class ToolCall(Record):

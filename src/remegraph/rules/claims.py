@@ -241,7 +241,7 @@ def _single(relation: str) -> bool:
     return relation.startswith(_FAVOURITE) or relation in _data()["single"]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _stems(value: str) -> frozenset[str]:
     return frozenset(tokenize(value)) or frozenset({value})
 

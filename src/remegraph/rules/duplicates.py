@@ -112,7 +112,7 @@ def _clash(a: frozenset[str], b: frozenset[str]) -> bool:
     return bool(a - b) and bool(b - a)
 
 
-@lru_cache(maxsize=1 << 13)  # each memory is compared with every other of its topic
+@lru_cache(maxsize=1 << 12)  # each memory is compared with every other of its topic
 def content_digest(text: str) -> str:
     """Return the SHA-256 of `text` without case, outer punctuation and differences of space and width."""
     folded = unicodedata.normalize("NFKC", text).casefold()

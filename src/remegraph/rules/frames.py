@@ -184,7 +184,7 @@ def _each_has(mine: frozenset[str], yours: frozenset[str]) -> bool:
     return bool(mine - yours) and bool(yours - mine)
 
 
-@lru_cache(maxsize=1 << 12)  # one sentence is held against many
+@lru_cache(maxsize=1 << 10)  # one sentence is held against many; 6 KB each
 def _frame(sentence: str, who: str, language: Language) -> Frame:
     grammar, text = _grammar(language), sentence.replace("’", "'").strip()
     without, days = _taken(grammar["weekday"], text)

@@ -76,7 +76,7 @@ class _Said:
 _said = lru_cache(maxsize=1 << 10)(_Said)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def telling_words(text: str) -> frozenset[str]:
     """Return the different words of a text, other than stop words and small talk."""
     return frozenset(query_tokens(text)) - stop_words() - small_talk()

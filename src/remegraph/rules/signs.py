@@ -12,7 +12,7 @@ from remegraph.language.scripts import language_of
 __all__ = ["signs_in"]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def signs_in(text: str) -> dict[str, float]:
     """Return which kinds of signs (data/marks.toml) stand in a sentence or clause: 1.0 or 0.0 for each."""
     return {kind: float(pattern.search(text) is not None) for kind, pattern in _patterns(language_of(text)).items()}

@@ -123,7 +123,9 @@ def describe(connection: Connection, partition_id: int, message_id: str, told: S
             texts.c.kind == "message",
             texts.c.record_id == messages.c.message_id,
         )
-    ).one()
+    ).one_or_none()
+    if row is None:  # erased, while somebody looked at what it held
+        return
     known = [each.text for each in readings(connection, partition_id, message_id)]
     said = " ".join((Message.from_json(row.body).indexed_text, *known))
     shelf = fulltext.TextShelf(partition_id, "message")

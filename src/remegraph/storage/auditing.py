@@ -16,6 +16,7 @@ from remegraph.storage.journal import Journal, origin
 from remegraph.storage.memories import event_of
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import events, injections, memories, partitions, versions
+from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["SqlAuditTrail"]
 
@@ -106,11 +107,14 @@ class SqlAuditTrail:
         self._journal.seal_anew(self._database)
 
     def add_shown(self, shown: Sequence[Shown]) -> None:
-        """Append records of what agents were shown."""
+        """Append records of what agents were shown, but for those whose person or thread was erased since."""
         if not shown:
             return
+        noted = [(each.partition, each.thread, each.at) for each in shown]
         with self._database.write() as connection:
-            numbers = self._interning.ensure(connection, [each.partition for each in shown])
+            late = Tombstones(self._journal).late(connection, "thread", noted)
+            kept = [each for each, is_late in zip(shown, late, strict=True) if not is_late]
+            numbers = self._interning.ensure(connection, [each.partition for each in kept])
             rows = [
                 {
                     "partition_id": numbers[each.partition],
@@ -120,9 +124,10 @@ class SqlAuditTrail:
                     "at": micros(each.at),
                     "shown": json.dumps(each.versions),
                 }
-                for each in shown
+                for each in kept
             ]
-            connection.execute(insert(injections), rows)
+            if rows:
+                connection.execute(insert(injections), rows)
 
     def shown(
         self, partition: Partition, *, thread: str | None, run_id: str | None, turn: int | None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -304,10 +305,14 @@ def _close(client: ClientAPI) -> None:
     from chromadb.api.client import Client
 
     assert isinstance(client, Client)  # the interface lacks `close`
-    sessions = _sessions(client)
+    sessions, system = _sessions(client), client._system  # noqa: SLF001 - as below, nothing public leads there
     client.close()
     for session in sessions:  # Chroma leaves its connections to a server open
         session.close()
+    if sessions:  # and knows the client by one more name, under which it keeps it for good
+        known = client._identifier_to_system  # noqa: SLF001
+        for name in [name for name, each in known.copy().items() if each is system]:
+            known.pop(name, None)
 
 
 def _sessions(client: ClientAPI) -> list[httpx.Client]:
@@ -324,6 +329,11 @@ def _sessions(client: ClientAPI) -> list[httpx.Client]:
 
 def _settings() -> Settings:
     """Return settings that come from here alone: no environment, no `.env`, no telemetry."""
+    return _own_settings()(anonymized_telemetry=False)
+
+
+@cache  # a class that is made at every open stays in memory
+def _own_settings() -> type[Settings]:
     from chromadb.config import Settings
 
     class OwnSettings(Settings):
@@ -338,7 +348,7 @@ def _settings() -> Settings:
         ) -> tuple[Source, ...]:
             return (init_settings,)
 
-    return OwnSettings(anonymized_telemetry=False)
+    return OwnSettings
 
 
 @contextmanager

@@ -58,10 +58,12 @@ def commit(
     tombstones: Tombstones,
 ) -> Receipt:
     """Apply a change set in one transaction; see `Archive.commit`."""
-    named = _named(changes)
-    if not named and not changes.links:
+    if not _named(changes) and not changes.links:
         return Receipt(operation_id=changes.operation_id, replayed=False)
     with database.write() as connection:
+        if changes.tools:
+            changes = changes.evolve(tools=tool_calls.without_late(connection, tombstones, changes.tools))
+        named = _named(changes)
         numbers = interning.ensure(connection, named)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
         linking = head_rows.read(connection, [*(link.source_id for link in changes.links), *witnesses])

@@ -100,12 +100,13 @@ class IndexFolder:
         for header in self.files.glob("*/header.bin"):
             _, _, reserved, filled, size = _HEADER.unpack_from(header.read_bytes())
             vectors = header.with_name("data_level0.bin")
-            if vectors.stat().st_size != reserved * size or filled > reserved:
-                raise ValueError(f"{vectors} does not hold {reserved} vectors of {size} bytes")
+            length = vectors.stat().st_size  # an index that grew is written without what it reserved
+            if not filled * size <= length <= reserved * size:
+                raise ValueError(f"{vectors} does not hold {filled} to {reserved} vectors of {size} bytes")
             with vectors.open("r+b") as file:
                 file.seek(filled * size)
-                for start in range(filled * size, reserved * size, _CHUNK):
-                    file.write(bytes(min(_CHUNK, reserved * size - start)))
+                for start in range(filled * size, length, _CHUNK):
+                    file.write(bytes(min(_CHUNK, length - start)))
 
     def shred(self) -> None:
         """Clear the files of what was removed: Chroma's queue keeps the vectors of collections that are no more.

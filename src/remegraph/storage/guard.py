@@ -30,6 +30,7 @@ from remegraph.storage.folder import IndexFolder, Note
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.probing import Prober
 from remegraph.storage.tables import projections
+from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
@@ -241,7 +242,7 @@ class GuardedIndex:
         try:
             self.damage()
         except VectorIndexError as error:
-            _log.warning("The vector index could not be examined: %s", error)
+            _log.warning("The vector index could not be examined: %s", error, extra=event("index.unexamined", error))
 
     def _let_go(self) -> None:
         """Close Chroma once nobody uses it; the caller holds the turn."""
@@ -256,7 +257,9 @@ class GuardedIndex:
             self._folder.blank()
             self._folder.write(Note((self._generation,), closed=True, files=self._folder.checksums()))
         except (OSError, ValueError, sqlite3.Error) as error:  # then it is probed before it is opened again
-            _log.warning("How the vector index was left could not be noted: %s", error)
+            _log.warning(
+                "How the vector index was left could not be noted: %s", error, extra=event("index.unsealed", error)
+            )
 
     def _write(self, note: Note) -> None:
         self._noted_open = True

@@ -25,6 +25,7 @@ from remegraph.storage.database import Database
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import partitions
 from remegraph.storage.vectors import KINDS, Key
+from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
@@ -328,7 +329,12 @@ class Indexer:
         try:
             damage = self._index.damage()
             for name, problem in damage.items():
-                _log.warning("The vector index is damaged and made anew (%s): %s", name or "all of it", problem)
+                _log.warning(
+                    "The vector index is damaged and made anew (%s): %s",
+                    name or "all of it",
+                    problem,
+                    extra=event("index.damaged"),
+                )
             if WHOLE in damage:
                 self._mark_everything()
                 failpoint("heal.marked")

@@ -79,10 +79,10 @@ class Interning:
     numbers up anew, and whatever reads partitions by their names brings the cache up to date.
     """
 
-    def known(self, connection: Connection, wanted: Iterable[Partition]) -> dict[int, Partition]:
-        """Return those of the partitions that exist, by number, in the order given."""
+    def known(self, connection: Connection, wanted: Iterable[Partition], *, anew: bool = False) -> dict[int, Partition]:
+        """Return those of the partitions that exist, by number, in the order given; `anew`: past what is cached."""
         by_key = {_key(partition): partition for partition in wanted}
-        cached = _cache(connection)
+        cached = {} if anew else _cache(connection)
         numbers = {key: cached[key] for key in by_key if key in cached}
         if missing := [key for key in by_key if key not in numbers]:
             numbers |= _remember(connection, self._select(connection, missing))

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, selec
 from remegraph.storage.database import Database, insert_rows, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import dirty, events, partitions, seals
+from remegraph.telemetry import event
 
 __all__ = ["Entry", "Journal", "mark_dirty", "origin"]
 
@@ -78,7 +79,10 @@ class Journal:
             with database.write([_EVERY_SCHEMA]) as connection:
                 found = cls._settled(connection, key) or cls._begun(database, connection, key)
         if not found.ours:
-            _log.warning("The journal is sealed with another key than this one: put that back, or seal it anew.")
+            _log.warning(
+                "The journal is sealed with another key than this one: put that back, or seal it anew.",
+                extra=event("journal.key"),
+            )
         return found
 
     def seal_anew(self, database: Database) -> None:

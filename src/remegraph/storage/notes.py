@@ -39,7 +39,7 @@ class SqlNotes:
         partitions = dict.fromkeys(review.partition for review in reviews)
         if partitions:
             with self.database.write() as connection:
-                known = self._interning.known(connection, partitions)
+                known = self._interning.known(connection, partitions, anew=True)
                 review_rows.add(connection, {partition: number for number, partition in known.items()}, reviews)
 
     def reviews(

@@ -25,6 +25,7 @@ from remegraph.storage.indexer import EVERYBODY, Advance, Indexer, key_of, shelf
 from remegraph.storage.interning import Interning
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
+from remegraph.telemetry import SILENT, Telemetry, event
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,15 +109,23 @@ class VectorProjection:
         index: The vector index, which `close` closes; none where another process owns it.
         embedder: The ledger's embedder; `open` checks that it is.
         exact_limit: Up to so many vectors are searched one by one, in SQL.
+        telemetry: Told of each sync.
     """
 
     def __init__(
-        self, database: Database, index: VectorIndex | None, embedder: Embedder, *, exact_limit: int = 5_000
+        self,
+        database: Database,
+        index: VectorIndex | None,
+        embedder: Embedder,
+        *,
+        exact_limit: int = 5_000,
+        telemetry: Telemetry = SILENT,
     ) -> None:
         self._database = database
         self._index = index
         self._embedder = embedder
         self._exact_limit = exact_limit
+        self._telemetry = telemetry
         self._interning = Interning()
         self._indexer = Indexer(database, index)
         self.failure: VectorIndexError | None = None
@@ -131,6 +140,7 @@ class VectorProjection:
         *,
         exact_limit: int = 5_000,
         reindex: bool = False,
+        telemetry: Telemetry = SILENT,
     ) -> Self:
         """Open the vectors of a ledger; the first embedder that it is opened with is recorded as the ledger's.
 
@@ -141,6 +151,7 @@ class VectorProjection:
             exact_limit: Up to so many vectors are searched one by one, in SQL.
             reindex: Open with another embedder than the ledger's, too. Until `reindex` is done, whatever needs vectors
                 raises `EmbedderMismatchError`.
+            telemetry: Told of each sync.
 
         Raises:
             EmbedderMismatchError: The ledger's vectors come from another embedder.
@@ -154,7 +165,7 @@ class VectorProjection:
         if not reindex:
             with database.read() as connection:
                 embedders.require(connection, embedder)
-        return cls(database, index, embedder, exact_limit=exact_limit)
+        return cls(database, index, embedder, exact_limit=exact_limit, telemetry=telemetry)
 
     def is_current(self) -> bool:
         """Return whether the vectors that are searched come from this embedder."""
@@ -203,7 +214,9 @@ class VectorProjection:
             self.failure = None
         except VectorIndexError as error:
             if self.failure is None:  # once, not at every search
-                _log.warning("The vector index failed, SQL is searched instead: %s", error)
+                _log.warning(
+                    "The vector index failed, SQL is searched instead: %s", error, extra=event("index.failed", error)
+                )
             self.failure = error
             hits = None
         if hits is not None:
@@ -245,7 +258,15 @@ class VectorProjection:
             VectorIndexError: The index failed. The marks stay, and the next call repeats what was under way.
             EmbedderMismatchError: The ledger has another embedder by now.
         """
-        return self._indexer.sync(self._embedder)
+        with self._telemetry.operation("sync") as told:
+            applied = self._indexer.sync(self._embedder)
+            told["remegraph.vectors.written"] = applied
+            return applied
+
+    def lag(self) -> int:
+        """Return how many records the index may not know yet."""
+        with self._database.read() as connection:
+            return vectors.pending(connection)
 
     def embed_messages(self, partition: Partition) -> int:
         """Embed the messages of a partition that have no vector yet; return how many there were.

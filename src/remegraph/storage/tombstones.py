@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from remegraph.errors import ConflictError, ErasedError
-from remegraph.models import ChangeSet, Partition
+from remegraph.models import ChangeSet, Partition, Subject
 from remegraph.storage.database import upsert
 from remegraph.storage.journal import Journal
-from remegraph.storage.rows import chunks
-from remegraph.storage.tables import tombstones
+from remegraph.storage.rows import chunks, micros
+from remegraph.storage.tables import events, tombstones
 
-__all__ = ["Grave", "Tombstones"]
+__all__ = ["Grave", "Tombstones", "person"]
 
-Grave = Literal["message", "block", "memory"]
+Grave = Literal["message", "block", "memory", "call", "thread", "person"]
 
 # Said once: building a statement costs as much as running it.
 _FOUND = select(tombstones.c.mark).where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
+_WHEN = (
+    select(tombstones.c.mark, func.max(events.c.time).label("time"))
+    .join(events, events.c.operation_id == tombstones.c.erasure_id)
+    .where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
+    .group_by(tombstones.c.mark)
+)
+
+
+def person(whose: Subject | Partition) -> Partition:
+    """Return what stands for a person, or the person of a partition, whatever agent and project."""
+    return Partition(tenant=whose.tenant, user=whose.user)
 
 
 class Tombstones:
@@ -51,7 +63,9 @@ class Tombstones:
         """
         rows = [{"mark": self._mark(kind, partition, each), "erasure_id": erasure_id} for each in ids]
         if rows:
-            connection.execute(upsert(connection.dialect.name, tombstones).on_conflict_do_nothing(), rows)
+            statement = upsert(connection.dialect.name, tombstones)
+            newest = {"erasure_id": statement.excluded.erasure_id}
+            connection.execute(statement.on_conflict_do_update(index_elements=["mark"], set_=newest), rows)
 
     def among(
         self, connection: Connection, kind: Grave, partition: Partition | None, ids: Sequence[str]
@@ -70,6 +84,25 @@ class Tombstones:
             for chunk in chunks(list(by_mark))
             for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()
         )
+
+    def late(self, connection: Connection, kind: Grave, notes: Sequence[tuple[Partition, str, datetime]]) -> list[bool]:
+        """Tell of notes that waited to be written whether what they are about, or its person, was erased meanwhile.
+
+        Names of calls and threads come again, and so do persons: only what was noted before the erasure is late.
+
+        Args:
+            connection: A connection.
+            kind: What they are about.
+            notes: Where, about which, noted when.
+        """
+        pairs = [(self._mark("person", person(place), ""), self._mark(kind, place, name)) for place, name, _ in notes]
+        wanted = list(dict.fromkeys(mark for pair in pairs for mark in pair))
+        rows = (row for chunk in chunks(wanted) for row in connection.execute(_WHEN, {"marks": chunk}))
+        erased = {row.mark: row.time for row in rows}
+        return [
+            any(mark in erased and micros(at) <= erased[mark] for mark in pair)
+            for pair, (_, _, at) in zip(pairs, notes, strict=True)
+        ]
 
     def check(self, connection: Connection, changes: ChangeSet) -> None:
         """Turn away what was erased, and whatever was made of it by who read it before.

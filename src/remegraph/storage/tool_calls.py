@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, delete, func, insert, select
@@ -16,8 +16,23 @@ from remegraph.rules.tool_windows import window
 from remegraph.storage.block_notes import require_block
 from remegraph.storage.rows import chunks, from_micros, micros
 from remegraph.storage.tables import messages, tool_calls
+from remegraph.storage.tombstones import Tombstones
 
-__all__ = ["read", "record", "stats"]
+__all__ = ["read", "record", "stats", "without_late"]
+
+
+def without_late(connection: Connection, tombstones: Tombstones, calls: Sequence[ToolRecord]) -> tuple[ToolRecord, ...]:
+    """Leave out what was only heard, and erased before it was written: with its message, or with the person.
+
+    Args:
+        connection: A connection.
+        tombstones: What was erased.
+        calls: The calls, heard or read.
+    """
+    heard = [call for call in calls if not call.message_id]
+    late = tombstones.late(connection, "call", [(call.partition, call.call_id, call.time) for call in heard])
+    gone = list(compress(heard, late))
+    return tuple(call for call in calls if call not in gone)
 
 
 def record(connection: Connection, numbers: Mapping[Partition, int], calls: Iterable[ToolRecord]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, select, update
 
-from remegraph.models import Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
+from remegraph.models import REVISES, Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
 from remegraph.storage import block_notes, jobs, vectors
 from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
@@ -36,7 +36,7 @@ from remegraph.storage.tables import (
     work,
 )
 from remegraph.storage.tables import jobs as job_rows
-from remegraph.storage.tombstones import Grave
+from remegraph.storage.tombstones import Grave, person
 
 __all__ = ["Plan", "Unwriting"]
 
@@ -110,6 +110,7 @@ class Unwriting:
         rows = {row.id: partition_of(row) for row in self._connection.execute(select(partitions).where(*whose))}
         numbers = list(rows)
         self._lay(rows)
+        self._archive.tombstones.lay(self._connection, self._id, "person", person(subject), [""])
         losses = [loss for number, place in rows.items() if (loss := self._cited_elsewhere(number, place, numbers))]
         own = self._connection.execute(select(memories.c.memory_id).where(memories.c.partition_id.in_(numbers)))
         mine = own.scalars().all()
@@ -135,17 +136,21 @@ class Unwriting:
         if request.thread is not None:
             query = select(messages.c.message_id).where(here, messages.c.thread == request.thread)
             ids += self._connection.execute(query).scalars()
-        ids = sorted(set(ids))
+        ids = sorted({*ids, *self._revisions(number, ids)})
         lost = self._cut_anew(number, place, ids)
-        self._archive.tombstones.lay(self._connection, self._id, "message", place, ids)
+        calls = self._calls(number, ids)
+        tombstones = self._archive.tombstones
+        tombstones.lay(self._connection, self._id, "message", place, ids)
+        tombstones.lay(self._connection, self._id, "call", place, calls)
+        tombstones.lay(self._connection, self._id, "thread", place, [] if request.thread is None else [request.thread])
         self._losing.bury(request.memory_ids)
         self._losing.touch([lost])
         self._losing.follow()
         blobs = self._blobs(attachments.c.partition_id == number, attachments.c.message_id.in_(ids)) if ids else []
         touched = self._losing.write()
         touched.setdefault(number, {})
-        self._archive.tombstones.lay(self._connection, self._id, "memory", None, self._losing.dead)
-        self._remove_messages(number, ids, lost)
+        tombstones.lay(self._connection, self._id, "memory", None, self._losing.dead)
+        self._remove_messages(number, ids, calls, lost)
         if request.thread is not None:
             gone = json.dumps(request.thread)
             self._removal.rows(injections, injections.c.partition_id == number, injections.c.thread == gone)
@@ -156,6 +161,13 @@ class Unwriting:
             self._hush(each)
         self._journal(touched)
         return self._plan(partition_ids=[], messages={number: ids}, collections=homes, blobs=blobs)
+
+    def _revisions(self, number: int, ids: Sequence[str]) -> list[str]:
+        """Return the ids of what hosts put in the place of messages."""
+        here = (messages.c.partition_id == number, messages.c.body.contains(json.dumps(REVISES)))
+        rows = self._connection.execute(select(messages.c.message_id, messages.c.body).where(*here)) if ids else ()
+        beside = ((row.message_id, json.loads(row.body).get("extra")) for row in rows)
+        return [name for name, extra in beside if isinstance(extra, dict) and extra.get(REVISES) in ids]
 
     def _lay(self, places: Mapping[int, Partition]) -> None:
         """Mark all that goes with whole partitions."""
@@ -212,7 +224,7 @@ class Unwriting:
         everything = block_rows.BlockFilter(None, None, None)
         return block_rows.read(self._connection, {number: place}, everything, None, ids) if ids else ()
 
-    def _remove_messages(self, number: int, ids: Sequence[str], lost: Lost) -> None:
+    def _remove_messages(self, number: int, ids: Sequence[str], calls: Sequence[str], lost: Lost) -> None:
         """Delete messages and the blocks that held them, and let their threads end where they end now."""
         removal, labels = self._removal, list(lost.blocks)
         kinds: dict[HitKind, Sequence[str] | None] = {"message": ids, "block": labels}
@@ -220,9 +232,9 @@ class Unwriting:
         removal.vectors(number, "message", ids)
         removal.vectors(number, "block", labels)
         vectors.mark(self._connection, [vectors.Key(number, "block", label) for label in labels])
-        calls = self._calls(number, ids)
         removal.named(tool_calls, tool_calls.c.message_id, ids, tool_calls.c.partition_id == number)
-        removal.named(tool_calls, tool_calls.c.call, calls, tool_calls.c.partition_id == number)
+        keys = [json.dumps(call) for call in calls]
+        removal.named(tool_calls, tool_calls.c.call, keys, tool_calls.c.partition_id == number)
         removal.named(attachments, attachments.c.message_id, ids, attachments.c.partition_id == number)
         for table in (summaries, work, blocks):
             removal.named(table, table.c.block_id, labels, table.c.partition_id == number)
@@ -235,14 +247,14 @@ class Unwriting:
             self._end_thread(number, thread)
 
     def _calls(self, number: int, ids: Sequence[str]) -> list[str]:
-        """Return the ids of the calls, as JSON text, that messages asked for or answer."""
+        """Return the ids of the calls that messages asked for or answer."""
         found: list[str] = []
         for some in chunks(ids):
             here = (messages.c.partition_id == number, messages.c.message_id.in_(some))
             for body in self._connection.execute(select(messages.c.body).where(*here)).scalars():
                 said = json.loads(body)
                 found += [call["call_id"] for call in said.get("tool_calls", ())] + [said.get("tool_call_id", "")]
-        return [json.dumps(call) for call in dict.fromkeys(found) if call]
+        return [call for call in dict.fromkeys(found) if call]
 
     def _end_thread(self, number: int, thread: str) -> None:
         last = self._newest(messages.c.seq, messages, number, thread)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["differences"]
+__all__ = ["UNREACHED", "differences"]
+
+UNREACHED = "not found by its own vector"
+"""The problem of a record that the index holds and its graph, which is approximate, does not lead to."""
 
 _PAGE = 500
 _WIDTHS = (NEAR, 1_000)  # a graph search may miss what a wider one finds: only what both miss is lost
@@ -96,7 +99,7 @@ def _lost(
     with database.read() as connection:
         read, rows = vectors.read(connection, embedder_id, keys)
     return [
-        Mismatch(where=homes[key[:2]], record_id=key.record_id, problem="not found by its own vector")
+        Mismatch(where=homes[key[:2]], record_id=key.record_id, problem=UNREACHED)
         for key, vector in zip(read, rows, strict=True)
         if vector.any() and not any(_reached(index, homes[key[:2]], key, vector, width) for width in _WIDTHS)
     ]

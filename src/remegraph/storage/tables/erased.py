@@ -18,7 +18,7 @@ erasures = Table(
     Column("body", Text, nullable=False),  # JSON: what was asked for; then what is left to do; then the receipt
 )
 
-# Messages, blocks and memories that were erased, each as an HMAC with the key of the journal, which is not in the
+# What was erased, record by record, and who: each as an HMAC with the key of the journal, which is not in the
 # ledger: a replay is known again, and nothing can be read from the mark.
 tombstones = Table(
     "tombstones",

@@ -1,0 +1,271 @@
+"""Whether hours of use leave anything behind: memory that grows, messages that are lost, an index that differs.
+
+    python -m evals soak
+    python -m evals soak --messages 2000 --figure soak
+
+One process lives as long as the soak; beside it, another one works on the same ledger and the same index (a Chroma
+server, as where many machines share them), is killed (`kill -9`) at random moments, and another one follows. Both do
+turns: a conversation of 24 messages of a random user is added, summarised without a model, and recalled from; now and
+then a memory is forgotten, and a user's memories are maintained. The long-living process closes its kit and opens it
+again at random, too.
+
+In the end all that was ever acknowledged, by whoever lived then, must be there, what was forgotten must be gone, and
+index, journal and ledger must agree. Chroma's graph is approximate: where a search for its own vector does not find a
+record that is there, that is told by itself, the index is made anew, and nothing at all may differ then.
+
+The memory of the long-living process may grow by less than 1 MB for each 10,000 messages that it handled itself. The
+first half is left out of that, as caches of a fixed size fill up, and a short soak, where they never do, has no bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from evals._figures import Figure, block, finish
+from evals._pages import place
+from evals._plots import Line, plot
+from evals._soaking import TURN, Done, Labour, open_kit, work_until_killed
+from evals._talk import Talk
+from remegraph import MemoryKit, Settings
+from remegraph.storage.verification import UNREACHED
+
+__all__ = ["Soaked", "main", "soak"]
+
+_EACH = 200
+"""Messages of a user, about."""
+
+_KILLS, _LEAST = 40, 5
+"""About so many processes are killed; the long-living one does at least so many turns between two kills, on average."""
+
+_SLOPE, _SECONDS, _LONG = 1.0, 600, 50_000
+"""The bars: MB for each 10,000 messages, and seconds; for soaks of so many messages and more."""
+
+_WARM = 0.5
+_POINTS = 60
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.parts"])
+
+
+@dataclass
+class Soaked:
+    """What was done, and what it left behind."""
+
+    messages: set[tuple[int, str]] = field(default_factory=set)
+    """Acknowledged, by user and id."""
+    forgotten: set[tuple[int, str]] = field(default_factory=set)
+    resident: list[tuple[int, float]] = field(default_factory=list)
+    """Messages handled by the long-living process itself, and its resident memory in MB."""
+    maintained: int = 0
+    kills: int = 0
+    restarts: int = 0
+    lost: int = 0
+    twice: int = 0
+    back: int = 0
+    unreached: int = 0
+    """Records in the index that a search for their own vector did not find, before it was made anew."""
+    differences: int = 0
+    """All others, and all that are left then."""
+
+    def note(self, done: Done) -> None:
+        """Remember what was acknowledged."""
+        self.messages.update((done.user, message_id) for message_id in done.messages)
+        if done.forgotten is not None:
+            self.forgotten.add((done.user, done.forgotten))
+        self.maintained += done.maintained
+
+    @property
+    def slope(self) -> float:
+        """By how many MB the resident memory grew for each 10,000 messages, once it was warm."""
+        warm = self.resident[int(len(self.resident) * _WARM) :]
+        handled, resident = zip(*warm, strict=True)
+        return float(np.polyfit(handled, resident, 1)[0]) * 10_000
+
+
+class _Neighbour:
+    """The process beside the long-living one, which is killed and replaced."""
+
+    def __init__(self, settings: Settings, seed: int, users: int, soaked: Soaked) -> None:
+        self._settings = settings
+        self._users = users
+        self._soaked = soaked
+        self._rng = random.Random(seed)
+        self._born = 0
+
+    def start(self) -> None:
+        """Let one work."""
+        self._born += 1
+        labour = Labour(f"life {self._born}", self._rng.randrange(10**6), self._users)
+        self._told, ours = _CONTEXT.Pipe(duplex=False)
+        self._process = _CONTEXT.Process(target=work_until_killed, args=(self._settings, labour, ours), daemon=True)
+        self._process.start()
+        ours.close()
+
+    def listen(self) -> None:
+        """Note what it has acknowledged by now; fail where it died by itself."""
+        try:
+            while self._told.poll():
+                self._soaked.note(self._told.recv())
+        except EOFError:
+            self._process.join()
+            raise RuntimeError(f"A process died by itself: {self._process.exitcode}.") from None
+
+    def kill(self) -> None:
+        """Kill it, whatever it is at; what it had acknowledged counts. Killing it again changes nothing."""
+        if self._told.closed:
+            return
+        self._process.kill()
+        self._process.join()
+        try:
+            while True:
+                self._soaked.note(self._told.recv())
+        except (EOFError, OSError):  # it may have died in the midst of a word
+            self._told.close()
+        self._soaked.kills += 1
+
+
+def soak(home: Path, chroma_url: str, messages: int, seed: int = 1) -> Soaked:
+    """Use a home until so many messages were acknowledged; return what was done and what it left behind.
+
+    Args:
+        home: A folder.
+        chroma_url: An empty Chroma server.
+        messages: How many, of all processes together.
+        seed: Of all that is random but the moments of the kills.
+    """
+    settings, soaked, rng = Settings(home=home, chroma_url=chroma_url), Soaked(), random.Random(seed)
+    users = max(1, messages // _EACH)
+    labour, neighbour = Labour("long life", seed, users), _Neighbour(settings, seed, users, soaked)
+    pause = max(_LEAST, messages // TURN // 2 // _KILLS)  # half of the turns are the neighbour's
+    kit = open_kit(settings)
+    neighbour.start()
+    try:
+        handled = 0
+        while len(soaked.messages) < messages:
+            for done in labour.turn(kit):
+                soaked.note(done)
+            handled += TURN
+            soaked.resident.append((handled, _resident_mb()))
+            neighbour.listen()
+            if rng.randrange(pause) == 0:
+                neighbour.kill()
+                neighbour.start()
+            if rng.randrange(2 * pause) == 0:
+                kit.close()
+                kit = open_kit(settings)
+                soaked.restarts += 1
+        neighbour.kill()
+        _examine(kit, users, soaked)
+    finally:
+        neighbour.kill()
+        kit.close()
+    return soaked
+
+
+def _examine(kit: MemoryKit, users: int, soaked: Soaked) -> None:
+    """Finish what the killed left, and compare what is there with what was acknowledged."""
+    kept: set[tuple[int, str]] = set()
+    live: set[tuple[int, str]] = set()
+    for user in range(users):
+        scope = Talk.scope(user)
+        kit.summarize(scope=scope, close=True)
+        there = [message.message_id for message in kit.retrieve_message(scope=scope, limit=10**9)]
+        soaked.twice += len(there) - len(set(there))
+        kept.update((user, each) for each in there)
+        live.update((user, memory.memory_id) for memory in kit.memories(scope=scope) if memory.status != "deleted")
+    soaked.lost = len(soaked.messages - kept)
+    soaked.back = len(soaked.forgotten & live)
+    found = kit.admin.verify().differences
+    soaked.unreached = sum(each.problem == UNREACHED for each in found)
+    if soaked.unreached:
+        kit.admin.rebuild()
+        found = (*(each for each in found if each.problem != UNREACHED), *kit.admin.verify().differences)
+    soaked.differences = len(found)
+    print("\n".join(f"{each.where} {each.record_id}: {each.problem}" for each in found[:10]))
+
+
+def _resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+@contextmanager
+def _chroma(folder: Path) -> Iterator[str]:
+    """Run a Chroma server on a free port of this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            while server.poll() is None and not _answers(port):
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _figures(soaked: Soaked, seconds: float, asked: int) -> list[Figure]:
+    slope, limit = (_SLOPE, _SECONDS) if asked >= _LONG else (None, None)
+    return [
+        Figure("messages acknowledged", len(soaked.messages), asked, "at least"),
+        Figure("of these lost", soaked.lost, 0, "exactly"),
+        Figure("messages recorded twice", soaked.twice, 0, "exactly"),
+        Figure("memories forgotten", len(soaked.forgotten)),
+        Figure("of these live again", soaked.back, 0, "exactly"),
+        Figure("runs of maintenance", soaked.maintained),
+        Figure("processes killed", soaked.kills),
+        Figure("kits closed and opened", soaked.restarts),
+        Figure("records that the graph lost", soaked.unreached, note="found again once the index was made anew"),
+        Figure("differences in the end", soaked.differences, 0, "exactly"),
+        Figure("growth for each 10,000 messages", soaked.slope, slope, "under", "MB", _range(soaked)),
+        Figure("seconds", seconds, limit, note=f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"),
+    ]
+
+
+def _range(soaked: Soaked) -> str:
+    (_, first), (handled, last) = soaked.resident[0], soaked.resident[-1]
+    return f"{first:.0f} MB at first, {last:.0f} MB after {handled:,}"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Soak, print all figures, and draw the memory of the long-living process."""
+    parser = argparse.ArgumentParser(prog="python -m evals soak", description="What hours of use leave behind.")
+    parser.add_argument("--messages", type=int, default=100_000, help="Of all processes together.")
+    parser.add_argument("--seed", type=int, default=1, help="Of all that is random but the moments of the kills.")
+    parser.add_argument("--figure", type=Path, help="Chart of the resident memory, without an ending.")
+    parser.add_argument("--page", type=Path, help="A page with a place for the table, as docs/benchmarks.md.")
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder, _chroma(Path(folder) / "chroma") as url:
+        began = time.perf_counter()
+        soaked = soak(Path(folder) / "home", url, options.messages, options.seed)
+        figures = _figures(soaked, time.perf_counter() - began, options.messages)
+    if options.figure:
+        every = max(1, len(soaked.resident) // _POINTS)
+        lines = [Line("long-living process", soaked.resident[::every])]
+        plot(options.figure, "Resident memory in a soak", "MB", lines, proportional=False)
+    place(options.page, {"soak": block(figures)})
+    finish(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""OpenTelemetry, where the settings ask for it: spans and metrics of what memory does, and names for what it logs.
+
+Not asked for, nothing is imported and nothing is done. Asked for, all goes to the providers of the host, which alone
+decide where it ends up. Names, numbers and kinds of errors are told: no words of a conversation, of a memory or of an
+error, and nobody's name.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from remegraph.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
+    from opentelemetry.trace import SpanKind
+
+__all__ = [
+    "EVENTS",
+    "METRICS",
+    "OPERATIONS",
+    "SILENT",
+    "Attributes",
+    "Gauges",
+    "Metric",
+    "Telemetry",
+    "event",
+    "telemetry_of",
+]
+
+Attributes = dict[str, str | int | float | bool]
+
+Gauges = Mapping[str, Callable[[], Mapping[str, int]]]
+"""How to read a metric now: how many there are, by state; of what has no states, under no name."""
+
+
+class Metric(NamedTuple):
+    """What is measured."""
+
+    kind: Literal["counter", "gauge", "histogram"]
+    unit: str
+    what: str
+    buckets: tuple[float, ...] = ()
+
+
+OPERATIONS: Mapping[str, str] = {
+    "add_messages": "Messages are made durable.",
+    "capture": "A turn is written back: its messages are made durable, and blocks are cut.",
+    "summarize": "What is new becomes blocks and memories; also in the background.",
+    "recall": "A query is answered.",
+    "maintain": "A scope is tidied up; also in the background.",
+    "sync": "The vector index is told what is new: texts are embedded, and vectors written.",
+}
+"""What has a span, `remegraph.` before its name, and a duration. A call of a chat model has one, too: `chat MODEL`."""
+
+METRICS: Mapping[str, Metric] = {
+    "gen_ai.client.operation.duration": Metric(
+        "histogram", "s", "How long calls of a chat model take.", tuple(0.01 * 2**step for step in range(14))
+    ),
+    "gen_ai.client.token.usage": Metric(
+        "histogram", "{token}", "Tokens of a call, sent and received.", tuple(4.0**step for step in range(14))
+    ),
+    "remegraph.operation.duration": Metric(
+        "histogram", "s", "How long operations take.", tuple(0.001 * 2**step for step in range(20))
+    ),
+    "remegraph.messages.added": Metric("counter", "{message}", "Messages that became durable."),
+    "remegraph.blocks.summarized": Metric("counter", "{block}", "Blocks that were summarised."),
+    "remegraph.memories.created": Metric("counter", "{memory}", "Memories that summaries made."),
+    "remegraph.memories.updated": Metric("counter", "{memory}", "New versions that summaries gave to memories."),
+    "remegraph.memories.moved": Metric("counter", "{memory}", "Memories that maintenance gave another status."),
+    "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were brought into the index."),
+    "remegraph.degraded": Metric("counter", "{operation}", "Operations that had to do without something."),
+    "remegraph.failures": Metric("counter", "{failure}", "Failures that a host was spared, or that nobody waited for."),
+    "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
+    "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
+    "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
+}
+
+EVENTS: Mapping[str, str] = {
+    "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
+    "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
+    "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
+    "remegraph.index.damaged": "A collection of the index is damaged and made anew.",
+    "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
+    "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
+    "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
+    "remegraph.journal.key": "The journal is sealed with another key than the one given.",
+    "remegraph.search.words": "Something was searched or listed without vectors.",
+    "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
+}
+"""What is logged: each record names its event in `event.name`."""
+
+
+def event(name: str, error: BaseException | None = None, **figures: float | str) -> dict[str, Any]:
+    """Return the fields of a log record, for `extra`.
+
+    Args:
+        name: One of `EVENTS`, without `remegraph.`.
+        error: What went wrong; its kind is told.
+        figures: Numbers and names, by what they are of.
+    """
+    told = {"event.name": f"remegraph.{name}", **{f"remegraph.{key}": value for key, value in figures.items()}}
+    return told if error is None else told | _kind(error)
+
+
+class Telemetry:
+    """Tells nobody anything: what a kit has unless its settings ask for more."""
+
+    def operation(self, name: str) -> AbstractContextManager[Attributes]:  # noqa: ARG002 - see _OpenTelemetry
+        """Tell of an operation while it is done: its span, how long it takes, how it fails.
+
+        Args:
+            name: One of `OPERATIONS`.
+
+        Returns:
+            Where to put its figures by name; those that are counters are counted.
+        """
+        return nullcontext({})
+
+    def chat(self, provider: str, model: str) -> AbstractContextManager[Attributes]:  # noqa: ARG002
+        """Tell of a call of a chat model while it is done.
+
+        Args:
+            provider: Whose it is.
+            model: Its name.
+
+        Returns:
+            Where to put the tokens, as `gen_ai.usage.input_tokens` and `gen_ai.usage.output_tokens`.
+        """
+        return nullcontext({})
+
+    def count(self, metric: str, number: int, **attributes: str) -> None:
+        """Add to a counter.
+
+        Args:
+            metric: One of `METRICS`.
+            number: How many.
+            attributes: Of which kind, by what names kinds; `remegraph.` goes before it.
+        """
+
+    def watch(self, ledger: str, gauges: Gauges) -> Callable[[], None]:  # noqa: ARG002
+        """Let gauges be read whenever the host's exporter asks, until what is returned is called.
+
+        Args:
+            ledger: Tells ledgers apart; it says nothing of where they are.
+            gauges: How to read them, by metric.
+        """
+        return _nothing
+
+
+SILENT = Telemetry()
+
+
+def telemetry_of(*, asked: bool) -> Telemetry:
+    """Return what to tell, and whom.
+
+    Args:
+        asked: Whether the settings ask for OpenTelemetry.
+
+    Raises:
+        MissingExtraError: They do, and it is not installed.
+    """
+    return _opentelemetry() if asked else SILENT
+
+
+class _OpenTelemetry(Telemetry):
+    """Tells the providers of the process. There is one of it in a process, as there is one of them."""
+
+    def __init__(self) -> None:
+        from opentelemetry import metrics, trace
+
+        self._trace = trace
+        self._tracer = trace.get_tracer("remegraph")
+        meter = metrics.get_meter("remegraph")
+        self._observation = metrics.Observation
+        self._watched: dict[int, tuple[str, Gauges]] = {}
+        self._lock = threading.Lock()
+        self._counters: dict[str, Counter] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for name, metric in METRICS.items():
+            if metric.kind == "counter":
+                self._counters[name] = meter.create_counter(name, metric.unit, metric.what)
+            elif metric.kind == "histogram":
+                self._histograms[name] = meter.create_histogram(
+                    name, metric.unit, metric.what, explicit_bucket_boundaries_advisory=metric.buckets
+                )
+            else:
+                meter.create_observable_gauge(name, [partial(self._read, name)], metric.unit, metric.what)
+
+    @contextmanager
+    def operation(self, name: str) -> Iterator[Attributes]:
+        about: Attributes = {"remegraph.operation": name}
+        with self._span(
+            f"remegraph.{name}", self._trace.SpanKind.INTERNAL, about, "remegraph.operation.duration"
+        ) as told:
+            yield told
+            for metric, counter in self._counters.items():
+                if number := told.get(metric):
+                    counter.add(int(number))
+
+    @contextmanager
+    def chat(self, provider: str, model: str) -> Iterator[Attributes]:
+        about: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": model,
+        }
+        with self._span(
+            f"chat {model}", self._trace.SpanKind.CLIENT, about, "gen_ai.client.operation.duration"
+        ) as told:
+            try:
+                yield told
+            finally:
+                for kind in ("input", "output"):
+                    if number := told.get(f"gen_ai.usage.{kind}_tokens"):
+                        usage = self._histograms["gen_ai.client.token.usage"]
+                        usage.record(float(number), about | {"gen_ai.token.type": kind})
+
+    def count(self, metric: str, number: int, **attributes: str) -> None:
+        self._counters[metric].add(number, {f"remegraph.{name}": value for name, value in attributes.items()})
+
+    def watch(self, ledger: str, gauges: Gauges) -> Callable[[], None]:
+        watched = (ledger, gauges)
+        with self._lock:
+            self._watched[id(watched)] = watched
+
+        def leave() -> None:
+            with self._lock:  # whoever reads them now is let finish
+                del self._watched[id(watched)]
+
+        return leave
+
+    @contextmanager
+    def _span(self, name: str, kind: SpanKind, about: Attributes, duration: str) -> Iterator[Attributes]:
+        """Tell of something while it is done. An error is told by its kind: its words may be a conversation's."""
+        told: Attributes = {}
+        failed: Attributes = {}
+        began = time.perf_counter()
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=about, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield told
+            except BaseException as error:
+                failed = _kind(error)
+                span.set_status(self._trace.StatusCode.ERROR)
+                raise
+            finally:
+                span.set_attributes(told | failed)
+                self._histograms[duration].record(time.perf_counter() - began, about | failed)
+
+    def _read(self, metric: str, _: CallbackOptions) -> Iterable[Observation]:
+        with self._lock:
+            return [
+                self._observation(number, _about(ledger, state))
+                for ledger, gauges in self._watched.values()
+                for state, number in gauges[metric]().items()
+            ]
+
+
+@cache
+def _opentelemetry() -> Telemetry:
+    try:
+        return _OpenTelemetry()
+    except ImportError as error:
+        raise MissingExtraError("OpenTelemetry is not installed.", "Run: pip install 'remegraph[otel]'.") from error
+
+
+def _about(ledger: str, state: str) -> dict[str, str]:
+    return {"remegraph.ledger": ledger} | ({"remegraph.state": state} if state else {})
+
+
+def _kind(error: BaseException) -> Attributes:
+    return {"error.type": type(error).__name__}
+
+
+def _nothing() -> None:
+    """Leave what was never entered."""
