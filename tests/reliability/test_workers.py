@@ -57,10 +57,12 @@ def held_by(kit: MemoryKit, pid: int) -> set[int]:
         return set(connection.execute(select(jobs.c.id).where(*mine)).scalars())
 
 
-def kill_at_work(crew: Crew, kit: MemoryKit, victim: int) -> int:
-    """Kill a worker while it has something to do, or while nobody has; return which process it was."""
+def kill_at_work(crew: Crew, kit: MemoryKit, rng: random.Random) -> int:
+    """Kill a worker that has something to do, as long as anybody has; return which process it was."""
+    until(lambda: any(held_by(kit, pid) for pid in crew.workers) or not kit.admin.jobs())
+    busy = [number for number, pid in enumerate(crew.workers) if held_by(kit, pid)]
+    victim = rng.choice(busy or range(WORKERS))
     pid = crew.workers[victim]
-    until(lambda: bool(held_by(kit, pid)) or not kit.admin.jobs())
     crew.kill(victim)
     return pid
 
@@ -78,7 +80,7 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(
         for number in range(KILLS):
             if number % EACH == 0:
                 fill(kit, USERS, number // EACH)
-            dead = kill_at_work(crew, kit, rng.randrange(WORKERS))
+            dead = kill_at_work(crew, kit, rng)
             died, at_work = time.monotonic(), at_work + bool(held_by(kit, dead))
             crew.hire(1)
         until(lambda: not held_by(kit, dead))
