@@ -164,12 +164,8 @@ def _read(
     export, ids = Export(), set[object]()
     for place, record in enumerate(_records(values, export, cure), 1):
         try:
-            if not isinstance(record, Mapping):
-                raise ValueError(f"it is a {type(record).__name__}, no object")
-            found = memory(record)
-            if (found.namespace, found.record_id) in ids:
-                raise ValueError("its id stands twice in the export")
-            ids.add((found.namespace, found.record_id))
+            found = memory(_object(record))
+            _check_new((found.namespace, found.record_id), ids)
         except ValueError as error:
             why = f"Record {place}{_called(record)}: {_told(error)}."
             if not skip_invalid:
@@ -179,6 +175,18 @@ def _read(
         else:
             export.memories.append(found)
     return export
+
+
+def _object(record: object) -> Mapping[str, Any]:
+    if not isinstance(record, Mapping):
+        raise ValueError(f"it is a {type(record).__name__}, no object")
+    return record
+
+
+def _check_new(name: object, ids: set[object]) -> None:
+    if name in ids:
+        raise ValueError("its id stands twice in the export")
+    ids.add(name)
 
 
 def _records(values: Iterable[Any], export: Export, cure: str) -> Iterator[Any]:

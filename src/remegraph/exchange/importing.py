@@ -45,7 +45,10 @@ class Importing:
     actor: str
     recipe: str
     at_home: bool
+    created: int = 0
+    corroborated: int = 0
     known: int = 0
+    erased: int = 0
     changed: list[str] = field(default_factory=list)
 
     def news(self, records: Sequence[ForeignMemory]) -> list[ForeignMemory]:

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import CancelledError, ConflictError, InputError, MessageChangedError, ScopeError
+from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
 from remegraph.kit.calling import check_text, library, required, twin, zone
 from remegraph.kit.facade import Facade
 from remegraph.kit.packing import File, actor_of, path_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Imports"]
 
-BATCH = 250
-"""Records taken in by one transaction."""
+BATCH = 100
+"""Records taken in by one transaction. Each is held against all before it in its batch, so larger ones take longer."""
 
 _ATTEMPTS = 4
 """How often a batch is made anew because other changes came first."""
@@ -121,24 +121,28 @@ class Imports(Facade):
 
     def _take_in(self, export: Export, scope: Whose, progress: OnProgress | None, cancel: Cancel | None) -> Imported:
         self._parts()
-        tally, done, total = (
-            Imported(invalid=tuple(export.invalid), relations=export.relations),
-            0,
-            len(export.memories),
-        )
-        homes = _by_scope(export.memories, scope)
-        for whose, records in homes.items():
-            importing = self._importing(whose)
+        homes = [(self._importing(whose), records) for whose, records in _by_scope(export.memories, scope).items()]
+        done, total = 0, len(export.memories)
+        for importing, records in homes:
             for batch in (records[start : start + BATCH] for start in range(0, len(records), BATCH)):
                 if cancel is not None and cancel():
                     raise CancelledError(f"The import was cancelled after {done} of {total} records.")
-                created, corroborated = self._commit(importing, batch)
-                tally = tally.evolve(created=tally.created + created, corroborated=tally.corroborated + corroborated)
+                self._commit(importing, importing.news(batch))
                 done += len(batch)
                 if progress is not None:
-                    progress(Progress(stage="Import", done=done, total=total, detail=whose.user))
-            tally = tally.evolve(known=tally.known + importing.known, changed=(*tally.changed, *importing.changed))
-        return tally.evolve(users=tuple(dict.fromkeys(each.user for each in homes)), degraded=self._follow())
+                    progress(Progress(stage="Import", done=done, total=total, detail=importing.user))
+        each = [importing for importing, _ in homes]
+        return Imported(
+            created=sum(one.created for one in each),
+            corroborated=sum(one.corroborated for one in each),
+            known=sum(one.known for one in each),
+            erased=sum(one.erased for one in each),
+            changed=tuple(name for one in each for name in one.changed),
+            invalid=tuple(export.invalid),
+            relations=export.relations,
+            users=tuple(dict.fromkeys(one.user for one in each)),
+            degraded=self._follow(),
+        )
 
     def _importing(self, whose: Scope) -> Importing:
         from remegraph.engine.routing import at_home, home
@@ -155,21 +159,35 @@ class Imports(Facade):
             at_home=at_home(whose, self._settings),
         )
 
-    def _commit(self, importing: Importing, batch: Sequence[ForeignMemory]) -> tuple[int, int]:
-        """Take a batch in; return how many memories it made, and how many records bear others out."""
+    def _commit(self, importing: Importing, news: Sequence[ForeignMemory]) -> None:
+        """Take new records in, all at once; without those that were erased here, which stay so."""
+        if not news:
+            return
+        try:
+            created = self._committed(importing, news)
+        except ErasedError:
+            if len(news) == 1:
+                importing.erased += 1
+                return
+            middle = len(news) // 2
+            self._commit(importing, news[:middle])
+            self._commit(importing, news[middle:])
+        else:
+            importing.created += created
+            importing.corroborated += len(news) - created
+
+    def _committed(self, importing: Importing, news: Sequence[ForeignMemory]) -> int:
+        """Commit new records; return how many memories they made."""
         from remegraph.engine.disputes import Disputes
 
         parts = self._parts()
-        news = importing.news(batch)
-        for attempt in range(_ATTEMPTS if news else 0):
+        disputes = Disputes(parts.archive, parts.searcher)
+        for _ in range(_ATTEMPTS - 1):
             try:
-                _, receipt = Disputes(parts.archive, parts.searcher).commit(importing.change(news, parts.clock()))
-            except (ConflictError, MessageChangedError):
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return receipt.created, len(news) - receipt.created
-        return 0, 0
+                return disputes.commit(importing.change(news, parts.clock()))[1].created
+            except ConflictError:
+                continue  # a label was taken, or a memory changed, between our look and our write
+        return disputes.commit(importing.change(news, parts.clock()))[1].created
 
 
 def _values(source: object) -> Iterator[Any]:

@@ -18,10 +18,10 @@ class ForeignMemory(Record):
 
     system: ForeignSystem = Field(description="The system.")
     record_id: Token = Field(min_length=1, description="Its id there; of a store: the key.")
-    content: Text = Field(min_length=1, description="What it says.")
+    content: Token = Field(min_length=1, description="What it says.")
     user: Token = Field(default="", description="Whom it is of there; empty where the export does not say.")
-    agent: Text = Field(default="", description="The agent there, if any.")
-    session: Text = Field(default="", description="The session or run there, if any.")
+    agent: Token = Field(default="", description="The agent there, if any.")
+    session: Token = Field(default="", description="The session or run there, if any.")
     namespace: tuple[Token, ...] = Field(default=(), description="Its namespace in a store.")
     tags: tuple[Token, ...] = Field(default=(), description="Its categories there.")
     created_at: AwareTime | None = Field(default=None, description="When it was made there.")
@@ -37,6 +37,9 @@ class Imported(Record):
         default=0, ge=0, description="Records whose words a memory had already: it rests on them, too."
     )
     known: int = Field(default=0, ge=0, description="Records that were imported before: nothing was done.")
+    erased: int = Field(
+        default=0, ge=0, description="Records that were erased here before: they are not taken in again."
+    )
     changed: tuple[Text, ...] = Field(
         default=(), description="Records that were imported before with other words: what is here stays."
     )

@@ -22,6 +22,7 @@ def imported(done: Imported) -> Views:
         "say what a memory says already": done.corroborated,
         "were imported before": done.known,
         "were imported before with other words, which stay": len(done.changed),
+        "were erased here, and stay so": done.erased,
         "relations of a graph are left out": done.relations,
     }
     views += [Text(f"{count:,} {what}", style="dim") for what, count in told.items() if count]
