@@ -59,7 +59,7 @@ def test_a_memory_of_mem0_keeps_its_words_its_origin_and_its_times(kit: MemoryKi
     assert memory.said_at.isoformat() == "2024-07-20T01:30:36.275141-07:00"
     (message,) = kit.trace(memory.memory_id, scope=ANN).messages
     assert (message.text, message.extra["record"]) == ("Ann drinks oolong.", export["results"][0])
-    assert [hit.memory_id for hit in kit.recall("oolong", scope=ANN).memories] == [memory.memory_id]
+    assert [hit.record_id for hit in kit.recall("oolong", scope=ANN).memories] == [memory.memory_id]
 
 
 def test_a_second_import_changes_nothing_and_a_taken_back_memory_stays_so(kit: MemoryKit) -> None:
