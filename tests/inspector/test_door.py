@@ -13,6 +13,8 @@ from remegraph.integrations.inspector.serving import listen
 from tests.inspector.conftest import HOST, Visit, Visiting
 from tests.talk import NOON
 
+pytestmark = pytest.mark.requirement("X10")
+
 
 def _routes(method: str) -> list[str]:
     app = inspector(cast("MemoryKit", None), Scope(user="Ann"), session=Session(), hosts=[], clock=lambda: NOON)
