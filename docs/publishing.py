@@ -53,7 +53,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Describe the commands where they belong, and make links of the repository those of the site."""
     del config
     if page.file.src_uri == "reference/cli.md":
-        markdown += get_docs_for_click(obj=get_command(app), ctx=typer.Context(get_command(app)), name="remegraph")
+        command = get_command(app)
+        markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
     pages = {Path(file.abs_src_path).resolve(): file for file in files if file.abs_src_path}
     here = Path(page.file.abs_src_path or _DOCS).parent
 
