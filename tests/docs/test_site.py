@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from mkdocs.utils.yaml import yaml_load
 
 _ROOT = Path(__file__).parents[2]
 _FETCHED = re.compile(
@@ -23,17 +23,14 @@ def _listed(nav: Any) -> Iterator[str]:
     """Yield the pages of a navigation, at any depth."""
     if isinstance(nav, str):
         yield nav
-    elif isinstance(nav, list):
-        for part in nav:
-            yield from _listed(part)
     else:
-        for part in nav.values():
+        for part in nav if isinstance(nav, list) else nav.values():
             yield from _listed(part)
 
 
 def test_the_navigation_names_every_page() -> None:
     """A page that nobody can reach might as well not be there. Decisions are listed from their folder."""
-    config = yaml.safe_load((_ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    config = yaml_load((_ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     pages = {page.relative_to(_ROOT / "docs").as_posix() for page in (_ROOT / "docs").rglob("*.md")}
     listed = set(_listed(config["nav"]))
     assert {page for page in pages - listed if not re.match(r"decisions/\d", page)} == set()
@@ -59,7 +56,7 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path)
     assert {page.name: _FETCHED.findall(text) for page, text in pages.items() if _FETCHED.search(text)} == {}
     assert 'id="remegraph-recall"' in pages[tmp_path / "reference" / "cli.html"]
     assert 'id="remegraph.MemoryKit.add_messages"' in pages[tmp_path / "reference" / "kit.html"]
-    assert 'id="remegraph.models.Memory.text"' in pages[tmp_path / "reference" / "models.html"]
+    assert 'id="remegraph.models.Memory.content"' in pages[tmp_path / "reference" / "models.html"]
     decisions = sorted((_ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [page.stem for page in decisions if tmp_path / "decisions" / f"{page.stem}.html" not in pages] == []
     assert "project/changelog.html" in pages[tmp_path / "index.html"]
