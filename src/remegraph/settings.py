@@ -125,6 +125,16 @@ class CapturePolicy(_Policy):
     )
     lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
     poll: float = Field(default=1.0, gt=0, description="Least seconds between looks at the queue, while jobs wait.")
+    background: bool = Field(
+        default=True,
+        description="Whether the process that captures does the work, too; false: `remegraph worker` does.",
+    )
+    max_waiting: int | None = Field(
+        default=None, ge=1, description="The same as max_pending, for jobs of all partitions that wait for a worker."
+    )
+    max_attempts: int = Field(
+        default=100, ge=1, description="Failures in a row after which a job gives up: after some four days."
+    )
 
 
 class ExtractionPolicy(_Policy):
@@ -342,6 +352,9 @@ class Settings(_Policy):
     home: Path = Field(default=Path("~/.remegraph"), description="Folder of the ledger and the embedded index.")
     ledger_url: str | None = Field(default=None, description="SQLAlchemy URL; SQLite in the home where none is given.")
     chroma_url: str | None = Field(default=None, description="http://host:port of a Chroma server; embedded if none.")
+    queue: Literal["ledger", "procrastinate"] = Field(
+        default="ledger", description="What hands work to workers; procrastinate: on PostgreSQL, without polling."
+    )
     model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
     embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")
     journal_key: str | None = Field(
@@ -403,7 +416,7 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY (true or false).
+        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY.
 
         OpenAI if only its key is set.
 
@@ -411,7 +424,7 @@ class Settings(_Policy):
             env: The environment; that of the process unless given.
         """
         env = os.environ if env is None else env
-        names = ("home", "ledger_url", "chroma_url", "model", "embedder", "journal_key", "opentelemetry")
+        names = ("home", "ledger_url", "chroma_url", "queue", "model", "embedder", "journal_key", "opentelemetry")
         given = {name: env[key] for name in names if env.get(key := f"REMEGRAPH_{name.upper()}")}
         if env.get("OPENAI_API_KEY"):
             given = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"} | given

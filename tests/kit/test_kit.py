@@ -7,6 +7,7 @@ import inspect
 import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,6 +27,8 @@ from remegraph.kit.admin import Admin
 from remegraph.models import Progress
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
+
+pytestmark = [pytest.mark.usefixtures("setup"), pytest.mark.requirement("X9")]
 
 DAYS = [
     said("I love hiking in the hills."),
@@ -272,11 +275,13 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "type": "causes",
         "block_id": LABELS[0],
         "time_range": (NOON, NOON),
+        "times": [NOON],
         "content": "I am Remy.",
         "topic": "personal:Ann",
         "key": "personal",
         "text": "Hello.",
         "reason": "It holds everywhere.",
+        "stop": Event(),
         "agent": lambda _search, _archive: (),
     }
     needed = [each for each in inspect.signature(verb).parameters.values() if each.default is each.empty]

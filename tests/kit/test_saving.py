@@ -16,6 +16,8 @@ from remegraph.settings import SummaryPolicy
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, open_kit, said
 
+pytestmark = [pytest.mark.usefixtures("setup"), pytest.mark.requirement("X9")]
+
 BOB = Scope(user="bob", agent="remy")
 
 

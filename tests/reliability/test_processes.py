@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from conftest import Figure
+from evals._servers import ChromaServer
 from remegraph import MemoryKit
 from remegraph.errors import IndexOwnedError
 from tests.reliability.host import Host
@@ -78,49 +76,10 @@ def test_whoever_needs_the_index_is_refused_at_once_while_another_has_it(
     owner("close")
 
 
-# ------------------------------------------------------------------------------------------------ server
-
-
-class Server:
-    """A Chroma server on one port and one folder, however often it is started."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Start it, wait until it answers, and kill it in the end."""
-        command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(self.folder)]
-        with (
-            (self.folder / "log").open("ab") as log,
-            subprocess.Popen([*command, "--port", str(self.port)], stdout=log, stderr=log, cwd=self.folder) as process,
-        ):
-            try:
-                self._wait(process)
-                yield process
-            finally:
-                process.kill()
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        end = time.monotonic() + 60
-        while time.monotonic() < end and process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        pytest.fail("the Chroma server did not start")
-
-
 @pytest.mark.slow
 def test_a_server_that_is_killed_again_and_again_loses_nothing(tmp_path: Path, figure: Figure) -> None:
     """Three processes share a ledger and a server; whatever the server forgets, the ledger knows."""
-    server = Server(tmp_path)
+    server = ChromaServer(tmp_path)
     learned: dict[str, str] = {}
     failed = 0
     with ExitStack() as opened:

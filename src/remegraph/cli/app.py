@@ -20,6 +20,7 @@ from remegraph.cli import (
     serving,
     sharing,
     upkeep,
+    working,
     writing,
 )
 from remegraph.cli.options import AsJson, Home
@@ -41,6 +42,7 @@ app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("ingest", rich_help_panel=_START)(writing.ingest)
 app.command("summarize", rich_help_panel=_START)(writing.summarize)
 app.command("drain", rich_help_panel=_START)(writing.drain)
+app.command("worker", rich_help_panel=_START)(working.worker)
 app.command("work", rich_help_panel=_START)(writing.work)
 app.command("retry", rich_help_panel=_START)(writing.retry)
 app.command("recall", rich_help_panel=_READ)(reading.recall)
@@ -81,6 +83,8 @@ app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
 app.add_typer(backups.app, name="backup", rich_help_panel=_KEEP)
 app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
+app.command("health", rich_help_panel=_KEEP)(working.health)
+app.command("jobs", rich_help_panel=_KEEP)(working.jobs)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)
 app.command("rebuild", rich_help_panel=_KEEP)(upkeep.rebuild)
 app.command("stats", rich_help_panel=_KEEP)(upkeep.stats)

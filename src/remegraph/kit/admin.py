@@ -13,8 +13,7 @@ from remegraph.kit.erasing import Erasing
 from remegraph.kit.examining import Examining
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
-from remegraph.models import AuditHead, Mismatch, Partition, Progress, Verification
-from remegraph.ports import JobState
+from remegraph.models import AuditHead, JobState, Mismatch, Partition, Progress, Verification
 from remegraph.rules.quotes import cited_text, find_quote
 
 __all__ = ["Admin"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from remegraph.errors import CancelledError
 from remegraph.models import Partition, Scope, SummaryReport, Usage
-from remegraph.ports import Job
+from remegraph.ports import Job, Outcome
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
@@ -47,15 +48,17 @@ class Worker:
         self._jobs = parts.jobs
         self._clock = parts.clock
         self._lease = parts.settings.capture.lease
-        self._owner = f"process {os.getpid()}"
+        self._most = parts.settings.capture.max_attempts
+        self._owner = f"process {os.getpid()} of {platform.node()}"
         self._duties = duties
         self._job: Job | None = None
 
     def next(self, cancel: Cancel, *, asleep: bool) -> SummaryReport | None:
         """Do the oldest job of the first kind that has one; return nothing where none waits.
 
-        A job whose run fails waits again with its reason, one that is cancelled is given back, and the error goes to
-        the caller. A job that another worker took over is left to it, one that must give way is given back.
+        A job whose run fails waits again with its reason, or gives up, one that is cancelled is given back, and the
+        error goes to the caller. A job that another worker took over is left to it, one that must give way is given
+        back.
 
         Args:
             cancel: Asked before each block.
@@ -64,7 +67,24 @@ class Worker:
         Raises:
             CancelledError: `cancel` said so.
         """
-        job = self._job = self._claim(asleep=asleep)
+        claims = (self._jobs.claim(kind, self._owner, self._lease, asleep=asleep) for kind in self._duties)
+        return self._do(next((job for job in claims if job is not None), None), cancel)
+
+    def take(self, kind: str, job_id: int, cancel: Cancel) -> SummaryReport | None:
+        """Do this job, if it can be claimed; see `next`.
+
+        Args:
+            kind: What is to be done.
+            job_id: The job.
+            cancel: Asked before each block.
+
+        Raises:
+            CancelledError: `cancel` said so.
+        """
+        return self._do(self._jobs.claim(kind, self._owner, self._lease, job_id=job_id), cancel)
+
+    def _do(self, job: Job | None, cancel: Cancel) -> SummaryReport | None:
+        self._job = job
         if job is None:
             return None
         lease = _Lease(lambda: self._jobs.renew(job, self._lease), cancel, lambda: self._must_wait(job.kind))
@@ -79,7 +99,8 @@ class Worker:
                 return SummaryReport()
             raise
         except Exception as error:
-            self._jobs.finish(job, "retry", str(error) or type(error).__name__)
+            outcome: Outcome = "retry" if job.attempts < self._most else "dead"
+            self._jobs.finish(job, outcome, str(error) or type(error).__name__)
             raise
         except BaseException:  # Ctrl-C: nobody tried
             self.give_back()
@@ -94,10 +115,6 @@ class Worker:
         """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
         times = [self._jobs.next_due(kind) for kind in self._duties]
         return min((time for time in times if time is not None), default=None)
-
-    def _claim(self, *, asleep: bool) -> Job | None:
-        claims = (self._jobs.claim(kind, self._owner, self._lease, asleep=asleep) for kind in self._duties)
-        return next((job for job in claims if job is not None), None)
 
     def _must_wait(self, kind: str) -> bool:
         """Return whether a job of a kind that comes before this one is due."""

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND, UPKEEP
-from remegraph.kit.facade import Facade
+from remegraph.kit.queueing import Queueing
 from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
-    from remegraph.ports import Waiting
 
 __all__ = ["Examining", "Seen", "mended"]
 
@@ -38,7 +37,7 @@ _OF_RECORDS: dict[str, tuple[Check, str]] = {
 }
 
 
-class Examining(Facade, ABC):
+class Examining(Queueing, ABC):
     """The verb of `kit.admin` that looks for whatever is wrong."""
 
     @abstractmethod
@@ -69,7 +68,7 @@ class Examining(Facade, ABC):
         yield from self._owner(parts)
         yield from self._index(parts)
         yield from _of_records(self._compare(Counter()))
-        yield from _jobs(parts)
+        yield from self._queue(parts)
         yield from _work(parts)
         yield from _clock(parts)
 
@@ -112,6 +111,34 @@ class Examining(Facade, ABC):
     def _rebuild(self) -> str:
         return f"made the index anew, with {self.rebuild()} vectors"
 
+    def _queue(self, parts: Parts) -> Iterator[Seen]:
+        """Look for jobs that gave up, that fail again and again, and that nobody takes."""
+        now = parts.clock()
+        for kind in (KIND, UPKEEP):
+            waiting = parts.jobs.waiting(kind)
+            dead = [job for job in waiting if job.state == "dead"]
+            failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
+            overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
+            if dead:
+                what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
+                yield _finding("jobs", "warning", what, "Take them up again: remegraph jobs --revive.", self._revive)
+            if failing:
+                what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
+                yield _finding(
+                    "jobs", "warning", what, "Put right what the reason names; they are tried by themselves."
+                )
+            if overdue:
+                what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
+                yield _finding(
+                    "jobs",
+                    "warning",
+                    what,
+                    "Nobody does them: run `remegraph worker`, or `remegraph drain` as a cron job.",
+                )
+
+    def _revive(self) -> str:
+        return f"took {self.revive()} jobs up again"
+
 
 def mended(seen: Iterator[Seen], *, fix: bool) -> Iterator[Finding]:
     """Yield findings, mended where that is wanted and can be.
@@ -150,34 +177,6 @@ def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
     for where, (check, cure) in _OF_RECORDS.items():
         if found := [each for each in differences if each.where == where]:
             yield _finding(check, "error", f"The ledger does not hold together in {_many(found)}.", cure)
-
-
-def _jobs(parts: Parts) -> Iterator[Seen]:
-    """Look for jobs that gave up, that fail again and again, and that nobody takes."""
-    now = parts.clock()
-    for kind in (KIND, UPKEEP):
-        waiting = parts.jobs.waiting(kind)
-        dead = [job for job in waiting if job.state == "dead"]
-        failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
-        overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
-        if dead:
-            what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
-            yield _finding("jobs", "warning", what, "Take them up again.", _requeue(parts, kind, dead))
-        if failing:
-            what = f"{len(failing)} jobs ({kind}) fail again and again: {failing[0].reason}"
-            yield _finding("jobs", "warning", what, "Put right what the reason names; they are tried by themselves.")
-        if overdue:
-            what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
-            yield _finding("jobs", "warning", what, "Nobody does them: run `remegraph drain`, as by a cron job.")
-
-
-def _requeue(parts: Parts, kind: str, jobs: Sequence[Waiting]) -> Callable[[], str]:
-    def requeue() -> str:
-        for job in jobs:
-            parts.jobs.enqueue(kind, job.partition)
-        return f"took {len(jobs)} jobs up again"
-
-    return requeue
 
 
 def _work(parts: Parts) -> Iterator[Seen]:

@@ -6,9 +6,11 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
+from threading import Event
 from typing import TYPE_CHECKING, cast
 
-from remegraph.kit.calling import required, twin
+from remegraph.kit.calling import check_numbers, required, twin
+from remegraph.kit.health import Health
 from remegraph.kit.observing import aobserved, observed
 from remegraph.models import Budget, Scope, SummaryReport
 from remegraph.settings import Settings
@@ -29,6 +31,7 @@ class Learning(ABC):
     """The verbs of the kit that learn from messages: what is new, what failed, or whatever waits."""
 
     settings: Settings
+    health: Health
 
     @abstractmethod
     def _open_parts(self) -> Parts:
@@ -136,6 +139,26 @@ class Learning(ABC):
             return drain(parts, worker, cancel or _never)
 
     adrain = twin(drain)
+
+    def serve(self, stop: Event, *, concurrency: int = 4) -> None:
+        """Do whatever waits, in every scope, as it comes, until `stop` is set: what `remegraph worker` does.
+
+        Any number of processes may, on one PostgreSQL ledger and one Chroma server. Once `stop` is set, the blocks at
+        hand are finished and the jobs given back. What fails waits for its next try; `health` counts it.
+
+        Args:
+            stop: Set by whoever wants it to end.
+            concurrency: How many jobs at once, each of another scope.
+
+        Raises:
+            InputError: `concurrency` is no number of at least 1.
+        """
+        from remegraph.kit.serving import serve
+
+        check_numbers(least=1, whole=True, concurrency=concurrency)
+        serve(self._open_parts(), self._duties(), self.health, concurrency=concurrency, stop=stop)
+
+    aserve = twin(serve)
 
     def _duties(self, progress: OnProgress | None = None) -> Mapping[str, Duty]:
         """Return what the background work consists of: the summaries of a scope, then its upkeep."""

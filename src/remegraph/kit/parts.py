@@ -15,13 +15,14 @@ from remegraph.engine.reranking import Reranker
 from remegraph.engine.retrieval import RetrievalAgent
 from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
-from remegraph.errors import IndexOwnedError, SetupError
+from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.kit.observing import gauges, pseudonym
 from remegraph.kit.thinkers import Thinkers
 from remegraph.ports import (
     Attention,
     AuditTrail,
     Clock,
+    Courier,
     Embedder,
     GrantBook,
     JobQueue,
@@ -66,6 +67,8 @@ class Parts:
     trail: AuditTrail
     grants: GrantBook
     jobs: JobQueue
+    courier: Courier | None
+    """None where workers look for jobs themselves."""
     items: SqlItems
     eraser: SqlEraser
     searcher: Searcher
@@ -174,6 +177,7 @@ def open_parts(
             trail=SqlAuditTrail(archive.database, archive.journal),
             grants=grants,
             jobs=jobs,
+            courier=_courier(settings, archive.database, clock),
             items=SqlItems(archive.database, clock),
             eraser=SqlEraser(archive, projection, clock, new_id),
             searcher=searcher,
@@ -205,6 +209,20 @@ def ledger_url(settings: Settings) -> str:
         settings: Name it, or the home that it is in.
     """
     return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
+
+
+def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | None:
+    if settings.queue == "ledger":
+        return None
+    if database.is_sqlite:
+        raise SetupError(
+            "Procrastinate needs PostgreSQL.", "Name its URL (REMEGRAPH_LEDGER_URL), or leave the queue to the ledger."
+        )
+    try:
+        from remegraph.storage.procrastinating import Procrastinate
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"') from error
+    return Procrastinate(database, clock)
 
 
 def _make_home(home: Path) -> None:

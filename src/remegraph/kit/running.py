@@ -30,6 +30,7 @@ class Runner:
         clock: Tells how long a job must wait yet.
         poll: Least seconds between two looks at the queue.
         health: Told what fails.
+        alert: Whether to look that often for what other processes enqueue.
     """
 
     def __init__(
@@ -39,11 +40,13 @@ class Runner:
         *,
         poll: float,
         health: Health,
+        alert: bool = False,
     ) -> None:
         self._worker = worker
         self._clock = clock
         self._poll = poll
         self._health = health
+        self._alert = alert
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._working = threading.Lock()
@@ -77,11 +80,15 @@ class Runner:
                 self._asides -= 1
             self._bell.set()
 
-    def close(self) -> None:
-        """Stop after the block at hand. What is not done waits in the queue. Stopping twice is fine."""
+    def stop(self) -> None:
+        """Have it end after the block at hand, and wait for nothing."""
         with self._starting:
             self._closed = True
         self._bell.set()
+
+    def close(self) -> None:
+        """Stop after the block at hand. What is not done waits in the queue. Stopping twice is fine."""
+        self.stop()
         if self._thread is not None:
             self._thread.join()
             atexit.unregister(self._leave)
@@ -111,6 +118,8 @@ class Runner:
                     return
 
     def _until_due(self) -> float | None:
+        if self._alert:
+            return self._poll
         due = self._worker.next_due()
         return None if due is None else max(self._poll, (due - self._clock()).total_seconds())
 

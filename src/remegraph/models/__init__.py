@@ -61,6 +61,7 @@ from remegraph.models.governance import (
 )
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
+from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth
 from remegraph.models.memories import (
     CORE,
     LIVE,
@@ -162,6 +163,7 @@ __all__ = [
     "AuditEntry",
     "AuditHead",
     "Avoidance",
+    "BackgroundJob",
     "Backup",
     "BackupFile",
     "Block",
@@ -211,6 +213,7 @@ __all__ = [
     "Find",
     "Finding",
     "Grant",
+    "HealthReport",
     "Hit",
     "HitKind",
     "ImportanceLevel",
@@ -219,6 +222,7 @@ __all__ = [
     "Injection",
     "InjectionLayer",
     "ItemChange",
+    "JobState",
     "Json",
     "Kind",
     "KnowledgeContent",
@@ -252,6 +256,7 @@ __all__ = [
     "Progress",
     "Proposal",
     "ProposalState",
+    "QueueDepth",
     "Quote",
     "Reading",
     "Recall",

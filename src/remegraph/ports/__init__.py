@@ -11,7 +11,7 @@ from remegraph.ports.generalizing import Draft, Generalizer, Reworded
 from remegraph.ports.index import WHOLE, Embedder, Nearest, Projection, RecordKind, VectorIndex
 from remegraph.ports.journal import AuditTrail
 from remegraph.ports.notes import Notes, Tally
-from remegraph.ports.queue import Job, JobQueue, JobState, Outcome, Waiting
+from remegraph.ports.queue import Courier, Deliver, Job, JobQueue, Outcome
 from remegraph.ports.sharing import GrantBook
 from remegraph.ports.text import Layout, TextMatch, TextMatches
 from remegraph.ports.world import Attention, Clock, NewId, TokenCounter
@@ -28,13 +28,14 @@ __all__ = [
     "Clock",
     "Concluded",
     "Concluder",
+    "Courier",
+    "Deliver",
     "Draft",
     "Embedder",
     "Generalizer",
     "GrantBook",
     "Job",
     "JobQueue",
-    "JobState",
     "Layout",
     "Nearest",
     "NewId",
@@ -50,5 +51,4 @@ __all__ = [
     "TextMatches",
     "TokenCounter",
     "VectorIndex",
-    "Waiting",
 ]

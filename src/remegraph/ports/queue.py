@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Event
 from typing import Literal, Protocol
 
-from remegraph.models import Partition
+from remegraph.models import BackgroundJob, Partition, QueueDepth
+from remegraph.settings import CapturePolicy
 
 __all__ = [
+    "Courier",
+    "Deliver",
     "Job",
     "JobQueue",
-    "JobState",
     "Outcome",
-    "Waiting",
 ]
 
 
@@ -33,23 +36,6 @@ Outcome = Literal["done", "retry", "back", "dead"]
 """What became of a job; `back`: nobody tried."""
 
 
-JobState = Literal["asleep", "waiting", "running", "dead"]
-"""Where a job stands that is not done; one that sleeps is due when it is asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A piece of background work that is not done."""
-
-    partition: Partition
-    state: JobState
-    due_at: datetime | None
-    """When it can be claimed; never, while it sleeps."""
-    attempts: int
-    reason: str
-    """Why it did not work the last time."""
-
-
 class JobQueue(Protocol):
     """A durable queue: at most one open job per kind and partition."""
 
@@ -57,7 +43,15 @@ class JobQueue(Protocol):
         """Add a job unless one waits already; one that sleeps wakes up."""
         ...
 
-    def claim(self, kind: str, owner: str, lease_seconds: float, *, asleep: bool = False) -> Job | None:
+    def claim(
+        self,
+        kind: str,
+        owner: str,
+        lease_seconds: float,
+        *,
+        asleep: bool = False,
+        job_id: int | None = None,
+    ) -> Job | None:
         """Take the oldest job that nobody holds, or whose lease ran out.
 
         Args:
@@ -65,6 +59,7 @@ class JobQueue(Protocol):
             owner: Names the worker.
             lease_seconds: How long it may take.
             asleep: Whether jobs that sleep are taken, too.
+            job_id: This one, and no other.
         """
         ...
 
@@ -83,10 +78,34 @@ class JobQueue(Protocol):
         """
         ...
 
-    def next_due(self, kind: str) -> datetime | None:
-        """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
+    def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:
+        """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued."""
         ...
 
-    def waiting(self, kind: str) -> tuple[Waiting, ...]:
+    def waiting(self, kind: str) -> tuple[BackgroundJob, ...]:
         """Return the jobs that are not done, oldest first."""
+        ...
+
+    def depth(self) -> QueueDepth:
+        """Return how much work of all kinds waits, and for how long."""
+        ...
+
+    def crowded(self, kind: str, most: int) -> bool:
+        """Return whether so many jobs wait that are due, or more."""
+        ...
+
+
+Deliver = Callable[[str, int], datetime | None]
+"""Does a job of a kind by its number, if it can be claimed; returns when to come again, if at all."""
+
+
+class Courier(Protocol):
+    """Brings jobs to workers, in place of workers that look for them; the queue stays the truth."""
+
+    def work(self, deliver: Deliver, *, concurrency: int, policy: CapturePolicy, stop: Event) -> None:
+        """Deliver jobs until `stop` is set, then wait for those at hand.
+
+        Raises:
+            SetupError: What it works with cannot be used.
+        """
         ...

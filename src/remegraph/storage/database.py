@@ -195,6 +195,31 @@ class Database:
                 {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
             )
 
+    @contextmanager
+    def first(self, task: int) -> Iterator[bool]:
+        """Give whether no other process does this task now; until the end, no other gets to.
+
+        On SQLite it is always so: one process at a time owns the index that such tasks are about.
+
+        Args:
+            task: Its number.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        if self.is_sqlite:
+            yield True
+            return
+        key = {"namespace": _LOCK_NAMESPACE, "task": -task}  # partitions have positive numbers
+        with self._translated(), self.engine.connect() as connection:
+            own = connection.execution_options(isolation_level="AUTOCOMMIT")
+            mine = own.execute(text("SELECT pg_try_advisory_lock(:namespace, :task)"), key).scalar_one()
+            try:
+                yield bool(mine)
+            finally:
+                if mine:
+                    own.execute(text("SELECT pg_advisory_unlock(:namespace, :task)"), key)
+
     def shred(self, *, full: bool = False) -> None:
         """Give the bytes of deleted rows back: out of the full text, the tables and the log.
 

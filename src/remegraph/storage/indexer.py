@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 EVERYBODY = 0
 """To lock when a write concerns no partition alone: no partition has this number."""
 
+_SYNC = 1  # what one process at a time does
 _BATCH = 500  # records that are embedded, written and applied together: as many as one statement names
 
 Advance = Callable[[int, int], None]
@@ -87,9 +88,9 @@ class Indexer:
         self._one_at_a_time = Lock()
 
     def sync(self, embedder: Embedder) -> int:
-        """Apply the dirty set; see `VectorProjection.sync`."""
-        with self._one_at_a_time:
-            return self._apply(embedder, heal=True)
+        """Apply the dirty set; see `VectorProjection.sync`. Where another process does, it is left to that one."""
+        with self._one_at_a_time, self._database.first(_SYNC) as ours:
+            return self._apply(embedder, heal=True) if ours else 0
 
     def rebuild(self, embedder: Embedder, advance: Advance | None) -> int:
         """Make the index anew; see `VectorProjection.rebuild`."""

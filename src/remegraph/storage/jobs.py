@@ -10,19 +10,23 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, and_, case, false, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, or_, select, true, update
+from sqlalchemy.sql.dml import ReturningInsert
 
-from remegraph.models import Partition
-from remegraph.ports import Clock, Job, Outcome, Waiting
+from remegraph.models import BackgroundJob, Partition, QueueDepth
+from remegraph.ports import Clock, Job, Outcome
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import Interning, partition_of
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs, partitions
 
-__all__ = ["ASLEEP", "SqlJobQueue", "enqueue"]
+__all__ = ["ASLEEP", "BELL", "SqlJobQueue", "claimable", "enqueue"]
 
 ASLEEP = 2**63 - 1
 """When a job that sleeps is due."""
+
+BELL = "remegraph_bell"
+"""Execution option of the engine: told of each job that is enqueued, in the transaction that does."""
 
 _SECOND = 1_000_000
 _FIRST_DELAY = _SECOND
@@ -41,16 +45,33 @@ def enqueue(connection: Connection, kind: str, partition_id: int, due: int) -> N
         due: In microseconds: now, or `ASLEEP`.
     """
     row = {"partition_id": partition_id, "kind": kind, "due_at": due, **_NEW}
-    connection.execute(_enqueue(connection.dialect.name), row)
+    job_id = connection.execute(_enqueue(connection.dialect.name), row).scalar_one()
+    bell = connection.get_execution_options().get(BELL)
+    if bell is not None and due < ASLEEP:
+        bell(connection, kind, job_id, partition_id, due)
+
+
+def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a job can be taken.
+
+    Args:
+        now: In microseconds.
+        asleep: Whether jobs that sleep are taken, too.
+    """
+    due = jobs.c.due_at <= now
+    return or_(
+        and_(jobs.c.state == "waiting", or_(due, jobs.c.due_at == ASLEEP) if asleep else due),
+        and_(jobs.c.state == "running", jobs.c.lease_until <= now, true() if asleep else jobs.c.due_at < ASLEEP),
+    )
 
 
 @cache
-def _enqueue(dialect: str) -> Insert:
+def _enqueue(dialect: str) -> ReturningInsert[tuple[int]]:
     closed = jobs.c.state.in_(("done", "dead"))
     running = jobs.c.state == "running"
     statement = upsert(dialect, jobs)
     given = statement.excluded
-    return statement.on_conflict_do_update(
+    told = statement.on_conflict_do_update(
         index_elements=["partition_id", "kind"],
         set_={
             "state": case((closed, given.state), else_=jobs.c.state),
@@ -64,6 +85,7 @@ def _enqueue(dialect: str) -> Insert:
             "again": or_(jobs.c.again, running),
         },
     )
+    return told.returning(jobs.c.id)
 
 
 class SqlJobQueue:
@@ -85,7 +107,15 @@ class SqlJobQueue:
             partition_id = self._interning.ensure(connection, [partition])[partition]
             enqueue(connection, kind, partition_id, micros(self._clock()))
 
-    def claim(self, kind: str, owner: str, lease_seconds: float, *, asleep: bool = False) -> Job | None:
+    def claim(
+        self,
+        kind: str,
+        owner: str,
+        lease_seconds: float,
+        *,
+        asleep: bool = False,
+        job_id: int | None = None,
+    ) -> Job | None:
         """Take the oldest job that nobody holds, or whose lease ran out.
 
         Args:
@@ -93,16 +123,12 @@ class SqlJobQueue:
             owner: Names the worker.
             lease_seconds: How long it may take.
             asleep: Whether jobs that sleep are taken, too.
+            job_id: This one, and no other.
         """
         now = micros(self._clock())
-        awake = true() if asleep else jobs.c.due_at < ASLEEP
-        ready = or_(
-            and_(jobs.c.state == "waiting", or_(jobs.c.due_at <= now, jobs.c.due_at == ASLEEP)),
-            and_(jobs.c.state == "running", jobs.c.lease_until <= now),
-        )
         oldest = (
             select(jobs.c.id)
-            .where(jobs.c.kind == kind, ready, awake)
+            .where(jobs.c.kind == kind, claimable(now, asleep=asleep), _only(job_id))
             .order_by(jobs.c.due_at, jobs.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)  # PostgreSQL: two workers take two jobs
@@ -164,15 +190,20 @@ class SqlJobQueue:
             }
         return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
 
-    def next_due(self, kind: str) -> datetime | None:
-        """Return when the next job can be claimed, as far as is known now; none: only once more is enqueued."""
+    def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:
+        """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued."""
         due = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
-        open_ = (jobs.c.kind == kind, jobs.c.state.in_(("waiting", "running")), jobs.c.due_at < ASLEEP)
+        open_ = (
+            jobs.c.kind == kind,
+            jobs.c.state.in_(("waiting", "running")),
+            jobs.c.due_at < ASLEEP,
+            _only(job_id),
+        )
         with self._database.read() as connection:
             soonest = connection.execute(select(func.min(due)).where(*open_)).scalar_one()
         return None if soonest is None else from_micros(soonest)
 
-    def waiting(self, kind: str) -> tuple[Waiting, ...]:
+    def waiting(self, kind: str) -> tuple[BackgroundJob, ...]:
         """Return the jobs that are not done, oldest first."""
         query = (
             select(jobs, *(partitions.c[name] for name in Partition.model_fields))
@@ -182,6 +213,28 @@ class SqlJobQueue:
         )
         with self._database.read() as connection:
             return tuple(_waiting(row) for row in connection.execute(query))
+
+    def depth(self) -> QueueDepth:
+        """Return how much work of all kinds waits, and for how long."""
+        now = micros(self._clock())
+        asleep = and_(jobs.c.state == "waiting", jobs.c.due_at == ASLEEP)
+        state = case((asleep, "asleep"), else_=jobs.c.state).label("state")
+        waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
+        failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
+        counted = select(state, func.count().label("jobs")).where(jobs.c.state != "done").group_by(state)
+        tried = select(jobs.c.reason).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
+        with self._database.read() as connection:
+            counts = {row.state: row.jobs for row in connection.execute(counted)}
+            oldest = connection.execute(select(func.min(jobs.c.due_at)).where(*waiting)).scalar_one()
+            reason = connection.execute(tried).scalar_one_or_none() or ""
+        overdue = 0 if oldest is None else max(0, now - oldest) / _SECOND
+        return QueueDepth(**counts, overdue_seconds=overdue, reason=reason)
+
+    def crowded(self, kind: str, most: int) -> bool:
+        """Return whether so many jobs wait that are due, or more; costs no more than to count those."""
+        due = (jobs.c.kind == kind, jobs.c.state == "waiting", jobs.c.due_at <= micros(self._clock()))
+        with self._database.read() as connection:
+            return connection.execute(select(jobs.c.id).where(*due).offset(most - 1).limit(1)).first() is not None
 
     def _update(self, job: Job, values: Mapping[str, Any]) -> bool:
         """Change a job that is still its holder's; false where it is not."""
@@ -194,7 +247,17 @@ def _lease(now: int, seconds: float) -> int:
     return now + round(seconds * _SECOND)
 
 
-def _waiting(row: Row[Any]) -> Waiting:
+def _only(job_id: int | None) -> ColumnElement[bool]:
+    return true() if job_id is None else jobs.c.id == job_id
+
+
+def _waiting(row: Row[Any]) -> BackgroundJob:
     sleeps = row.state == "waiting" and row.due_at == ASLEEP
-    due = None if row.due_at == ASLEEP else from_micros(row.due_at)
-    return Waiting(partition_of(row), "asleep" if sleeps else row.state, due, row.attempts, row.reason)
+    return BackgroundJob(
+        kind=row.kind,
+        partition=partition_of(row),
+        state="asleep" if sleeps else row.state,
+        due_at=None if row.due_at == ASLEEP else from_micros(row.due_at),
+        attempts=row.attempts,
+        reason=row.reason,
+    )

@@ -42,6 +42,10 @@ _WIDEN = 4
 _WIDEST = 4_000  # beyond so many, reading all vectors from SQL is the better search
 
 
+_NOWHERE = "remegraph-nowhere"
+"""A collection that nobody makes."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """What is looked for, and where."""
@@ -97,8 +101,8 @@ class _Search:
 class VectorProjection:
     """A `Projection` over SQL and a vector index.
 
-    Safe to share between threads. One process at a time should call `sync`, as by a job that is leased; where two do
-    all the same, records are applied twice, and none is lost.
+    Safe to share between threads. Of processes that share a PostgreSQL ledger, one at a time brings changes into the
+    index; the others leave theirs to it, or to the next `sync`.
 
     Args:
         database: The ledger.
@@ -244,7 +248,8 @@ class VectorProjection:
     def sync(self) -> int:
         """Apply the dirty set to the index, batch by batch; return how many records were applied.
 
-        Texts without a vector are embedded first. Without an index that is all: the marks stay for its owner.
+        Texts without a vector are embedded first. Without an index that is all: the marks stay for its owner. Where
+        another process does it now, nothing is done here.
 
         Raises:
             ModelUnavailableError: The embedder did not answer. All that did not need it was applied, the rest stays
@@ -374,6 +379,16 @@ class VectorProjection:
         written = self._indexer.reindex(embedder, progress)
         self._embedder = embedder
         return written
+
+    def ping(self) -> None:
+        """Ask the index for nothing, to hear whether it answers.
+
+        Raises:
+            VectorIndexError: It does not.
+            SetupError: Its server cannot be reached.
+        """
+        if self._index is not None:
+            self._index.ids(_NOWHERE)
 
     def close(self) -> None:
         """Close the index."""

@@ -12,6 +12,7 @@ from remegraph.cli.views.rules import injection, rules
 from remegraph.cli.views.sharing import grants, proposals
 from remegraph.cli.views.trees import topic_graph, trace
 from remegraph.cli.views.upkeep import backup, diagnosis, stats, verification
+from remegraph.cli.views.working import health, jobs
 
 __all__ = [
     "SHORT_ID",
@@ -31,9 +32,11 @@ __all__ = [
     "exported",
     "forecast",
     "grants",
+    "health",
     "ingested",
     "injection",
     "installed",
+    "jobs",
     "keys",
     "maintenance",
     "memories",

@@ -1,0 +1,73 @@
+"""Commands for the work in the background: do it, look at it, take up what gave up."""
+
+from __future__ import annotations
+
+import signal
+from threading import Event
+from typing import Annotated
+
+import typer
+
+from remegraph.cli import views
+from remegraph.cli.options import AsJson, Home, Model
+from remegraph.cli.session import guarded, open_kit
+
+__all__ = ["health", "jobs", "worker"]
+
+
+def worker(
+    *,
+    concurrency: Annotated[int, typer.Option("--concurrency", "-c", min=1, help="Jobs at once.")] = 4,
+    model: Model = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C.
+
+    Start as many as you like, on any machine, with the same $REMEGRAPH_LEDGER_URL and $REMEGRAPH_CHROMA_URL. Told to
+    stop, it finishes the blocks at hand, gives its jobs back, and exits with 0. Killed, it loses nothing: another
+    worker takes over once the lease of its jobs has run out.
+    """
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with guarded(as_json=as_json) as out, open_kit(home, model=model) as kit:
+            out.errors.print(f"Working, {concurrency} jobs at once. SIGTERM ends it.", soft_wrap=True)
+            kit.serve(stop, concurrency=concurrency)
+            out.show(kit.health.stats(), "Stopped. What is not done waits in the queue.")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def jobs(
+    *,
+    revive: Annotated[bool, typer.Option("--revive", help="Take up again what gave up.")] = False,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the work in the background that is not done, of every user, and why it failed."""
+    with guarded(as_json=as_json) as out, open_kit(home) as kit:
+        revived = kit.admin.revive() if revive else 0
+        found = kit.admin.jobs()
+        out.show({"revived": revived, "jobs": found}, *views.jobs(found, revived))
+
+
+def health(
+    *,
+    overdue: Annotated[
+        float | None,
+        typer.Option("--overdue", min=0, help="Seconds that work may wait for a worker.", metavar="SECONDS"),
+    ] = None,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether ledger and index answer and how much work waits. Exit code 1 where they do not, or work is overdue."""
+    with guarded(as_json=as_json) as out:
+        with open_kit(home) as kit:
+            found = kit.admin.health()
+        late = overdue is not None and found.queue.overdue_seconds > overdue
+        healthy = found.healthy and not late
+        out.show({**found.model_dump(mode="json"), "healthy": healthy}, *views.health(found, late=late))
+        if not healthy:
+            raise typer.Exit(1)

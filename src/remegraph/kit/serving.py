@@ -1,0 +1,93 @@
+"""What a process does that only works: whatever waits, in every scope, as it comes, until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from remegraph.errors import WITHOUT_VECTORS, CancelledError, RemegraphError, SetupError
+from remegraph.kit.draining import Duty, Worker
+from remegraph.kit.running import Runner
+
+if TYPE_CHECKING:
+    from remegraph.kit.health import Health
+    from remegraph.kit.parts import Parts
+    from remegraph.ports import Courier
+
+__all__ = ["serve"]
+
+_KEEP = 10.0
+"""Seconds between looks at what waits for the index."""
+
+
+def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
+    """Work until `stop` is set; then finish the blocks at hand, and give the jobs back.
+
+    Args:
+        parts: The parts of the kit.
+        duties: What to do, by kind of job.
+        health: Told what fails.
+        concurrency: How many jobs at once.
+        stop: Set by whoever wants it to end.
+    """
+    keeper = Thread(target=_keep_index, args=(parts, health, stop), name="remegraph-index", daemon=True)
+    keeper.start()
+    try:
+        if parts.courier is None:
+            _look(parts, duties, health, concurrency=concurrency, stop=stop)
+        else:
+            _listen(parts, parts.courier, duties, health, concurrency=concurrency, stop=stop)
+    finally:
+        stop.set()
+        keeper.join()
+
+
+def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
+    """Bring in what the index did not take when it was learned: it may have been down."""
+    while not stop.wait(_KEEP):
+        try:
+            parts.projection.sync()
+        except (*WITHOUT_VECTORS, SetupError) as error:
+            health.note("background", error)
+
+
+def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
+    """Look for work again and again."""
+    poll = parts.settings.capture.poll
+    crew = [
+        Runner(Worker(parts, duties), parts.clock, poll=poll, health=health, alert=True) for _ in range(concurrency)
+    ]
+    try:
+        for runner in crew:
+            runner.wake()
+        stop.wait()
+    finally:
+        for runner in crew:
+            runner.stop()
+        for runner in crew:
+            runner.close()
+
+
+def _listen(
+    parts: Parts, courier: Courier, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event
+) -> None:
+    """Let a courier bring the work; where it cannot, try again."""
+    policy = parts.settings.capture
+
+    def deliver(kind: str, job_id: int) -> datetime | None:
+        try:
+            with suppress(CancelledError):
+                Worker(parts, duties).take(kind, job_id, stop.is_set)
+        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
+            health.note("background", error)
+        return parts.jobs.next_due(kind, job_id)
+
+    while not stop.is_set():
+        try:
+            courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop)
+        except RemegraphError as error:
+            health.note("background", error)
+            stop.wait(policy.poll)

@@ -1,0 +1,164 @@
+"""A process that only works: it does what waits, says how much does, and leaves nothing behind when it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from queue import Queue
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from remegraph import InputError, MemoryKit, Scope, SetupError
+from remegraph.errors import ModelUnavailableError, VectorIndexError
+from remegraph.models import SummaryReport
+from remegraph.ports import Job, Outcome
+from remegraph.settings import CapturePolicy, Settings, SummaryPolicy
+from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
+from tests.talk import ANN, NOON, digest
+
+pytestmark = pytest.mark.requirement("X9")
+
+PATIENCE = 60
+"""Seconds that a test waits for a thread before it fails; none waits so long where all is well."""
+
+
+def opened(home: Path, script: Any = None, **capture: Any) -> MemoryKit:
+    policy = CapturePolicy(**{"background": False, "poll": 0.01, **capture})
+    return MemoryKit.open(
+        settings=Settings(home=home, capture=policy, summary=SummaryPolicy(backoff=0, retries=0, attention=0)),
+        model=None if script is None else ScriptedChatModel(script={"DigestAnswer": script}),
+        embedder=None,
+        index=InMemoryVectorIndex(),
+        clock=FrozenClock(NOON),
+        new_id=SequentialIds(),
+    )
+
+
+def turn(kit: MemoryKit, number: int = 0, scope: Scope = ANN) -> bool:
+    """Talk for one turn; return whether a block was made of it."""
+    talk = [("user", f"I live in town {number}."), ("assistant", "Noted.")]
+    given = [{"id": f"{role}{number}", "role": role, "content": text} for role, text in talk]
+    return bool(kit.capture(given, scope=scope).blocks)
+
+
+@contextmanager
+def serving(kit: MemoryKit, concurrency: int = 1) -> Iterator[Event]:
+    """A kit that works in another thread, until it is told to stop."""
+    stop = Event()
+    thread = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": concurrency})
+    thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_who_leaves_the_work_to_workers_starts_none(tmp_path: Path) -> None:
+    """A web server that answers people must not summarise between two answers: workers are there for that."""
+    with opened(tmp_path) as kit:
+        assert turn(kit)
+        assert kit._background()._thread is None
+        assert [(job.kind, job.partition, job.state) for job in kit.admin.jobs()] == [
+            ("summarize", ANN.partition(), "waiting")
+        ]
+
+
+def test_a_worker_does_what_waits_and_what_comes_in_and_stops_when_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be the only one that ever works: what waited before it began counts as much as what comes."""
+    with opened(tmp_path, digest()) as kit:
+        outcomes: Queue[str] = Queue()
+        queue = kit._open_parts().jobs
+        finish = queue.finish
+
+        def told(job: Job, outcome: Outcome, reason: str = "") -> bool:
+            finished = finish(job, outcome, reason)
+            outcomes.put(outcome)
+            return finished
+
+        monkeypatch.setattr(queue, "finish", told)
+        turn(kit)
+        with serving(kit, concurrency=2):
+            assert outcomes.get(timeout=PATIENCE) == "done"
+            turn(kit, 1, Scope(user="bob", agent="remy"))
+            assert outcomes.get(timeout=PATIENCE) == "done"
+        assert kit.admin.jobs() == ()
+        assert kit.admin.health().queue.running == 0
+
+
+def test_a_worker_that_is_stopped_finishes_its_block_and_gives_the_job_back(tmp_path: Path) -> None:
+    """A deployment stops workers every day: nothing is done twice for it, and nothing waits for a lease."""
+    begun, told = Event(), Event()
+
+    def answer(_: ModelCall) -> dict[str, Any]:
+        begun.set()
+        assert told.wait(PATIENCE)
+        return digest()
+
+    with opened(tmp_path, answer) as kit:
+        turn(kit, 0)
+        turn(kit, 1)
+        with serving(kit) as stop:
+            assert begun.wait(PATIENCE)
+            stop.set()
+            told.set()
+        assert [(job.state, job.attempts) for job in kit.admin.jobs()] == [("waiting", 0)]
+        assert kit.admin.stats()["blocks_pending"] == 1
+
+
+def test_a_job_that_fails_too_often_gives_up_and_is_taken_up_again_when_asked(tmp_path: Path) -> None:
+    """What never works must not be tried for ever, and must not be forgotten either."""
+    with opened(tmp_path, OSError("no such disk"), max_attempts=1) as kit:
+        turn(kit)
+        with pytest.raises(ModelUnavailableError):
+            kit.drain()
+        (dead,) = kit.admin.jobs("dead")
+        report = kit.admin.health()
+        assert "no such disk" in dead.reason
+        assert (report.queue.dead, report.queue.reason, report.healthy) == (1, dead.reason, True)
+        assert kit.drain() == SummaryReport()
+        assert kit.admin.revive() == 1
+        assert [(job.state, job.attempts) for job in kit.admin.jobs()] == [("waiting", 0)]
+        with pytest.raises(InputError, match="no state 'lost'"):
+            kit.admin.jobs("lost")  # type: ignore[arg-type]  # what a caller without types may give
+
+
+def test_health_tells_how_long_work_waits_and_whether_the_index_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a load balancer and an alarm ask every few seconds."""
+    with opened(tmp_path) as kit:
+        turn(kit)
+        clock = kit._clock
+        assert isinstance(clock, FrozenClock)
+        clock.move(timedelta(seconds=90))
+        found = kit.admin.health()
+        assert (found.ledger, found.index, found.healthy) == ("sqlite", "chroma", True)
+        assert (found.queue.waiting, found.queue.overdue_seconds) == (1, 90)
+
+        def refused(*_: object) -> None:
+            raise VectorIndexError("connection refused")
+
+        monkeypatch.setattr(kit._open_parts().projection._index, "ids", refused)
+        assert (kit.admin.health().index, kit.admin.health().healthy) == ("down", False)
+
+
+def test_when_too_much_waits_blocks_grow_and_nothing_is_refused(tmp_path: Path) -> None:
+    """A crowd that talks faster than workers learn costs fewer calls for each turn, and never a message."""
+    with opened(tmp_path, max_waiting=2) as kit:
+        users = [Scope(user=f"user{number}", agent="remy") for number in range(3)]
+        assert [turn(kit, 0, user) for user in users] == [True, True, False]
+        assert kit.admin.stats()["messages"] == 6
+
+
+def test_the_ledgers_own_queue_is_all_there_is_on_sqlite(tmp_path: Path) -> None:
+    """A setting that cannot be meant is refused at the door, with what to do."""
+    with pytest.raises(SetupError, match="Procrastinate needs PostgreSQL"):
+        MemoryKit.open(settings=Settings(home=tmp_path, queue="procrastinate"), model=None, embedder=None)
