@@ -99,10 +99,11 @@ bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangM
 soak: $(READY) ## Use a home for up to ten minutes while processes are killed beside it, into docs/benchmarks.md
 	@$(EVAL) soak --figure docs/figures/soak --page docs/benchmarks.md
 
-docs: $(READY) ## Write drawings and outputs of notebooks anew, and check the docs
+docs: $(READY) ## Write drawings and outputs of notebooks anew, check the docs, and build their site in build/site
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python docs/notebooks.py
 	@$(BIN)/python -m pytest tests/docs tests/engine/test_drawings.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 screenshots: $(READY) ## Take the pictures of the inspector anew (needs chromium)
 	@SCREENSHOTS=docs/figures $(BIN)/python -m pytest tests/inspector/test_browser.py

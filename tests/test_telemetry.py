@@ -21,9 +21,17 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import remegraph
-from remegraph import MemoryKit, MissingExtraError, ModelUnavailableError, Settings, SummaryPolicy, VectorIndexError
+from remegraph import (
+    MemoryKit,
+    MissingExtraError,
+    ModelUnavailableError,
+    Settings,
+    SummaryPolicy,
+    VectorIndexError,
+    telemetry,
+)
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.telemetry import EVENTS, METRICS, OPERATIONS, _opentelemetry
+from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
@@ -109,7 +117,7 @@ def test_without_the_package_asking_for_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Somebody copies the settings and forgets the extra."""
-    _opentelemetry.cache_clear()
+    monkeypatch.setattr(telemetry, "_opentelemetry", telemetry._opentelemetry.__wrapped__)  # forget the one in use
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(MissingExtraError, match=r"remegraph\[otel\]"):
         open_kit(tmp_path)

@@ -321,6 +321,15 @@ def test_what_is_not_said_or_not_there_erases_nothing(kit: MemoryKit) -> None:
 # ------------------------------------------------------------------------------------- nothing comes back
 
 
+def test_a_host_that_still_tells_an_erased_message_is_told_that_it_was_turned_away(kit: MemoryKit) -> None:
+    """Checkpoints of a graph keep what was erased here, and each turn brings it again: it must not count as new."""
+    kit.admin.erase(ANN, message_ids=["tea"])
+    messages = [said(TEA, message_id="tea"), said("I swim.", minutes=9, message_id="swim")]
+    captured = kit.capture(messages, thread="main", scope=ANN)
+    assert (captured.added, captured.erased, captured.known) == (1, 1, 0)
+    assert kit.capture(messages, thread="main", scope=ANN).added == 0
+
+
 def test_a_repeated_import_and_a_replayed_operation_bring_nothing_back(kit: MemoryKit) -> None:
     """Hosts hand over the whole thread at every turn, and queues deliver twice."""
     archive = kit._open_parts().archive

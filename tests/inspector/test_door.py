@@ -11,10 +11,13 @@ from remegraph import MemoryKit, Scope, SetupError
 from remegraph.integrations.inspector import Session, inspector
 from remegraph.integrations.inspector.serving import listen
 from tests.inspector.conftest import HOST, Visit, Visiting
+from tests.talk import NOON
+
+pytestmark = pytest.mark.requirement("X10")
 
 
 def _routes(method: str) -> list[str]:
-    app = inspector(cast("MemoryKit", None), Scope(user="Ann"), session=Session(), hosts=[])
+    app = inspector(cast("MemoryKit", None), Scope(user="Ann"), session=Session(), hosts=[], clock=lambda: NOON)
     return [each.path for each in app.routes if isinstance(each, Route) and method in (each.methods or ())]
 
 

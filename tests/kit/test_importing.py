@@ -172,7 +172,8 @@ def test_a_dump_of_items_is_read_line_by_line(kit: MemoryKit, tmp_path: Path) ->
 @pytest.mark.slow
 def test_two_thousand_memories_of_mem0_come_whole_by_batches(kit: MemoryKit) -> None:
     """Nothing is lost, whatever the size; a run that is cancelled goes on where it stopped."""
-    export = {"results": [record(f"m{number}", f"Ann has read book {number}.") for number in range(2_000)]}
+    said = ("Likes dish {}.", "Plans trip {} for spring.", "Works on project {} with Tom.", "Has read book {}.")
+    export = {"results": [record(f"m{number}", said[number % 4].format(number)) for number in range(2_000)]}
     done: list[int] = []
     with pytest.raises(CancelledError, match="500 of 2000"):
         kit.imports.mem0([export], scope=ANN, progress=lambda p: done.append(p.done), cancel=lambda: 500 in done)

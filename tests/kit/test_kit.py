@@ -275,6 +275,7 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "type": "causes",
         "block_id": LABELS[0],
         "time_range": (NOON, NOON),
+        "times": [NOON],
         "content": "I am Remy.",
         "topic": "personal:Ann",
         "key": "personal",

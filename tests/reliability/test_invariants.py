@@ -169,7 +169,7 @@ def test_only_the_commit_writes_memories_and_versions() -> None:
 @pytest.mark.requirement("X5")
 def test_no_verb_of_a_kit_works_without_a_scope() -> None:
     """A scope that may be left out is left out one day, and then everybody's rows are read."""
-    unscoped = {"open", "aopen", "close", "aclose", "drain", "adrain", "register_agent"}
+    unscoped = {"open", "aopen", "close", "aclose", "drain", "adrain", "serve", "aserve", "register_agent"}
     verbs = {name: verb for name, verb in inspect.getmembers(MemoryKit, callable) if not name.startswith("_")}
     for name, verb in verbs.items():
         scope = inspect.signature(verb).parameters.get("scope")

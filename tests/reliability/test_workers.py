@@ -84,11 +84,14 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(
             died, at_work = time.monotonic(), at_work + bool(held_by(kit, dead))
             crew.hire(1)
         until(lambda: not held_by(kit, dead))
-        figure(f"row 13, take-over after a kill, in leases ({order.queue})", (time.monotonic() - died) / LEASE)
-        figure(f"row 13, workers killed at work, of {KILLS}, seed {SEED} ({order.queue})", float(at_work))
+        leases = (time.monotonic() - died) / LEASE
         until(lambda: not kit.admin.jobs())
         assert crew.dismiss() == [0] * WORKERS
         assert effects(kit, USERS, BLOCKS) == {}, f"seed {SEED}"
     with order.open() as kit:  # on SQLite, the index is free again only now
         kit._open_parts().projection.sync()
         assert kit.admin.verify().differences == ()
+    told = (
+        f"{at_work} of {KILLS} killed at work, seed {SEED}: all done, once, in order; taken over in {leases:.1f} leases"
+    )
+    figure(f"bar 13: workers, {order.queue}", told)

@@ -13,7 +13,7 @@ from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, library, required, twin, zone
 from remegraph.kit.health import Health
 from remegraph.kit.observing import observed
-from remegraph.models import Captured, Cut, Scope
+from remegraph.models import AddReceipt, Captured, Cut, Scope
 from remegraph.settings import AgentMemorySettings, Settings
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ class Capturing(ABC):
         check_text(thread=thread)
         if not memory.enabled:
             return Captured(enabled=False)
-        news = self._record(thread, scope.agent, zone(timezone), messages, home)
+        news, receipt = self._record(thread, scope.agent, zone(timezone), messages, home)
         self.health.count("captures")
-        report = Captured(added=len(news.messages), known=news.known, revised=news.revised)
+        report = Captured(added=receipt.added, known=news.known, revised=news.revised, erased=receipt.erased)
         if not report.added and not report.known:
             return report
         threads = dict.fromkeys((thread, *(message.thread for message in news.messages)))
@@ -132,7 +132,7 @@ class Capturing(ABC):
         timezone: tzinfo | None,
         messages: Iterable[MessageLike],
         home: Scope,
-    ) -> News:
+    ) -> tuple[News, AddReceipt]:
         archive, partition = self._open_parts().archive, home.partition()
         intake = self._intake(strict=False)  # a turn that was said is not lost for a file
         turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
@@ -140,10 +140,10 @@ class Capturing(ABC):
         for _ in range(_ATTEMPTS):
             news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
             try:
-                archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
+                receipt = archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
             except MessageChangedError:
                 continue  # another process recorded one of them between our look and our write
-            return news
+            return news, receipt
         raise ConflictError([each.message_id for each in heard])
 
     def _cut(

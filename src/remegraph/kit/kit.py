@@ -195,6 +195,11 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             kit._reindexing = Reindexing(parts.projection, parts.embedder, kit.health)
         return kit
 
+    @property
+    def clock(self) -> Clock:
+        """Tells the kit's time."""
+        return self._clock
+
     @classmethod
     async def aopen(cls, home: str | Path | None = None, **options: Any) -> Self:
         """Open a home; see `open`."""

@@ -89,6 +89,7 @@ class Captured(Record):
     added: int = Field(default=0, ge=0, description="Messages that are new in the ledger, revisions included.")
     known: int = Field(default=0, ge=0, description="Messages that it had.")
     revised: int = Field(default=0, ge=0, description="Messages recorded anew, because the host replaced them.")
+    erased: int = Field(default=0, ge=0, description="Messages that were erased before, and are turned away.")
     blocks: tuple[str, ...] = Field(default=(), description="Blocks that were cut and wait to be summarised.")
     waiting: bool = Field(default=False, description="Whether work of this user waits for the background.")
     enabled: bool = Field(default=True, description="False: the agent's memory is switched off, nothing was done.")

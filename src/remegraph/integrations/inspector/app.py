@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -34,7 +34,7 @@ def inspector(
     hosts: Collection[str],
     write: bool = False,
     language: Language = "en",
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    clock: Callable[[], datetime] | None = None,
 ) -> Starlette:
     """Return the inspector of what a scope may see, as an ASGI application.
 
@@ -45,7 +45,7 @@ def inspector(
         hosts: The names, with port, under which it is served.
         write: Whether that person may also decide.
         language: Until another one is chosen.
-        clock: Tells the time; the kit's, where that has its own.
+        clock: Tells the time instead of the kit's.
     """
     app = Starlette(
         routes=[
@@ -74,7 +74,7 @@ def inspector(
         middleware=[Middleware(Guard, session=session, hosts=hosts)],
         exception_handlers={RemegraphError: _failed, HTTPException: _refused},
     )
-    app.state.desk = Desk(kit, scope, session, write, language, clock)
+    app.state.desk = Desk(kit, scope, session, write, language, clock or kit.clock)
     return app
 
 

@@ -1,0 +1,72 @@
+"""What the site of the documentation needs beyond its pages, a hook of MkDocs (`mkdocs.yml`): `make docs`.
+
+Links are those of the repository. On the site, a link to what is no page of it becomes plain text; pages from outside of
+this folder are taken in; decisions are listed from their folder, and commands are described from the code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from typer.cli import get_docs_for_click
+from typer.main import get_command
+
+from remegraph.cli.app import app
+
+__all__ = ["on_config", "on_files", "on_page_markdown"]
+
+_DOCS = Path(__file__).parent
+_ROOT = _DOCS.parent
+_FENCED = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+_TAKEN_IN = {
+    "project/changelog.md": _ROOT / "CHANGELOG.md",
+    "project/contributing.md": _ROOT / "CONTRIBUTING.md",
+    "integrations/openai_tools.md": _ROOT / "integrations/openai_tools/README.md",
+    "integrations/langchain_classic.md": _ROOT / "integrations/langchain_classic/README.md",
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the decisions, whose folder is the one list of them."""
+    assert config.nav is not None
+    (decisions,) = [part["Decisions"] for part in config.nav if isinstance(part, dict) and "Decisions" in part]
+    decisions[1:] = [f"decisions/{page.name}" for page in sorted((_DOCS / "decisions").glob("[0-9]*.md"))]
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Take in the pages that stand beside what they are about."""
+    for name, path in _TAKEN_IN.items():
+        files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Describe the commands where they belong, and make links of the repository those of the site."""
+    del config
+    if page.file.src_uri == "reference/cli.md":
+        command = get_command(app)
+        markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
+    pages = {Path(file.abs_src_path).resolve(): file for file in files if file.abs_src_path}
+    here = Path(page.file.abs_src_path or _DOCS).parent
+
+    def led(link: re.Match[str]) -> str:
+        text, target, anchor = link.groups(default="")
+        file = pages.get((here / target).resolve())
+        return f"[{text}]({_way(page.file.src_uri, file.src_uri)}{anchor})" if file else text
+
+    parts = _FENCED.split(markdown)
+    return "".join(part if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+
+
+def _way(start: str, end: str) -> str:
+    """Return the relative path from one page to another."""
+    return Path(os.path.relpath(end, Path(start).parent)).as_posix()
