@@ -270,9 +270,9 @@ def test_rules_are_found_among_memories_recorded_before_they_had_a_place(ledger_
 
 
 @pytest.mark.requirement("X9")
-def test_of_several_processes_one_at_a_time_does_what_needs_no_second(postgres_url: str) -> None:
-    """Four workers that bring the same changes into the index do it four times, and wait for each other."""
-    with closing(Database.open(postgres_url)) as one, closing(Database.open(postgres_url)) as other:
+def test_of_several_processes_one_at_a_time_does_what_needs_no_second(ledger_url: str) -> None:
+    """Four workers that bring the same changes into the index do it four times, and mark each other's work anew."""
+    with closing(Database.open(ledger_url)) as one, closing(Database.open(ledger_url)) as other:
         with one.first(1) as mine, other.first(1) as yours, other.first(2) as another:
             assert (mine, yours, another) == (True, False, True)
         with other.first(1) as yours:

@@ -17,6 +17,7 @@ from remegraph.errors import (
     ModelUnavailableError,
     VectorIndexError,
 )
+from remegraph.failpoints import listen
 from remegraph.models import Mismatch, Status
 from remegraph.ports import Projection, VectorIndex
 from remegraph.storage import indexer, shelves
@@ -236,6 +237,33 @@ def test_recall_goes_on_from_sql_while_the_index_fails(small: Ledger, embedder: 
 
 
 @pytest.mark.requirement("X2")
+def test_what_another_process_brings_into_the_index_is_left_to_it_and_found_meanwhile(
+    small: Ledger, embedder: CountingEmbedder, tmp_path: Path
+) -> None:
+    """Two processes on one server undid each other's marks: nothing was ever done, and both were busy with it."""
+    index, there = InMemoryVectorIndex(), Ledger(f"sqlite:///{tmp_path / 'small.db'}")
+    ours = VectorProjection.open(small.database, index, embedder, exact_limit=1)
+    theirs = VectorProjection.open(there.database, index, embedder, exact_limit=1)
+    small.remember(ANN, {"tea": TEXTS["tea"]})
+    synced: list[int] = []
+
+    def meanwhile(place: str) -> None:
+        if place == "index.embedded" and not synced:
+            synced.append(-1)
+            there.remember(ANN, {"cat": TEXTS["cat"]})
+            synced.append(theirs.sync())
+
+    listen(meanwhile)
+    try:
+        assert ours.sync() == 1
+    finally:
+        listen(None)
+    assert synced == [-1, 0]
+    assert found(theirs, embedder, TEXTS["cat"], k=1) == ["cat"]
+    assert (ours.lag(), ours.sync(), ours.lag()) == (1, 1, 0)
+    there.archive.close()
+
+
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_rebuild_that_stops_anywhere_is_finished_by_sync(
     small: Ledger, embedder: CountingEmbedder, failures: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
@@ -27,6 +28,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 from remegraph.errors import MissingExtraError, SetupError
 from remegraph.settings import without_passwords
 from remegraph.storage import migrations
+from remegraph.storage.owner import alone
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -199,8 +201,6 @@ class Database:
     def first(self, task: int) -> Iterator[bool]:
         """Give whether no other process does this task now; until the end, no other gets to.
 
-        On SQLite it is always so: one process at a time owns the index that such tasks are about.
-
         Args:
             task: Its number.
 
@@ -208,7 +208,8 @@ class Database:
             SetupError: The database cannot be used.
         """
         if self.is_sqlite:
-            yield True
+            with self._first_on_sqlite(task) as mine:
+                yield mine
             return
         key = {"namespace": _LOCK_NAMESPACE, "task": -task}  # partitions have positive numbers
         with self._translated(), self.engine.connect() as connection:
@@ -219,6 +220,11 @@ class Database:
             finally:
                 if mine:
                     own.execute(text("SELECT pg_advisory_unlock(:namespace, :task)"), key)
+
+    def _first_on_sqlite(self, task: int) -> AbstractContextManager[bool]:
+        """Lock a file beside the database; what is in memory is of this process alone."""
+        in_memory = isinstance(self.engine.pool, StaticPool)
+        return nullcontext(enter_result=True) if in_memory else alone(Path(f"{self.engine.url.database}-task{task}"))
 
     def shred(self, *, full: bool = False) -> None:
         """Give the bytes of deleted rows back: out of the full text, the tables and the log.

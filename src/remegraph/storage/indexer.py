@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -88,9 +89,13 @@ class Indexer:
         self._one_at_a_time = Lock()
 
     def sync(self, embedder: Embedder) -> int:
-        """Apply the dirty set; see `VectorProjection.sync`. Where another process does, it is left to that one."""
-        with self._one_at_a_time, self._database.first(_SYNC) as ours:
-            return self._apply(embedder, heal=True) if ours else 0
+        """Apply the dirty set; see `VectorProjection.sync`.
+
+        Where another process does so, it is left to that one: two would undo each other's work, and mark it anew. What
+        is marked is embedded meanwhile, so that the search in SQL finds it.
+        """
+        with self._one_at_a_time, self._alone() as ours:
+            return self._apply(embedder, heal=True) if ours else self._embed_marked(embedder)
 
     def rebuild(self, embedder: Embedder, advance: Advance | None) -> int:
         """Make the index anew; see `VectorProjection.rebuild`."""
@@ -202,6 +207,16 @@ class Indexer:
         if failure is not None:
             raise failure
         return applied
+
+    def _alone(self) -> AbstractContextManager[bool]:
+        return nullcontext(enter_result=True) if self._index is None else self._database.first(_SYNC)
+
+    def _embed_marked(self, embedder: Embedder) -> int:
+        after: Key | None = None
+        while (batch := self._batch(embedder, after)).marks:
+            after = next(reversed(batch.marks))
+            self._embed(embedder, batch)
+        return 0
 
     def _batch(self, embedder: Embedder, after: Key | None) -> _Batch:
         with self._database.read() as connection:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -18,7 +20,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["LOCK_FILE", "IndexOwner", "holder"]
+__all__ = ["LOCK_FILE", "IndexOwner", "alone", "holder"]
 
 LOCK_FILE = "owner.lock"
 
@@ -46,12 +48,10 @@ class IndexOwner:
         """
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _lock(descriptor)
-        except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
-            os.close(descriptor)
-            return None
-        return cls(directory, descriptor)
+        if _lock(descriptor):
+            return cls(directory, descriptor)
+        os.close(descriptor)
+        return None
 
     @property
     def directory(self) -> Path:
@@ -96,8 +96,27 @@ def holder(directory: Path) -> int | None:
     return next(found, None)
 
 
-def _lock(descriptor: int) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+@contextmanager
+def alone(file: Path) -> Iterator[bool]:
+    """Give whether nobody else is in here, in whatever process; until the end, nobody else gets in. It never waits.
+
+    Args:
+        file: Stands for what nobody else does meanwhile; it is made where it is missing, and stays.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock of an open file, which goes with it; return whether nobody held it."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
+        return False
+    return True
