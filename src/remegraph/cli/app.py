@@ -12,6 +12,7 @@ from remegraph.cli import (
     fading,
     governing,
     granting,
+    importing,
     inspecting,
     packs,
     quarantine,
@@ -40,6 +41,7 @@ _SHARE, _KEEP = "Share among agents", "Keep in order"
 
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("ingest", rich_help_panel=_START)(writing.ingest)
+app.add_typer(importing.app, name="import", rich_help_panel=_START)
 app.command("summarize", rich_help_panel=_START)(writing.summarize)
 app.command("drain", rich_help_panel=_START)(writing.drain)
 app.command("worker", rich_help_panel=_START)(working.worker)
@@ -104,7 +106,7 @@ def remegraph(
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    groups = {"backup": backups.app, "pack": packs.app, "quarantine": quarantine.app}
+    groups = {"backup": backups.app, "import": importing.app, "pack": packs.app, "quarantine": quarantine.app}
     context.default_map = {**_to_each(app, given), **{name: _to_each(each, given) for name, each in groups.items()}}
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from remegraph.kit.conflicts import Conflicts
     from remegraph.kit.forms import Forms
     from remegraph.kit.governing import Governance
+    from remegraph.kit.importing import Imports
     from remegraph.kit.items import Items
     from remegraph.kit.knowledge import Knowledge
     from remegraph.kit.packs import Packs
@@ -78,6 +79,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         from remegraph.kit.draining import Worker
         from remegraph.kit.forms import Forms
         from remegraph.kit.governing import Governance
+        from remegraph.kit.importing import Imports
         from remegraph.kit.items import Items
         from remegraph.kit.knowledge import Knowledge
         from remegraph.kit.packs import Packs
@@ -108,6 +110,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.sharing: Sharing = Sharing(access)
         self.knowledge: Knowledge = Knowledge(access, self.recall)
         self.packs: Packs = Packs(access)
+        self.imports: Imports = Imports(access)
         self.admin: Admin = Admin(access, self.health, write_noted=self._write_noted, forget_sensed=self._forget_sensed)
         self._sensory = SensoryBuffer(settings.sensory, clock)
         self._working = WorkingMemory(settings.working, new_id, clock)

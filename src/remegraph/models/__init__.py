@@ -59,6 +59,7 @@ from remegraph.models.governance import (
     VersionNote,
     WordDiff,
 )
+from remegraph.models.imports import ForeignMemory, ForeignSystem, Imported
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth
@@ -212,11 +213,14 @@ __all__ = [
     "FieldDiff",
     "Find",
     "Finding",
+    "ForeignMemory",
+    "ForeignSystem",
     "Grant",
     "HealthReport",
     "Hit",
     "HitKind",
     "ImportanceLevel",
+    "Imported",
     "IndexState",
     "Injected",
     "Injection",

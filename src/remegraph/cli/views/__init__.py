@@ -4,6 +4,7 @@ from remegraph.cli.views.conflicts import conflicts
 from remegraph.cli.views.erasing import erasures
 from remegraph.cli.views.fading import consolidation, explanation, forecast, maintenance
 from remegraph.cli.views.governing import archaeology, audit, checked, difference, exported
+from remegraph.cli.views.importing import imported
 from remegraph.cli.views.looks import SHORT_ID, Views, plain, text
 from remegraph.cli.views.packs import built, installed, keys, new_key, pack, pack_difference
 from remegraph.cli.views.reading import blocks, memories, messages, recall, skills, tools, topics
@@ -33,6 +34,7 @@ __all__ = [
     "forecast",
     "grants",
     "health",
+    "imported",
     "ingested",
     "injection",
     "installed",
