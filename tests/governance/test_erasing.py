@@ -552,7 +552,10 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
 
 
 @pytest.mark.slow
-def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path: Path, figure: Figure) -> None:
+@pytest.mark.requirement("X9")
+def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(
+    tmp_path: Path, setup: str, figure: Figure
+) -> None:
     """Peers delete the first page only, or stop at the first error, and say that all is gone."""
     with open_kit(tmp_path) as kit:
         tell(kit)
@@ -581,7 +584,7 @@ def test_twenty_five_hundred_memories_go_though_the_store_fails_midway(tmp_path:
         assert "fact number" not in everything(kit)
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
-    figure("bar 20: erasing many", "2,500 memories, ledger and index failed midway, resumed: 0 left")
+    figure("bar 20: erasing many", f"{setup}: 2,500 memories, ledger and index failed midway, resumed: 0 left")
 
 
 def learn(kit: MemoryKit, count: int) -> None:

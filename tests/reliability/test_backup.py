@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from conftest import Figure
+from evals._servers import postgres_tool
 from remegraph import (
     BackupError,
     CancelledError,
@@ -34,10 +35,12 @@ from remegraph.storage import backup as storage
 from remegraph.storage.backup import Taking
 from remegraph.storage.database import Database
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
+from tests import talk
 from tests.pictures import PNG, image, sha
 from tests.reliability.host import ROOT
 from tests.talk import ANN, NOON, open_kit, said
 
+BOB = Scope(user="bob", agent="remy")
 pytestmark = pytest.mark.requirement("X2", "X3")
 
 PLACES = "Lisbon Porto Oslo Rome Kyoto Lima Quito Cairo Accra Hanoi Delhi Perth Turin Ghent Basel Graz".split()
@@ -348,3 +351,61 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
         f"4 under load: {known} messages acknowledged before, 0 lost; same top 10: {sum(same) / 50:.3f}",
     )
     assert sum(same) / 50 >= 0.98
+
+
+def tool(name: str, *arguments: str) -> None:
+    """Run a program of PostgreSQL's."""
+    subprocess.run([postgres_tool(name), *arguments], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X9")
+@pytest.mark.parametrize("setup", ["servers"], indirect=True)
+def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
+    setup: str, tmp_path: Path, figure: Figure
+) -> None:
+    """The page on operations tells which commands to run: here they are run while people talk, as it says."""
+    first, again = tmp_path / "home", tmp_path / "again"
+    urls, dump, stop = (
+        [talk.urls_of(home)["ledger_url"] for home in (first, again)],
+        tmp_path / "dump",
+        threading.Event(),
+    )
+    acknowledged: list[str] = []
+    with open_kit(first) as kit:
+        kit.add_messages([said(f"I love tea in {place}.") for place in PLACES] + [picture()], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        def go_on() -> None:
+            while not stop.is_set():
+                acknowledged.extend(kit.add_messages(["Still here."] * 3, scope=BOB).message_ids)
+
+        talker = threading.Thread(target=go_on)
+        talker.start()
+        try:
+            while len(acknowledged) < 30:
+                stop.wait(0.01)
+            so_far = set(acknowledged)
+            tool("pg_dump", "--format=custom", f"--file={dump}", urls[0])
+        finally:
+            stop.set()
+            talker.join()
+        shutil.copytree(first / "blobs", again / "blobs")
+        shutil.copy(first / "journal.key", again)
+        tool("pg_restore", "--clean", "--if-exists", f"--dbname={urls[1]}", str(dump))
+        with MemoryKit.open(again, ledger_url=urls[1], model=None, embedder=None, clock=FrozenClock(NOON)) as copy:
+            copy.admin.rebuild()
+            held = {message.message_id for message in copy.retrieve_message(limit=10**6, scope=BOB)}
+            assert so_far <= held
+            assert told(copy) == told(kit)
+            asked = [f"What do I love in {place}?" for place in PLACES]
+            for query in asked:
+                assert copy.recall(query, scope=ANN).memories == kit.recall(query, scope=ANN).memories
+            assert copy.admin.verify().differences == ()
+            assert copy.attachment(sha(PNG), scope=ANN) == PNG
+        kit._open_parts().projection.sync()
+        assert kit.admin.verify().differences == ()
+    figure(
+        "bar 17: backup",
+        f"{setup}, pg_dump under load: {len(so_far)} messages acknowledged before, 0 lost; same answers to {len(asked)} queries",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from conftest import Figure
 from remegraph import MemoryKit, RemegraphError, Scope, Settings, SummaryPolicy, SummaryReport
 from remegraph.models import Memory, ToolCall, Work
 from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
+from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, replied, returned, said
 
 PLACES = {"digest": "DigestAnswer", "propose": "ProposalAnswer", "review": "VerdictAnswer"}
@@ -61,12 +63,13 @@ def script() -> dict[str, Any]:
 
 
 def open_kit(home: Path, model: FaultyChatModel, *, timeout: float = 60) -> MemoryKit:
+    urls = talk.urls_of(home)
     policy = SummaryPolicy(backoff=0, longest_wait=0, timeout=timeout, reviser="always")
     return MemoryKit.open(
-        settings=Settings(home=home, summary=policy),
+        settings=Settings(home=home, summary=policy, **urls),
         model=model,
         embedder=None,
-        index=InMemoryVectorIndex(),
+        index=None if urls else InMemoryVectorIndex(),
         clock=FrozenClock(NOON),
     )
 
@@ -74,7 +77,10 @@ def open_kit(home: Path, model: FaultyChatModel, *, timeout: float = 60) -> Memo
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a memory of Eve's, one of Ann's, and a block of Ann's that waits."""
-    home = tmp_path_factory.mktemp("prepared")
+    return prepare(tmp_path_factory.mktemp("prepared"))
+
+
+def prepare(home: Path) -> Path:
     with open_kit(home, FaultyChatModel(script=script(), rate=0)) as kit:
         for scope in (EVE, ANN):
             kit.add_messages(BEFORE, scope=scope)
@@ -84,10 +90,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class World:
-    """A copy of the prepared home, and a model with one fault in one place."""
+    """A prepared home, and a model with one fault in one place."""
 
-    def __init__(self, prepared: Path, home: Path, place: str, fault: str, *, times: int | None) -> None:
-        shutil.copytree(prepared, home, dirs_exist_ok=True)
+    def __init__(self, home: Path, place: str, fault: str, *, times: int | None) -> None:
         self.model = FaultyChatModel(
             script=script(),
             faults=(fault,),
@@ -139,12 +144,31 @@ def test_whatever_the_model_answers_for_ever_nothing_is_lost_or_made_up(
     prepared: Path, tmp_path: Path, place: str, fault: str, figure: Figure
 ) -> None:
     """A broken model costs time and leaves a reason behind; when it is well again, the block is done."""
-    world = World(prepared, tmp_path, place, fault, times=None)
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    figure("bar 11: bad answers, 18 kinds x 3 places, for ever", broken_for_ever(tmp_path, place, fault))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X3", "X5", "X6", "X8", "X9")
+@pytest.mark.parametrize("setup", ["servers"], indirect=True)
+def test_bad_answers_do_no_more_harm_on_servers(tmp_path: Path, setup: str, figure: Figure) -> None:
+    """What a model gets wrong is refused before it reaches the ledger, and by PostgreSQL's rules in it."""
+    seed = random.SystemRandom().randrange(10**6)
+    drawn = random.Random(seed).sample([(place, fault) for place in PLACES for fault in FAULTS], 8)
+    print(f"seed {seed}: {drawn}")  # noqa: T201 - shown where it fails
+    for place, fault in drawn:
+        ended = broken_for_ever(prepare(tmp_path / f"{place} {fault}"), place, fault)
+        figure(f"bar 11: bad answers for ever, {setup}, seed {seed}", ended)
+
+
+def broken_for_ever(home: Path, place: str, fault: str) -> str:
+    """Let a model be broken, then well again; return how the block ended while it was broken."""
+    world = World(home, place, fault, times=None)
     with world.kit as kit:
         _run(kit)
         assert world.model.injected
         assert sum(world.model.injected.values()) <= 2 * 2 * 3  # attempts, repairs, tries of the transport
-        figure("bar 11: bad answers, 18 kinds x 3 places, for ever", world.check(fault))
+        ended = world.check(fault)
         if place == "propose":  # its sibling is none the worse
             assert "Zoe plays chess." in world.contents()
         failed = [work.topic for work in world.work() if work.state == "failed"]
@@ -162,6 +186,7 @@ def test_whatever_the_model_answers_for_ever_nothing_is_lost_or_made_up(
         if fault != "contradiction" and place != "review":
             assert world.contents() == TRUE
         assert kit.admin.verify().healthy
+    return ended
 
 
 @pytest.mark.requirement("X3", "X5", "X6", "X8")
@@ -172,7 +197,8 @@ async def test_a_single_bad_answer_is_mended_on_the_way(
     prepared: Path, tmp_path: Path, fault: str, figure: Figure
 ) -> None:
     """Most faults of a provider are over at the next call; then nobody should have to do anything. Async, too."""
-    world = World(prepared, tmp_path, "propose", fault, times=1)
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    world = World(tmp_path, "propose", fault, times=1)
     async with world.kit as kit:
         report = await kit.asummarize(scope=ANN, close=True)
 

@@ -11,24 +11,28 @@ import pytest
 from conftest import Figure
 from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from tests import talk
 from tests.talk import ANN, NOON
 
 DAY = timedelta(days=1)
 
 
 def open_kit(home: Path, clock: FrozenClock, index: InMemoryVectorIndex | None = None) -> MemoryKit:
-    return MemoryKit.open(
-        settings=Settings(home=home), model=None, embedder=None, index=index or InMemoryVectorIndex(), clock=clock
-    )
+    urls = talk.urls_of(home)
+    if index is None and not urls:
+        index = InMemoryVectorIndex()
+    return MemoryKit.open(settings=Settings(home=home, **urls), model=None, embedder=None, index=index, clock=clock)
 
 
-@pytest.mark.requirement("X3")
+@pytest.mark.requirement("X3", "X9")
 @pytest.mark.parametrize(
     "jump",
     [-DAY, pytest.param(DAY, marks=pytest.mark.slow), pytest.param(10 * 365 * DAY, marks=pytest.mark.slow)],
     ids=str,
 )
-def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, jump: timedelta, figure: Figure) -> None:
+def test_a_clock_that_jumps_changes_neither_order_nor_content(
+    tmp_path: Path, setup: str, jump: timedelta, figure: Figure
+) -> None:
     """NTP, suspended laptops and restored machines move clocks; what was said first stays first."""
     clock = FrozenClock(NOON)
     with open_kit(tmp_path, clock) as kit:
@@ -48,10 +52,11 @@ def test_a_clock_that_jumps_changes_neither_order_nor_content(tmp_path: Path, ju
         recalled = kit.recall("Which mountain?", scope=ANN, k=20, depth="messages")
         assert len(recalled.messages) == 6
         assert kit.admin.verify().healthy
-    figure("bar 15: clocks that jump", f"{jump}: order and content kept")
+    figure("bar 15: clocks that jump", f"{setup}, {jump}: order and content kept")
 
 
-@pytest.mark.requirement("X3")
+@pytest.mark.usefixtures("setup")
+@pytest.mark.requirement("X3", "X9")
 def test_the_hour_that_comes_twice_and_the_one_that_never_was_keep_their_order(tmp_path: Path) -> None:
     """When summer time ends, 2:30 comes twice; a ledger by local time would shuffle the night."""
     paris = ZoneInfo("Europe/Paris")
@@ -99,10 +104,12 @@ def test_a_message_keeps_its_time_to_the_microsecond_whatever_its_offset(tmp_pat
         assert kit.admin.verify().healthy
 
 
-@pytest.mark.requirement("X3")
+@pytest.mark.usefixtures("setup")
+@pytest.mark.requirement("X3", "X9")
 def test_two_machines_whose_clocks_disagree_share_a_ledger(tmp_path: Path) -> None:
     """Machines drift; the order of the ledger is the order of recording, and no work is left or done twice."""
-    now, late, index = FrozenClock(NOON), FrozenClock(NOON - DAY), InMemoryVectorIndex()
+    now, late = FrozenClock(NOON), FrozenClock(NOON - DAY)
+    index = None if talk.urls_of(tmp_path) else InMemoryVectorIndex()
     with open_kit(tmp_path, now, index) as one, open_kit(tmp_path, late, index) as other:
         for number in range(6):
             kit = one if number % 2 else other
@@ -116,7 +123,8 @@ def test_two_machines_whose_clocks_disagree_share_a_ledger(tmp_path: Path) -> No
         assert one.admin.verify().healthy
 
 
-@pytest.mark.requirement("X3")
+@pytest.mark.usefixtures("setup")
+@pytest.mark.requirement("X3", "X9")
 def test_a_lease_outlives_a_clock_that_runs_back_and_ends_when_its_time_is_up(tmp_path: Path) -> None:
     """A job taken must not be taken again because a clock was set; a dead worker's must be, in the end."""
     clock = FrozenClock(NOON)
@@ -152,7 +160,8 @@ def test_work_that_was_queued_tomorrow_is_done_today(tmp_path: Path) -> None:
         assert kit.drain().pending == 0
 
 
-@pytest.mark.requirement("X3")
+@pytest.mark.usefixtures("setup")
+@pytest.mark.requirement("X3", "X9")
 def test_a_day_that_the_clock_jumps_and_back_forgets_nothing(tmp_path: Path) -> None:
     """A wrong clock for one night of upkeep must not cost memories that had weeks to live."""
     clock = FrozenClock(NOON)

@@ -89,10 +89,12 @@ def scopes_of(field: Field, names: Sequence[str]) -> list[Scope]:
     return [Scope(**{each: same[each] for each in inner[field]}, **{field: name}) for name in names]
 
 
-def open_home(home: Path, names: Sequence[str], *, chroma: bool, ledger_url: str | None = None) -> Home:
+def open_home(
+    home: Path, names: Sequence[str], *, chroma: bool, ledger_url: str | None = None, chroma_url: str | None = None
+) -> Home:
     """Fill a home; its index is asked for every search."""
     kit = MemoryKit.open(
-        settings=Settings(home=home, ledger_url=ledger_url, recall=RecallPolicy(exact_limit=0)),
+        settings=Settings(home=home, ledger_url=ledger_url, chroma_url=chroma_url, recall=RecallPolicy(exact_limit=0)),
         model=None,
         embedder=None,
         index=None if chroma else InMemoryVectorIndex(),
@@ -232,21 +234,40 @@ def surfaces(home: Home, scope: Scope, query: str) -> Iterator[tuple[str, str]]:
     yield "journal", str(list(kit.governance.audit(scope=scope)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("field", get_args(Field))
-def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field, figure: Figure) -> None:
-    """Retriever, tools, node, service, history, store, injection, rules, quarantine, journal: no foreign word."""
-    draw, words, asked = random.Random(field), list(full_home.canaries.values()), 0
-    for scope, word in full_home.of(field).items():
-        MemoryStore(full_home.kit, scope=scope).put(("notes",), "same", {"text": f"{word} watermelon"})
-    for scope, word in full_home.of(field).items():
-        told = dict(surfaces(full_home, scope, f"{draw.choice(words)} {draw.choice(words)} {word} watermelon"))
+def ask_all(home: Home, field: Field) -> int:
+    """Ask by all surfaces in every scope of a field; return how many answers there were."""
+    draw, words, asked = random.Random(field), list(home.canaries.values()), 0
+    for scope, word in home.of(field).items():
+        MemoryStore(home.kit, scope=scope).put(("notes",), "same", {"text": f"{word} watermelon"})
+    for scope, word in home.of(field).items():
+        told = dict(surfaces(home, scope, f"{draw.choice(words)} {draw.choice(words)} {word} watermelon"))
         for surface, text in told.items():
             assert set(_CANARY.findall(text)) <= seen_by(scope, word), (scope, surface)
         shown = ("retriever", "search_memory", "node", "service", "history", "store", "item")
         assert all(word in told[surface] for surface in shown)
         asked += len(told)
+    return asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", get_args(Field))
+def test_no_surface_shows_a_name_what_another_one_said(full_home: Home, field: Field, figure: Figure) -> None:
+    """Retriever, tools, node, service, history, store, injection, rules, quarantine, journal: no foreign word."""
+    asked = ask_all(full_home, field)
     figure("bar 18: surfaces", f"{asked} answers to hostile names of the {field}, seed {field!r}, 0 foreign words")
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X9")
+def test_no_surface_on_servers_shows_a_name_what_another_one_said(
+    postgres_url: str, chroma_url: str, tmp_path: Path, figure: Figure
+) -> None:
+    """What keeps users apart is in the rows, whatever database they are in; another one compares names in its own way."""
+    names = [name for name in NAMES if len(name) < 1000][::8]
+    home = open_home(tmp_path, names, chroma=True, ledger_url=postgres_url, chroma_url=chroma_url)
+    with home.kit:
+        asked = sum(ask_all(home, field) for field in get_args(Field))
+    figure("bar 18: surfaces on servers", f"{asked} answers to {len(names)} hostile names, 0 foreign words")
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Progress
 from remegraph.storage.tables import jobs
 from remegraph.testing import FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall
+from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 if TYPE_CHECKING:
@@ -35,11 +36,13 @@ def open_kit(
     embedder: Embedder | None = None,
     index: InMemoryVectorIndex | None = None,
 ) -> MemoryKit:
+    urls = talk.urls_of(home)
+    policy = SummaryPolicy(backoff=0, longest_wait=0, retries=1, reviser="rules")
     return MemoryKit.open(
-        settings=Settings(home=home, summary=SummaryPolicy(backoff=0, longest_wait=0, retries=1, reviser="rules")),
+        settings=Settings(home=home, summary=policy, **urls),
         model=model,
         embedder=embedder or HashedEmbedder(),
-        index=index or InMemoryVectorIndex(),
+        index=index or (None if urls else InMemoryVectorIndex()),
         clock=clock or FrozenClock(NOON),
     )
 
@@ -52,8 +55,10 @@ def queue(kit: MemoryKit) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("X3", "X8")
-def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(tmp_path: Path, figure: Figure) -> None:
+@pytest.mark.requirement("X3", "X8", "X9")
+def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(
+    tmp_path: Path, setup: str, figure: Figure
+) -> None:
     """Providers have bad days; agents talk on, remember in words, and catch up in order afterwards."""
     clock = FrozenClock(NOON)
     model = FaultyChatModel(
@@ -95,7 +100,7 @@ def test_a_model_that_is_down_for_a_thousand_messages_costs_time_only(tmp_path: 
 
         figure(
             "bar 12: model down for 1,000 messages",
-            f"{added} acknowledged, {down} calls while down, {len(model.calls) - down} calls for {len(report.blocks)} blocks after",
+            f"{setup}: {added} acknowledged, {down} calls while down, {len(model.calls) - down} calls for {len(report.blocks)} blocks after",
         )
         assert report.pending == 0
         assert all(state == "done" for state, _, _ in queue(kit))
