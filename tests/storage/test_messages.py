@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import weakref
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -191,3 +193,18 @@ def test_the_layout_follows_the_messages(ledger: Ledger) -> None:
     assert list(layout.threads) == [0, 1, 0]
     assert list(layout.lengths) == [4, 3, 2]  # with the speaker's name
     assert layout.message_ids[1] == "late"
+
+
+def test_a_closed_ledger_gives_its_memory_back_at_once(ledger: Ledger) -> None:
+    """A server that opens and closes homes all day grew with each: what was kept stayed until cycles were looked for."""
+    ledger.say(ANN, *map(str, range(500)))
+    columns = ledger.archive.layout(ANN).seqs
+    kept = weakref.ref(columns)
+    del columns
+    assert kept() is not None
+    gc.disable()
+    try:
+        ledger.archive.close()
+        assert kept() is None
+    finally:
+        gc.enable()

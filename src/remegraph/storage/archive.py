@@ -414,5 +414,6 @@ class SqlArchive(SqlNotes):
             return counts(connection, None if partitions is None else self._interning.known(connection, partitions))
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections back, and what is kept in memory."""
         self.database.close()
+        self._layouts.clear()

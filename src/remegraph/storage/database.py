@@ -251,8 +251,9 @@ class Database:
                 )
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections back, and the statements that were put together for them."""
         self.engine.dispose()
+        self.engine.clear_compiled_cache()
 
     def _begin(self, connection: Connection, command: str) -> None:
         """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""

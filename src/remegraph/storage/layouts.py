@@ -83,6 +83,11 @@ class LayoutCache:
         with self._lock:
             self._cached.pop(partition_id, None)
 
+    def clear(self) -> None:
+        """Keep nothing: whoever closes a ledger wants its memory back now, not when cycles are next looked for."""
+        with self._lock:
+            self._cached.clear()
+
 
 def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
     last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0
