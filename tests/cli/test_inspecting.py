@@ -14,7 +14,12 @@ import pytest
 from remegraph import MemoryKit, Scope
 from tests.cli.conftest import TURNS, Run
 
-_COMMAND = [sys.executable, "-c", "from remegraph.cli import main; main()"]
+_COMMAND = [
+    sys.executable,
+    "-c",
+    # Where the tests run in the background of a script, Ctrl-C is ignored, and a process inherits that.
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from remegraph.cli import main; main()",
+]
 _ME = Scope(user="me")
 
 
