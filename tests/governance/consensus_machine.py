@@ -36,6 +36,11 @@ class Book:
         return next(iter(self.witnesses))
 
 
+def _core(content: str) -> str:
+    """What a text says, whatever `step_change` puts behind it: whether that still bears out the other is a rule's to say."""
+    return content.replace(" Indeed.", "")
+
+
 class ConsensusMachine(SharingMachine):
     """Agents who share by grant and by agreement.
 
@@ -146,12 +151,13 @@ class ConsensusMachine(SharingMachine):
             and fact.memory.partition.evolve(agent=None) == book.library
             and agent not in book.witnesses
             and fact.live
-            and fact.memory.content == book.content
+            and _core(fact.memory.content) == _core(book.content)
         )
+        exact = fact.memory.content == book.content
         try:
             self.kit.sharing.corroborate(book.proposal_id, scope=fact.owner, memory_id=key)
         except (InputError, ConflictError):
-            assert not fits or self._twin(book)
+            assert not (fits and exact) or self._twin(book)
         else:
             assert fits
             book.witnesses[agent] = key
