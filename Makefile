@@ -94,6 +94,9 @@ lint: $(READY) ## Check style, format and the direction of imports
 types: $(READY) ## Check types of all code
 	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
 
+api: $(READY) ## Write the list of what is public, tests/public_api.txt, anew
+	@$(BIN)/python -m tests.public_names
+
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import remegraph
+from tests.public_names import LIST, described
 
 _PACKAGE = Path(remegraph.__file__).parent
 _ROOT = Path(__file__).parents[1]
@@ -47,6 +49,14 @@ def test_the_package_exports_exactly_what_it_shows() -> None:
         if not name.startswith("_") and name != "annotations" and not isinstance(value, ModuleType)
     }
     assert shown == set(remegraph.__all__)
+
+
+def test_what_is_public_changes_only_on_purpose() -> None:
+    """Each of these lines is in somebody's code: a parameter that was renamed by the way breaks it."""
+    listed, found = LIST.read_text(encoding="utf-8").splitlines(), described().splitlines()
+    changed = [line for line in unified_diff(listed, found, n=0) if line[0] in "-+" and line[:3] not in {"---", "+++"}]
+    cure = "If this is meant, run `make api`, and write it into CHANGELOG.md (docs/versioning.md says what a release may change)."
+    assert changed == [], cure
 
 
 @pytest.mark.parametrize("path", _MODULES, ids=lambda path: path.relative_to(_PACKAGE).as_posix())
