@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -61,7 +62,8 @@ def _lines(name: str, value: Any, known: frozenset[type]) -> Iterator[str]:
     if isinstance(value, FunctionType):
         yield _signature(name, value)
     elif isinstance(value, type):
-        yield f"{name}({', '.join(base.__name__ for base in value.__bases__ if base is not object)})"
+        shown = [base.__name__ for base in value.__bases__ if base in known or not (_ours(base) or base is object)]
+        yield f"{name}({', '.join(shown)})"
         bases = [base for base in value.__mro__ if _ours(base) and (base is value or base not in known)]
         lines = {line for base in bases for line in _members(value, base)}
         yield from (f"    {line}" for line in sorted(lines, key=lambda line: line.removeprefix("async ")))
@@ -82,9 +84,9 @@ def _members(whole: type, base: type) -> Iterator[str]:
         if (name.startswith("_") and not made) or inspect.getattr_static(whole, name) is not member:
             continue
         function = getattr(member, "__func__", member)  # of a class method or a static one
-        if isinstance(member, base):
+        if isinstance(member, Enum):
             yield f"{name} = {member.value!r}"
-        elif isinstance(member, property):
+        elif isinstance(member, property) and member.fget:
             yield f"{name}: {_text(inspect.get_annotations(member.fget)['return'])}"
         elif isinstance(function, FunctionType) and _ours(function):
             yield _signature(name, function)
