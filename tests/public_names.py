@@ -63,7 +63,7 @@ def _lines(name: str, value: Any, known: frozenset[type]) -> Iterator[str]:
         yield _signature(name, value)
     elif isinstance(value, type):
         shown = [base.__name__ for base in value.__bases__ if base in known or not (_ours(base) or base is object)]
-        yield f"{name}({', '.join(shown)})"
+        yield f"class {name}({', '.join(shown)})".removesuffix("()")
         bases = [base for base in value.__mro__ if _ours(base) and (base is value or base not in known)]
         lines = {line for base in bases for line in _members(value, base)}
         yield from (f"    {line}" for line in sorted(lines, key=lambda line: line.removeprefix("async ")))
