@@ -9,7 +9,6 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -61,7 +60,9 @@ async def wait(kit: MemoryKit, ann: Scope) -> None:
 """
 
 
-def _run(*command: str | Path, cwd: Path, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
+def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that finds nothing but what is installed."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
