@@ -192,7 +192,7 @@ def test_the_layout_follows_the_messages(ledger: Ledger) -> None:
     assert list(layout.seqs) == [1, 2, 3]
     assert list(layout.threads) == [0, 1, 0]
     assert list(layout.lengths) == [4, 3, 2]  # with the speaker's name
-    assert layout.message_ids[1] == "late"
+    assert ledger.archive.message_ids(ANN, [2, 9]) == {2: "late"}
 
 
 def test_a_closed_ledger_gives_its_memory_back_at_once(ledger: Ledger) -> None:
