@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 from sqlalchemy import make_url
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are busy
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:

@@ -46,7 +46,7 @@ def raw(message: StoredMessage) -> str:
 
 
 @pytest.mark.requirement("X1")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_messages=st.lists(_messages, min_size=1, max_size=4))
 def test_every_message_comes_back_to_the_byte(ledger: Ledger, given_messages: list[Message]) -> None:
     """Content blocks, NUL, lone surrogates, tool calls and offsets: whatever was said can be quoted for ever."""

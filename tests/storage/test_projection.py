@@ -455,7 +455,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.requirement("C3")
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 @pytest.mark.slow
 def test_every_path_of_the_planner_gives_the_same_answer(
