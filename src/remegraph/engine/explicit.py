@@ -52,6 +52,7 @@ class Stated:
             end_time=self.message.time,
             summary=self.message.text,
             language=language_of(self.message.text),
+            trust=self.message.trust,
         )
 
     def work(self, recipe: str) -> Work:
