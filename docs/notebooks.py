@@ -47,8 +47,10 @@ def executed(path: Path) -> dict[str, Any]:
 
 def _drawn() -> Iterator[dict[str, Any]]:
     """Yield the figures that a cell has left open, as Jupyter shows them after it, and close them."""
-    pyplot = sys.modules.get("matplotlib.pyplot")  # half a second to import: for those alone who draw
-    for number in pyplot.get_fignums() if pyplot else ():
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:  # nobody has drawn, and it would take half a second to import
+        return
+    for number in pyplot.get_fignums():
         figure, file = pyplot.figure(number), io.BytesIO()
         figure.savefig(file, dpi=_DOTS, metadata={"Software": None})
         pyplot.close(figure)
