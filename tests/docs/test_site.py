@@ -34,7 +34,7 @@ def test_the_navigation_names_every_page() -> None:
     pages = {page.relative_to(_ROOT / "docs").as_posix() for page in (_ROOT / "docs").rglob("*.md")}
     listed = set(_listed(config["nav"]))
     assert {page for page in pages - listed if not re.match(r"decisions/\d", page)} == set()
-    assert {page for page in listed - pages if not page.startswith(("project/", "integrations/"))} == set()
+    assert {page for page in listed - pages if not page.startswith(("project/", "integrations/", "notebooks/"))} == set()
 
 
 @pytest.mark.slow
@@ -60,6 +60,9 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path)
     decisions = sorted((_ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [page.stem for page in decisions if tmp_path / "decisions" / f"{page.stem}.html" not in pages] == []
     assert "project/changelog.html" in pages[tmp_path / "index.html"]
+    evaluation = pages[tmp_path / "notebooks" / "06_evaluation.html"]
+    assert 'src="data:image/png;base64,' in evaluation
+    assert 'href="../evals.html"' in evaluation
 
 
 def test_the_first_page_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
