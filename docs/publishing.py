@@ -1,14 +1,18 @@
 """What the site of the documentation needs beyond its pages, a hook of MkDocs (`mkdocs.yml`): `make docs`.
 
 Links are those of the repository. On the site, a link to what is no page of it becomes plain text; pages from outside of
-this folder are taken in; decisions are listed from their folder, and commands are described from the code.
+this folder are taken in, notebooks as they were run; decisions are listed from their folder, and commands are described
+from the code.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -31,6 +35,7 @@ _TAKEN_IN = {
     "project/contributing.md": _ROOT / "CONTRIBUTING.md",
     "integrations/openai_tools.md": _ROOT / "integrations/openai_tools/README.md",
     "integrations/langchain_classic.md": _ROOT / "integrations/langchain_classic/README.md",
+    **{f"notebooks/{notebook.stem}.md": notebook for notebook in (_ROOT / "notebooks").glob("*.ipynb")},
 }
 
 
@@ -55,6 +60,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     if page.file.src_uri == "reference/cli.md":
         command = get_command(app)
         markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
+    if page.file.src_uri.startswith("notebooks/"):
+        markdown = "\n\n".join(_told(json.loads(markdown)))
     pages = {Path(file.abs_src_path).resolve(): file for file in files if file.abs_src_path}
     here = Path(page.file.abs_src_path or _DOCS).parent
 
@@ -65,6 +72,19 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
     parts = _FENCED.split(markdown)
     return "".join(part if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+
+
+def _told(notebook: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of a page that shows a notebook: text, code, what it printed, what it drew."""
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        yield source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```"
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                yield f"```text\n{''.join(output['text']).rstrip()}\n```"
+            else:
+                title, picture = "".join(output["data"]["text/plain"]), output["data"]["image/png"]
+                yield f"![{title}](data:image/png;base64,{picture})"
 
 
 def _way(start: str, end: str) -> str:

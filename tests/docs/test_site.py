@@ -32,6 +32,7 @@ def test_the_navigation_names_every_page() -> None:
     """A page that nobody can reach might as well not be there. Decisions are listed from their folder."""
     config = yaml_load((_ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     pages = {page.relative_to(_ROOT / "docs").as_posix() for page in (_ROOT / "docs").rglob("*.md")}
+    pages |= {f"notebooks/{notebook.stem}.md" for notebook in (_ROOT / "notebooks").glob("*.ipynb")}
     listed = set(_listed(config["nav"]))
     assert {page for page in pages - listed if not re.match(r"decisions/\d", page)} == set()
     assert {page for page in listed - pages if not page.startswith(("project/", "integrations/"))} == set()
@@ -60,6 +61,9 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path)
     decisions = sorted((_ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [page.stem for page in decisions if tmp_path / "decisions" / f"{page.stem}.html" not in pages] == []
     assert "project/changelog.html" in pages[tmp_path / "index.html"]
+    evaluation = pages[tmp_path / "notebooks" / "06_evaluation.html"]
+    assert 'src="data:image/png;base64,' in evaluation
+    assert 'href="../evals.html"' in evaluation
 
 
 def test_the_first_page_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
