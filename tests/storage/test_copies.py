@@ -1,0 +1,67 @@
+"""A copy of a ledger is told from its original, whose collections on a server it leaves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+
+from remegraph.language.embedding import HashedEmbedder
+from remegraph.storage.copies import settle
+from remegraph.storage.projection import VectorProjection
+from remegraph.storage.shelves import namespace
+from remegraph.testing import InMemoryVectorIndex
+from tests.storage.projections import ANN, Ledger
+
+pytestmark = pytest.mark.requirement("X2", "X9")
+
+
+@contextmanager
+def copied(url: str) -> Iterator[str]:
+    """Copy a database on PostgreSQL, as its tools do; give the URL of the copy."""
+    place = make_url(url)
+    name = f"{place.database}_copy"
+    server = place.set(drivername="postgresql", database="postgres").render_as_string(hide_password=False)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(str(place.database)))
+        )
+        yield place.set(database=name).render_as_string(hide_password=False)
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def at_work(url: str, index: InMemoryVectorIndex, *texts: str) -> Iterator[VectorProjection]:
+    """Open a ledger, learn something, and bring the index up to date."""
+    ledger = Ledger(url)
+    with closing(ledger.database):
+        settle(ledger.database)
+        if texts:
+            ledger.remember(ANN, {text: text for text in texts})
+        projection = VectorProjection.open(ledger.database, index, HashedEmbedder(64))
+        projection.sync()
+        yield projection
+
+
+def test_a_copied_database_draws_names_of_its_own_and_a_ledger_at_home_keeps_them(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A ledger that is tried out beside its original must not cost the original its index; opened again, it stays put."""
+    index = InMemoryVectorIndex()  # stands for the server
+    with at_work(postgres_url, index, "tea", "sea"):
+        (name,) = index.collections()
+    with copied(postgres_url) as url:
+        with at_work(url, index, "bread") as copy:
+            assert f"those named {namespace(name)}-" in caplog.text
+            assert copy.verify()[1] == ()
+            assert copy.rebuild() == 3
+        names = index.collections()
+        caplog.clear()
+        with at_work(postgres_url, index) as original, at_work(url, index) as copy:
+            assert original.verify() == (2, ())
+            assert copy.verify() == (3, ())
+        assert (index.collections(), caplog.text) == (names, "")
