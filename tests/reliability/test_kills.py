@@ -40,8 +40,10 @@ PARTS = 8
 
 _WHEN_ALONE = """
 DO $$ BEGIN
-    SET LOCAL statement_timeout = '60s';
-    WHILE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()) LOOP
+    WHILE EXISTS (
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+    ) LOOP
         PERFORM pg_sleep(0.01);
         PERFORM pg_stat_clear_snapshot();
     END LOOP;
