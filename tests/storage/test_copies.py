@@ -20,13 +20,17 @@ from tests.storage.projections import ANN, Ledger
 pytestmark = pytest.mark.requirement("X2", "X9")
 
 
+def plain(url: str, **changed: str) -> str:
+    """Return a URL as PostgreSQL's own programs take it."""
+    return make_url(url).set(drivername="postgresql", **changed).render_as_string(hide_password=False)
+
+
 @contextmanager
 def copied(url: str) -> Iterator[str]:
     """Copy a database on PostgreSQL, as its tools do; give the URL of the copy."""
     place = make_url(url)
     name = f"{place.database}_copy"
-    server = place.set(drivername="postgresql", database="postgres").render_as_string(hide_password=False)
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(plain(url, database="postgres"), autocommit=True) as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(str(place.database)))
         )
@@ -65,3 +69,20 @@ def test_a_copied_database_draws_names_of_its_own_and_a_ledger_at_home_keeps_the
             assert original.verify() == (2, ())
             assert copy.verify() == (3, ())
         assert (index.collections(), caplog.text) == (names, "")
+
+
+def test_a_server_that_keeps_its_number_to_itself_is_used_all_the_same(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who runs databases for others may take away rights that everybody has; an agent must start there, too."""
+    index = InMemoryVectorIndex()
+    url = make_url(postgres_url).update_query_dict({"options": "-c role=tenant"}).render_as_string(hide_password=False)
+    with at_work(postgres_url, index, "tea"), psycopg.connect(plain(postgres_url), autocommit=True) as connection:
+        connection.execute("CREATE ROLE tenant")
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant")
+        with at_work(url, index) as theirs:
+            assert theirs.verify() == (1, ())
+        connection.execute("DROP OWNED BY tenant")
+        connection.execute("DROP ROLE tenant")
+    assert caplog.text == ""

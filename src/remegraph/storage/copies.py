@@ -45,18 +45,19 @@ def settle(database: Database) -> None:
     """
     with database.read() as connection:
         here, noted = _here(connection), _noted(connection)
-    if here == noted:
+    copied = noted == _A_COPY or (bool(here and noted) and here != noted)
+    if not copied and (noted or not here):
         return
-    if noted:
+    if copied:
         mark_everything(database)
     with database.write([EVERYBODY]) as connection:
         if _noted(connection) != noted:  # another process was first
             return
         names = shelves.collection_names(connection)
-        if noted:
+        if copied:
             shelves.release_all(connection)
         _note(connection, here)
-    if noted and names:
+    if copied and names:
         _log.warning(
             "The ledger is a copy: it gets collections of its own; those named %s-… are left to its original.",
             shelves.namespace(min(names)),
