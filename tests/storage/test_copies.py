@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
+from remegraph.failpoints import listen
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.storage.copies import settle
+from remegraph.storage.copies import declare, settle
 from remegraph.storage.projection import VectorProjection
 from remegraph.storage.shelves import namespace
 from remegraph.testing import InMemoryVectorIndex
@@ -86,3 +88,29 @@ def test_a_server_that_keeps_its_number_to_itself_is_used_all_the_same(
         connection.execute("DROP OWNED BY tenant")
         connection.execute("DROP ROLE tenant")
     assert caplog.text == ""
+
+
+def test_a_copy_that_is_stopped_on_its_way_is_still_one(tmp_path: Path) -> None:
+    """Half a copy would write into the index of its original, or search one that holds nothing."""
+    index, url = InMemoryVectorIndex(), f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+    def stop(place: str) -> None:
+        if place == "copy.marked":
+            raise KeyboardInterrupt
+
+    with at_work(url, index, "tea") as original:
+        (name,) = index.collections()
+        database = original._database
+        declare(database)
+        listen(stop)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                settle(database)
+        finally:
+            listen(None)
+        settle(database)
+        assert original.lag() == 1
+        original.sync()
+        assert original.verify() == (1, ())
+        assert index.ids(name) == {"1:memory:tea"}
+        assert len(index.collections()) == 2

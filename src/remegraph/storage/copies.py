@@ -12,6 +12,7 @@ import logging
 
 from sqlalchemy import Connection, select, text
 
+from remegraph.failpoints import failpoint
 from remegraph.storage import shelves
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.marking import EVERYBODY, mark_everything
@@ -50,6 +51,7 @@ def settle(database: Database) -> None:
         return
     if copied:
         mark_everything(database)
+        failpoint("copy.marked")
     with database.write([EVERYBODY]) as connection:
         if _noted(connection) != noted:  # another process was first
             return
