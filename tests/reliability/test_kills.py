@@ -72,7 +72,8 @@ class Mill:
         if place in WHILE_HEALING:
             mode = "healing"
             (self.place.home / "index" / "state.json").write_text("torn")
-        hits = 1 if place.startswith(("rebuild.", "heal.")) else self.rng.randint(1, 3)
+        most = 2 if self.place.servers else 3  # there each turn takes twice as long
+        hits = 1 if place.startswith(("rebuild.", "heal.")) else self.rng.randint(1, most)
         where = {"home": str(self.place.home), "servers": self.place.servers}
         order = {**where, "mode": mode, "place": place, "hits": hits}
         assert self._labour(order) == -9, f"{mode} {place}: ended by itself"
