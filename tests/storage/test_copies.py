@@ -22,9 +22,11 @@ from tests.storage.projections import ANN, Ledger
 pytestmark = pytest.mark.requirement("X2", "X9")
 
 
-def plain(url: str, **changed: str) -> str:
-    """Return a URL as PostgreSQL's own programs take it."""
-    return make_url(url).set(drivername="postgresql", **changed).render_as_string(hide_password=False)
+def connect(url: str, database: str | None = None) -> psycopg.Connection:
+    """Connect past remegraph, to this database or another on its server."""
+    place = make_url(url).set(drivername="postgresql")
+    place = place.set(database=database or place.database)
+    return psycopg.connect(place.render_as_string(hide_password=False), autocommit=True)
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def copied(url: str) -> Iterator[str]:
     """Copy a database on PostgreSQL, as its tools do; give the URL of the copy."""
     place = make_url(url)
     name = f"{place.database}_copy"
-    with psycopg.connect(plain(url, database="postgres"), autocommit=True) as connection:
+    with connect(url, "postgres") as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(str(place.database)))
         )
@@ -79,7 +81,7 @@ def test_a_server_that_keeps_its_number_to_itself_is_used_all_the_same(
     """Who runs databases for others may take away rights that everybody has; an agent must start there, too."""
     index = InMemoryVectorIndex()
     url = make_url(postgres_url).update_query_dict({"options": "-c role=tenant"}).render_as_string(hide_password=False)
-    with at_work(postgres_url, index, "tea"), psycopg.connect(plain(postgres_url), autocommit=True) as connection:
+    with at_work(postgres_url, index, "tea"), connect(postgres_url) as connection:
         connection.execute("CREATE ROLE tenant")
         connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO tenant")
