@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -13,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import remegraph
+from remegraph import errors
 
 _PACKAGE = Path(remegraph.__file__).parent
 _ROOT = Path(__file__).parents[1]
@@ -47,6 +49,15 @@ def test_the_package_exports_exactly_what_it_shows() -> None:
         if not name.startswith("_") and name != "annotations" and not isinstance(value, ModuleType)
     }
     assert shown == set(remegraph.__all__)
+
+
+def test_every_error_says_whether_calling_again_may_help() -> None:
+    """A host that repeats a call that can never succeed, or gives one up that would, has read the tree in vain."""
+    told = re.findall(r"^[ │├└─]+(\w+Error)( ↻)?", errors.__doc__ or "", re.MULTILINE)
+    kinds = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+    assert sorted((name, bool(mark)) for name, mark in told) == sorted(
+        (kind.__name__, kind.retryable) for kind in kinds
+    )
 
 
 @pytest.mark.parametrize("path", _MODULES, ids=lambda path: path.relative_to(_PACKAGE).as_posix())
