@@ -327,7 +327,7 @@ class Indexer:
         if self._index is None:
             return None
         try:
-            damage = self._index.damage()
+            damage = self._index.damage() or self._missing(self._index)
             for name, problem in damage.items():
                 _log.warning(
                     "The vector index is damaged and made anew (%s): %s",
@@ -345,6 +345,12 @@ class Indexer:
         except VectorIndexError as error:
             return error
         return None
+
+    def _missing(self, index: VectorIndex) -> dict[str, str]:
+        """Return the collections that are gone: made again for what changed, they would hold nothing else."""
+        with self._database.read() as connection:
+            used = shelves.collection_names(connection) if vectors.pending(connection) else set()
+        return dict.fromkeys(used - index.collections(), "it is not there") if used else {}
 
     def _drop(self, index: VectorIndex, names: Iterable[str]) -> None:
         with self._database.read() as connection:
