@@ -60,12 +60,3 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing(tmp_path: Path)
     decisions = sorted((_ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [page.stem for page in decisions if tmp_path / "decisions" / f"{page.stem}.html" not in pages] == []
     assert "project/changelog.html" in pages[tmp_path / "index.html"]
-
-
-def test_the_first_page_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is what people try."""
-    page = _ROOT / "docs" / "index.md"
-    (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    exec(compile(code.replace("~/.my-agent", str(tmp_path)), str(page), "exec"), {})
-    assert "I hate mushrooms." in capsys.readouterr().out
-    assert len([line for line in code.splitlines() if line.strip()]) <= 10
