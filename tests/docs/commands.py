@@ -103,8 +103,8 @@ def _remegraph(arguments: Sequence[str]) -> None:
 def _parse(command: Any, arguments: Sequence[str], parent: Any = None) -> None:
     context = command.make_context(command.name, [*arguments], parent=parent)
     if commands := getattr(command, "commands", None):
-        name, *rest = [*context._protected_args, *context.args]
-        _parse(commands[name], rest, context)
+        rest = context._protected_args + context.args
+        _parse(commands[rest[0]], rest[1:], context)
 
 
 def _make(arguments: Sequence[str]) -> None:

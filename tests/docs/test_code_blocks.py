@@ -197,6 +197,14 @@ def test_no_block_is_left_out(figure: Note) -> None:
     assert [str(block) for block in every if block.kind not in _HELD] == []
 
 
+def test_a_block_is_seen_however_it_is_written(tmp_path: Path) -> None:
+    """One that the walk passes by would count neither among those that are held nor among all."""
+    page = tmp_path / "page.md"
+    page.write_text("A\n\n    indented\n\n~~~\ntildes\n~~~\n\n- b\n  ```sh\n  in a list\n  ```\n\n```sql\n1\n```\n")
+    assert {block.kind for block in blocks(page)} == {"unfenced", "sql"}
+    assert {block.line for block in blocks(page)} >= {3, 5, 10, 15}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_every_command_that_a_sentence_names_exists(page: Path) -> None:
     """Who types what stands there must not be told that there is no such thing."""
