@@ -19,7 +19,7 @@ from remegraph.cli.app import app
 from remegraph.settings import Settings
 from tests.docs.blocks import ROOT
 
-__all__ = ["given", "hold", "named", "run"]
+__all__ = ["exported", "given", "hold", "named", "run"]
 
 _AT_ONCE = {"ingest", "recall", "verify", "import", "keygen", "stats"}
 """What is over at once and needs no more than the files at hand: it is carried out. The tests of `tests/cli` have all."""
@@ -57,6 +57,18 @@ def hold(words: Sequence[str]) -> None:
     if program not in _FOREIGN:
         assert program in _PROGRAMS, f"nobody holds {program!r}"
         _PROGRAMS[program](arguments)
+
+
+def exported(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each variable that the line sets for those that follow.
+
+    Args:
+        words: The program and its arguments.
+    """
+    if words[0] == "export":
+        for word in words[1:]:
+            name, _, value = word.partition("=")
+            yield name, value
 
 
 def run(words: Sequence[str]) -> str | None:

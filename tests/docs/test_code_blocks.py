@@ -68,10 +68,11 @@ def _answer(call: ModelCall) -> AIMessage:
 class Reader:
     """Somebody who does what a page says, in order, in a folder and a home that are empty but for a few files."""
 
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, captured: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.names: dict[str, Any] = {"model": ScriptedChatModel(script={"": _answer})}
         self.printed = ""
         self._captured = captured
+        self._patch = patch
 
     def python(self, block: Block) -> None:
         """Run it; a scripted model is the provider's."""
@@ -90,6 +91,8 @@ class Reader:
         for line, shown in commands.given(block.text):
             for words in line:
                 commands.hold(words)
+                for name, value in commands.exported(words):
+                    self._patch.setenv(name, value)
                 if (printed := commands.run(words)) is not None and shown:
                     assert OutputChecker().check_output(shown, printed, ELLIPSIS | NORMALIZE_WHITESPACE), printed
 
@@ -163,7 +166,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, content in _FILES.items():
         (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
-    reader = Reader(capsys)
+    reader = Reader(capsys, monkeypatch)
     yield reader
     reader.close()
 
