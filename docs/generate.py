@@ -83,10 +83,10 @@ def requirements() -> dict[str, str]:
     tables: defaultdict[str, list[str]] = defaultdict(list)
     for name, entry in manifest.items():
         tests = proofs.get(name, []) if entry["status"] == "done" else []
-        links = ", ".join(f"[{Path(path).stem.removeprefix('test_')}](../{path})" for path in tests) or "not yet"
+        links = ", ".join(f"[{path.removeprefix('tests/')}](../{path})" for path in tests) or "not yet"
         sentence = entry["sentence"].replace("|", "\\|")
-        tables[name[0]].append(f"| {name} | {sentence} | {entry['source']} | {links} |")
-    head = "\n| | what must hold | from | tests |\n|---|---|---|---|\n"
+        tables[name[0]].append(f"| {name} | {sentence} | {links} |")
+    head = "\n| | what must hold | tests |\n|---|---|---|\n"
     return {letter: head + "\n".join(rows) + "\n" for letter, rows in tables.items()}
 
 

@@ -1,7 +1,7 @@
 """What the site of the documentation needs beyond its pages, a hook of MkDocs (`mkdocs.yml`): `make docs`.
 
 Links are those of the repository. On the site, a link to what is no page of it becomes plain text; pages from outside of
-this folder are taken in; decisions are listed from their folder, and commands are described from the code.
+this folder are taken in; decisions are listed from their folder, commands are described from the code, and graphs are drawn.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
+from docs.drawing import svg
 from remegraph.cli.app import app
 
 __all__ = ["on_config", "on_files", "on_page_markdown"]
@@ -64,7 +65,12 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return f"[{text}]({_way(page.file.src_uri, file.src_uri)}{anchor})" if file else text
 
     parts = _FENCED.split(markdown)
-    return "".join(part if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+    return "".join(_shown(part) if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+
+
+def _shown(block: str) -> str:
+    """Return a block of code as the site has it: Mermaid would need a script."""
+    return svg(block) if block.startswith("```mermaid") else block
 
 
 def _way(start: str, end: str) -> str:

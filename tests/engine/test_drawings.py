@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from docs.drawing import svg
 
 _DOCS = Path(__file__).parents[2] / "docs"
 
@@ -39,6 +42,15 @@ def test_every_node_is_explained(generator: dict[str, Any]) -> None:
     }
     assert {"slice", "decide", "assemble"} <= nodes
     assert {node for node in nodes if f"- **{node}** " not in page} == set()
+
+
+def test_the_site_draws_every_step_and_every_way(generator: dict[str, Any]) -> None:
+    """Readers of the site see no Mermaid, which needs a script; they must not see less."""
+    for mermaid in generator["drawings"]().values():
+        drawn = svg(mermaid)
+        assert drawn.count("<rect") == len(re.findall(r"^\t\w+\(", mermaid, re.MULTILINE)) > 3
+        assert drawn.count("marker-end") == len(re.findall(r"-->|-\.->", mermaid)) > 2
+        assert drawn.count("dasharray") == mermaid.count("-.->")
 
 
 def test_a_page_without_its_place_is_an_error(generator: dict[str, Any]) -> None:
