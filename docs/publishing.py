@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -54,7 +55,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Describe the commands where they belong, and make links of the repository those of the site."""
     del config
     if page.file.src_uri == "reference/cli.md":
-        command = get_command(app)
+        command = _listed(get_command(app))
         markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
     pages = {Path(file.abs_src_path).resolve(): file for file in files if file.abs_src_path}
     here = Path(page.file.abs_src_path or _DOCS).parent
@@ -66,6 +67,16 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
     parts = _FENCED.split(markdown)
     return "".join(_shown(part) if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+
+
+def _listed(command: Any) -> Any:
+    """Return a command that lists what it has in whole sentences, without what is hidden."""
+    for name, each in [*getattr(command, "commands", {}).items()]:
+        each.short_help = (each.help or "").partition("\n")[0]
+        if each.hidden:
+            del command.commands[name]
+        _listed(each)
+    return command
 
 
 def _shown(block: str) -> str:
