@@ -11,6 +11,7 @@ import tempfile
 import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from langgraph.graph.state import CompiledStateGraph
@@ -24,7 +25,8 @@ _DOCS = Path(__file__).parent
 _ROOT = _DOCS.parent
 
 
-def drawings() -> dict[str, str]:
+@cache
+def drawings() -> Mapping[str, str]:
     """Return the drawing of each graph, in Mermaid, by its name."""
     with (
         tempfile.TemporaryDirectory() as home,
@@ -66,14 +68,15 @@ def named_in(source: str) -> set[str]:
     }
 
 
-def named_in_tests() -> dict[str, list[str]]:
+@cache
+def named_in_tests() -> Mapping[str, list[str]]:
     """Return the test modules by the id that they name; those about the marks themselves aside."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted((*(_ROOT / "tests").rglob("test_*.py"), *_ROOT.glob("integrations/*/tests/test_*.py"))):
         if path.name != "test_requirements.py":
             for name in named_in(path.read_text(encoding="utf-8")):
                 found[name].append(path.relative_to(_ROOT).as_posix())
-    return dict(found)
+    return found
 
 
 def requirements() -> dict[str, str]:

@@ -32,6 +32,7 @@ _PROVED = {
     "docs/packs.md": pytest.mark.requirement("K9"),
     "docs/sharing.md": pytest.mark.requirement("B10", "B11", "B12", "K1", "K6", "K7", "K8"),
     "docs/store.md": pytest.mark.requirement("C5"),
+    "docs/models.md": pytest.mark.slow,
     "docs/operations.md": pytest.mark.slow,
 }
 """What the pages prove, or that they take their time."""
