@@ -11,7 +11,13 @@ __all__ = ["DOCS", "ENGLISH", "PAGES", "ROOT", "Block", "blocks", "prose"]
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ENGLISH = ROOT / "README.md"
-PAGES = (ENGLISH, ROOT / "README.zh-CN.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")))
+PAGES = (
+    ENGLISH,
+    ROOT / "README.zh-CN.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("integrations/*/README.md")),
+    *sorted(DOCS.rglob("*.md")),
+)
 
 _FENCED = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELSEWHERE = re.compile(r"^(?: +(?:```|~~~)|~~~|<pre)|(?<=\n\n) {4}(?=\S)", re.MULTILINE)
