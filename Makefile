@@ -26,7 +26,7 @@ define timed
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: bench bench-1m bench-peers clean demo docs eval format help lint screenshots setup soak test test-all test-slow types
+.PHONY: bench bench-1m bench-peers clean demo docs eval format help inspect lint screenshots setup soak test test-all test-slow types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ $(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.tom
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
 	@$(BIN)/remegraph demo
+
+inspect: $(READY) ## Look at the memory of the demo in a browser, until Ctrl-C
+	@test -d build/demo || $(BIN)/remegraph demo --home build/demo >/dev/null
+	@$(BIN)/remegraph inspect --home build/demo --user Ann --agent remy
 
 test: $(READY) ## Run the fast tests, on two cores
 	@$(BIN)/python -m pytest -m "not slow" -n 2
