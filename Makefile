@@ -4,6 +4,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 READY := .venv/.ready
+FAST ?= -m "not slow" -n 2
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
@@ -25,8 +26,23 @@ define timed
 	@began=$$(date +%s); $(2); ended=$$?; echo "$(1): $$(($$(date +%s) - began)) s"; exit $$ended
 endef
 
+# $(call apart,name,options of pip): run the fast tests of the sdist against the wheel, installed in an environment of
+# their own in build/name. The sources lie there, too, for tests that read them; what is imported is the wheel.
+define apart
+	@echo "Setting up build/$(1) (a minute or two) ..."
+	@rm -rf build/$(1) && mkdir -p build/$(1)
+	@tar -xzf dist/remegraph-*.tar.gz -C build/$(1) --strip-components 1
+	@$(PYTHON) -m venv build/$(1)/.venv
+	@build/$(1)/.venv/bin/python -m pip install -qq --disable-pip-version-check $(2) \
+		"$$(ls dist/remegraph-*.whl)[all,dev]" $(patsubst %/pyproject.toml,./%,$(wildcard integrations/*/pyproject.toml))
+	@cd build/$(1) && .venv/bin/python -c "import remegraph; print(remegraph.__file__); \
+		assert 'site-packages' in remegraph.__file__"
+	@cd build/$(1) && .venv/bin/python -m pytest $(FAST)
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: bench bench-1m bench-peers clean demo docs eval format help inspect lint screenshots setup soak test test-all test-slow types
+.PHONY: api bench bench-1m bench-peers clean demo dist docs eval format help inspect lint screenshots setup soak test test-all \
+	test-lowest test-newest test-slow test-wheel types
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,14 +65,30 @@ inspect: $(READY) ## Look at the memory of the demo in a browser, until Ctrl-C
 	@$(BIN)/remegraph inspect --home build/demo --user Ann --agent remy
 
 test: $(READY) ## Run the fast tests, on two cores
-	@$(BIN)/python -m pytest -m "not slow" -n 2
+	@$(BIN)/python -m pytest $(FAST)
 
 test-slow: $(READY) ## Run the slow tests on two cores, for at most SLOW_SECONDS (600)
 	@$(BIN)/python -m pytest -m slow -n 2 --slow-seconds $(SLOW_SECONDS)
 
 test-all: $(READY) ## Run all tests, on two cores, and print what each part took
-	$(call timed,fast tests,$(BIN)/python -m pytest -m "not slow" -n 2)
+	$(call timed,fast tests,$(BIN)/python -m pytest $(FAST))
 	$(call timed,slow tests,$(BIN)/python -m pytest -m slow -n 2)
+
+dist: $(READY) ## Build the sdist and the wheel into dist, and check what an index would show of them
+	@rm -rf dist && mkdir -p build
+	@$(BIN)/python -m build --no-isolation --outdir dist >build/dist.log || { cat build/dist.log; exit 1; }
+	@$(BIN)/python -m twine check --strict dist/*
+
+test-wheel: dist ## Run the fast tests against the wheel, installed into a fresh environment
+	$(call apart,wheel,--constraint constraints.txt)
+
+test-lowest: dist ## The same with the lowest versions that pyproject.toml allows
+	@grep -hoE '"[[:alnum:]_-]+(\[[^]]+\])?>=[0-9.]+' pyproject.toml integrations/*/pyproject.toml | grep -v '^"remegraph' \
+		| sed -E 's/"//; s/\[.*\]//; s/>=/==/' | sort -u >build/lowest.txt
+	$(call apart,lowest,--constraint build/lowest.txt)
+
+test-newest: dist ## The same with the newest versions that pyproject.toml allows
+	$(call apart,newest)
 
 lint: $(READY) ## Check style, format and the direction of imports
 	@$(BIN)/ruff check --quiet .
@@ -65,6 +97,9 @@ lint: $(READY) ## Check style, format and the direction of imports
 
 types: $(READY) ## Check types of all code
 	@$(BIN)/mypy src tests conftest.py evals docs examples integrations
+
+api: $(READY) ## Write the list of what is public, tests/public_api.txt, anew
+	@$(BIN)/python -m tests.public_names
 
 format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff check --fix --quiet .

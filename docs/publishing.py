@@ -34,6 +34,7 @@ _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]
 _TAKEN_IN = {
     "project/changelog.md": _ROOT / "CHANGELOG.md",
     "project/contributing.md": _ROOT / "CONTRIBUTING.md",
+    "project/security.md": _ROOT / "SECURITY.md",
     "integrations/openai_tools.md": _ROOT / "integrations/openai_tools/README.md",
     "integrations/langchain_classic.md": _ROOT / "integrations/langchain_classic/README.md",
     **{f"notebooks/{notebook.stem}.md": notebook for notebook in (_ROOT / "notebooks").glob("*.ipynb")},

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ import pytest
 
 import remegraph
 from remegraph import errors
+from tests.public_names import LIST, described
 
 _PACKAGE = Path(remegraph.__file__).parent
 _ROOT = Path(__file__).parents[1]
@@ -58,6 +60,14 @@ def test_every_error_says_whether_calling_again_may_help() -> None:
     assert sorted((name, bool(mark)) for name, mark in told) == sorted(
         (kind.__name__, kind.retryable) for kind in kinds
     )
+
+
+def test_what_is_public_changes_only_on_purpose() -> None:
+    """Each of these lines is in somebody's code: a parameter that was renamed by the way breaks it."""
+    listed, found = LIST.read_text(encoding="utf-8").splitlines(), described().splitlines()
+    changed = [line for line in unified_diff(listed, found, n=0) if line[0] in "-+" and line[:3] not in {"---", "+++"}]
+    cure = "If this is meant, run `make api`, and write it into CHANGELOG.md (docs/versioning.md says what a release may change)."
+    assert changed == [], cure
 
 
 @pytest.mark.parametrize("path", _MODULES, ids=lambda path: path.relative_to(_PACKAGE).as_posix())

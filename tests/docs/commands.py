@@ -7,7 +7,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -160,6 +160,13 @@ def _pip(arguments: Sequence[str]) -> None:
             assert (ROOT / what / "pyproject.toml").exists(), word
 
 
+def _passing(spec: str, arguments: Sequence[str]) -> None:
+    """What runs a command out of a package, without installing it."""
+    at = arguments.index(spec) + 1
+    _pip(["install", arguments[at]])
+    hold(arguments[at + 1 :])
+
+
 def _docker(arguments: Sequence[str]) -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert arguments[0] == "compose"
@@ -180,6 +187,8 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "make": _make,
     "opentelemetry-instrument": hold,
     "pip": _pip,
+    "pipx": partial(_passing, "--spec"),
     "python": _python,
     "remegraph": _remegraph,
+    "uvx": partial(_passing, "--from"),
 }
