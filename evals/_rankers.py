@@ -52,7 +52,7 @@ class MemoryIndex:
         self.counts = [token_counts(message.indexed_text) for message in read]
         lengths = [sum(counts.values()) for counts in self.counts]
         self.layout = Layout(
-            seqs=np.arange(1, len(messages) + 1),
+            seqs=np.arange(1, len(messages) + 1, dtype=np.int32),
             threads=np.array([threads.setdefault(message["thread"], len(threads)) for message in messages]),
             lengths=np.array(lengths),
             asks=np.array([asks(each.text) for each in read]),

@@ -29,7 +29,7 @@ def _store(
         if any(token in each for token in tokens)
     )
     layout = Layout(
-        seqs=np.arange(1, len(texts) + 1),
+        seqs=np.arange(1, len(texts) + 1, dtype=np.int32),
         threads=np.array(threads if threads is not None else [0] * len(texts)),
         lengths=np.array(lengths),
         asks=np.array([text.endswith("?") for text in texts]),
