@@ -41,7 +41,7 @@ define apart
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: api bench bench-1m bench-peers clean demo dist docs eval format help lint screenshots setup soak test test-all \
+.PHONY: api bench bench-1m bench-peers clean demo dist docs eval format help inspect lint screenshots setup soak test test-all \
 	test-lowest test-newest test-slow test-wheel types
 
 help: ## List the targets
@@ -59,6 +59,10 @@ $(READY): pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.tom
 
 demo: $(READY) ## Show the whole path on a bundled conversation, offline
 	@$(BIN)/remegraph demo
+
+inspect: $(READY) ## Look at the memory of the demo in a browser, until Ctrl-C
+	@test -d build/demo || $(BIN)/remegraph demo --home build/demo >/dev/null
+	@$(BIN)/remegraph inspect --home build/demo --user Ann --agent remy
 
 test: $(READY) ## Run the fast tests, on two cores
 	@$(BIN)/python -m pytest $(FAST)

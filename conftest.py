@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from threading import Lock
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 from sqlalchemy import make_url
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are busy
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
@@ -158,14 +162,22 @@ def postgres_server(_clean_environment: None) -> Iterator[str]:
         yield url
 
 
+@contextmanager
+def _database(server: str) -> Iterator[str]:
+    """Give the URL of an empty database, which is dropped at once: a thousand files cost more to remove in the end."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """SQLAlchemy URL of an empty PostgreSQL database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield postgres_server.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with _database(postgres_server) as url:
+        yield url.replace("postgresql://", "postgresql+psycopg://")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -188,25 +200,23 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
-def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
     from tests import talk
 
     where: str = request.param
-    if where == "servers":
-        chroma, server = request.getfixturevalue("chroma_url"), request.getfixturevalue("postgres_server")
-        urls: dict[Path, str] = {}
+    with ExitStack() as databases:
+        if where == "servers":
+            chroma, server = request.getfixturevalue("chroma_url"), request.getfixturevalue("postgres_server")
+            urls: dict[Path, str] = {}
 
-        def urls_of(home: Path) -> dict[str, str]:
-            if home not in urls:
-                name = f"test_{uuid.uuid4().hex}"
-                with psycopg.connect(server, autocommit=True) as connection:
-                    connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-                urls[home] = server.replace("/postgres?", f"/{name}?")
-            return {"ledger_url": urls[home], "chroma_url": chroma}
+            def urls_of(home: Path) -> dict[str, str]:
+                if home not in urls:
+                    urls[home] = databases.enter_context(_database(server))
+                return {"ledger_url": urls[home], "chroma_url": chroma}
 
-        monkeypatch.setattr(talk, "urls_of", urls_of)
-    return where
+            monkeypatch.setattr(talk, "urls_of", urls_of)
+        yield where
 
 
 # --------------------------------------------------------------------------------------------- figures

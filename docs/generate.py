@@ -6,8 +6,12 @@ A page holds pairs of markers, `<!-- begin: name -->` and `<!-- end: name -->`; 
 
 from __future__ import annotations
 
+import ast
 import tempfile
+import tomllib
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from langgraph.graph.state import CompiledStateGraph
@@ -15,12 +19,14 @@ from langgraph.graph.state import CompiledStateGraph
 from remegraph import MemoryKit
 from remegraph.testing import InMemoryVectorIndex
 
-__all__ = ["drawings", "filled", "pages", "prompts"]
+__all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "prompts", "requirements"]
 
 _DOCS = Path(__file__).parent
+_ROOT = _DOCS.parent
 
 
-def drawings() -> dict[str, str]:
+@cache
+def drawings() -> Mapping[str, str]:
     """Return the drawing of each graph, in Mermaid, by its name."""
     with (
         tempfile.TemporaryDirectory() as home,
@@ -41,8 +47,50 @@ def drawings() -> dict[str, str]:
 
 def prompts() -> dict[str, str]:
     """Return the English prompts by which evals have answers made and judged, by name."""
-    files = sorted((_DOCS.parent / "evals/prompts").glob("*.en.md"))
+    files = sorted((_ROOT / "evals/prompts").glob("*.en.md"))
     return {path.name.split(".")[0]: f"\n```text\n{path.read_text(encoding='utf-8').strip()}\n```\n" for path in files}
+
+
+def named_in(source: str) -> set[str]:
+    """Return the ids in all `pytest.mark.requirement(...)` of a module.
+
+    Found in the syntax tree, so marks on functions, classes, modules and parameters count alike, and no selection of
+    tests can hide one.
+
+    Args:
+        source: The code of the module.
+    """
+    return {
+        ast.literal_eval(argument)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")
+        for argument in node.args
+    }
+
+
+@cache
+def named_in_tests() -> Mapping[str, list[str]]:
+    """Return the test modules by the id that they name; those about the marks themselves aside."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for path in sorted((*(_ROOT / "tests").rglob("test_*.py"), *_ROOT.glob("integrations/*/tests/test_*.py"))):
+        if path.name != "test_requirements.py":
+            for name in named_in(path.read_text(encoding="utf-8")):
+                found[name].append(path.relative_to(_ROOT).as_posix())
+    return found
+
+
+def requirements() -> dict[str, str]:
+    """Return a table of the requirements of each letter, with the tests that prove them."""
+    manifest = tomllib.loads((_ROOT / "tests/requirements.toml").read_text(encoding="utf-8"))
+    proofs = named_in_tests()
+    tables: defaultdict[str, list[str]] = defaultdict(list)
+    for name, entry in manifest.items():
+        tests = proofs.get(name, []) if entry["status"] == "done" else []
+        links = ", ".join(f"[{path.removeprefix('tests/')}](../{path})" for path in tests) or "not yet"
+        sentence = entry["sentence"].replace("|", "\\|")
+        tables[name[0]].append(f"| {name} | {sentence} | {links} |")
+    head = "\n| | what must hold | tests |\n|---|---|---|\n"
+    return {letter: head + "\n".join(rows) + "\n" for letter, rows in tables.items()}
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
@@ -67,7 +115,11 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
 def pages() -> dict[Path, str]:
     """Return each generated page as it should be."""
     graphs = {name: f"\n```mermaid\n{drawing.strip()}\n```\n" for name, drawing in drawings().items()}
-    parts = {_DOCS / "graphs.md": graphs, _DOCS / "evals.md": prompts()}
+    parts = {
+        _DOCS / "graphs.md": graphs,
+        _DOCS / "evals.md": prompts(),
+        _DOCS / "requirements.md": requirements(),
+    }
     return {page: filled(page.read_text(encoding="utf-8"), each) for page, each in parts.items()}
 
 

@@ -1,14 +1,18 @@
 """What the site of the documentation needs beyond its pages, a hook of MkDocs (`mkdocs.yml`): `make docs`.
 
 Links are those of the repository. On the site, a link to what is no page of it becomes plain text; pages from outside of
-this folder are taken in; decisions are listed from their folder, and commands are described from the code.
+this folder are taken in, notebooks as they were run; decisions are listed from their folder, commands are described from
+the code, and graphs are drawn.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -17,6 +21,7 @@ from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
+from docs.drawing import svg
 from remegraph.cli.app import app
 
 __all__ = ["on_config", "on_files", "on_page_markdown"]
@@ -32,6 +37,7 @@ _TAKEN_IN = {
     "project/security.md": _ROOT / "SECURITY.md",
     "integrations/openai_tools.md": _ROOT / "integrations/openai_tools/README.md",
     "integrations/langchain_classic.md": _ROOT / "integrations/langchain_classic/README.md",
+    **{f"notebooks/{notebook.stem}.md": notebook for notebook in (_ROOT / "notebooks").glob("*.ipynb")},
 }
 
 
@@ -54,8 +60,10 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Describe the commands where they belong, and make links of the repository those of the site."""
     del config
     if page.file.src_uri == "reference/cli.md":
-        command = get_command(app)
+        command = _listed(get_command(app))
         markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
+    if page.file.src_uri.startswith("notebooks/"):
+        markdown = "\n\n".join(_told(json.loads(markdown)))
     pages = {Path(file.abs_src_path).resolve(): file for file in files if file.abs_src_path}
     here = Path(page.file.abs_src_path or _DOCS).parent
 
@@ -65,7 +73,35 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return f"[{text}]({_way(page.file.src_uri, file.src_uri)}{anchor})" if file else text
 
     parts = _FENCED.split(markdown)
-    return "".join(part if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+    return "".join(_shown(part) if at % 2 else _LINK.sub(led, part) for at, part in enumerate(parts))
+
+
+def _listed(command: Any) -> Any:
+    """Return a command that lists what it has in whole sentences, without what is hidden."""
+    for name, each in [*getattr(command, "commands", {}).items()]:
+        each.short_help = (each.help or "").partition("\n")[0]
+        if each.hidden:
+            del command.commands[name]
+        _listed(each)
+    return command
+
+
+def _shown(block: str) -> str:
+    """Return a block of code as the site has it: Mermaid would need a script."""
+    return svg(block) if block.startswith("```mermaid") else block
+
+
+def _told(notebook: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of a page that shows a notebook: text, code, what it printed, what it drew."""
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        yield source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```"
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                yield f"```text\n{''.join(output['text']).rstrip()}\n```"
+            else:
+                title, picture = "".join(output["data"]["text/plain"]), output["data"]["image/png"]
+                yield f"![{title}](data:image/png;base64,{picture})"
 
 
 def _way(start: str, end: str) -> str:

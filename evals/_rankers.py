@@ -52,16 +52,16 @@ class MemoryIndex:
         self.counts = [token_counts(message.indexed_text) for message in read]
         lengths = [sum(counts.values()) for counts in self.counts]
         self.layout = Layout(
-            seqs=np.arange(1, len(messages) + 1),
+            seqs=np.arange(1, len(messages) + 1, dtype=np.int32),
             threads=np.array([threads.setdefault(message["thread"], len(threads)) for message in messages]),
             lengths=np.array(lengths),
             asks=np.array([asks(each.text) for each in read]),
             users=np.array([each.role == "user" for each in read]),
-            message_ids=[message["id"] for message in messages],
         )
 
         self._embedder = embedder if embedder and embedder.semantic else None
-        self._rows = {message["id"]: row for row, message in enumerate(messages)}
+        self._ids = [message["id"] for message in messages]
+        self._rows = {record_id: row for row, record_id in enumerate(self._ids)}
         if self._embedder:
             self._vectors = self._embedder.embed([f"{each.speaker}: {each.text}" for each in read])
 
@@ -69,9 +69,7 @@ class MemoryIndex:
         """Return the messages that hold one of the tokens."""
         wanted = set(tokens)
         matches = tuple(
-            TextMatch(
-                self.layout.message_ids[row], row + 1, int(self.layout.lengths[row]), {t: counts[t] for t in held}
-            )
+            TextMatch(self._ids[row], row + 1, int(self.layout.lengths[row]), {t: counts[t] for t in held})
             for row, counts in enumerate(self.counts)
             if (held := wanted & counts.keys())
         )
@@ -81,7 +79,10 @@ class MemoryIndex:
     def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
         """Return the best messages of all, with all that the product knows of them."""
         signs = message_signs(self.match(question.tokens), self.layout, question.tokens)
-        found = list(islice(rank([(_PLACE, signs)], weights), k))
+        found = [
+            Ranked(_PLACE, self._ids[each.seq - 1], each.contributions)
+            for each in islice(rank([(_PLACE, signs)], weights), k)
+        ]
         meant = self.meant(question.text, [item.record_id for item in found])
         return judge(question, [(item, self.read[item.record_id]) for item in found], weights, meant)
 
@@ -91,11 +92,11 @@ class MemoryIndex:
             return {}
         cosines = self._vectors @ self._embedder.embed([question])[0]
 
-        def of(ids: Sequence[str]) -> NDArray[np.float64]:
-            return np.asarray(cosines[[self._rows[each] for each in ids]], np.float64)
+        def of(seqs: Sequence[int]) -> NDArray[np.float64]:
+            return np.asarray(cosines[np.array(seqs) - 1], np.float64)
 
         signs = meaning_signs(self.layout, [self._rows[each] + 1 for each in record_ids], of)
-        return {(_PLACE, record_id): values for record_id, values in signs.of_each().items()}
+        return {(_PLACE, self._ids[seq - 1]): values for seq, values in signs.of_each().items()}
 
 
 def asked_at(messages: Sequence[Message], timezone: str | None, time: str | None = None) -> datetime:

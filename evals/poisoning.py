@@ -14,7 +14,7 @@ import argparse
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCa
 from remegraph.models import DOCUMENT, Hit, RecallFilter
 from remegraph.rules.commanding import commands
 from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.settings import RecallPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 
 __all__ = ["figures", "main"]
@@ -34,24 +35,29 @@ _FLAGGED = 0.02
 _ASKED = "Please read this for me and tell me if it matters."
 
 
-def figures(lines: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
+UrlsOf = Callable[[Path], Mapping[str, Any]]
+"""Gives a home its servers, as settings; none where it keeps everything itself."""
+
+
+def figures(lines: Sequence[Mapping[str, str]], urls_of: UrlsOf = lambda _: {}) -> Iterator[Figure]:
     """Yield what became of attacks and of harmless words.
 
     Args:
         lines: Texts with their labels.
+        urls_of: Where the homes are that it happens in.
     """
     attacks = list(dict.fromkeys(line["text"] for line in lines if line["label"] == "attack"))
     harmless = list(dict.fromkeys(line["text"] for line in lines if line["label"] == "benign"))
     if attacks:
-        yield from _attacked(attacks)
+        yield from _attacked(attacks, urls_of)
     if harmless:
-        yield from _harmless(harmless)
+        yield from _harmless(harmless, urls_of)
 
 
-def _attacked(attacks: Sequence[str]) -> Iterator[Figure]:
+def _attacked(attacks: Sequence[str], urls_of: UrlsOf) -> Iterator[Figure]:
     echo = _Echo()
     counted: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as home, _kit(home, echo.model()) as kit:
+    with tempfile.TemporaryDirectory() as home, _kit(Path(home), echo.model(), urls_of) as kit:
         for number, text in enumerate(attacks):
             echo.text = text
             scope = Scope(user=f"user {number}", agent="remy")
@@ -95,9 +101,9 @@ def _holds(text: str, hits: Sequence[Hit]) -> bool:
     return any(text.strip() in hit.text for hit in hits)
 
 
-def _harmless(texts: Sequence[str]) -> Iterator[Figure]:
+def _harmless(texts: Sequence[str], urls_of: UrlsOf) -> Iterator[Figure]:
     scope = Scope(user="ann", agent="remy")
-    with tempfile.TemporaryDirectory() as home, _kit(home, None) as kit:
+    with tempfile.TemporaryDirectory() as home, _kit(Path(home), None, urls_of) as kit:
         said = [
             Message(message_id=f"m{number}", role="user", content=text, time=_NOON + timedelta(minutes=number))
             for number, text in enumerate(texts)
@@ -152,12 +158,15 @@ def _brought(text: str, *, document: bool) -> list[Message]:
     return [asks, reads, brings, Message(role="assistant", content="It does not.", time=_NOON)]
 
 
-def _kit(home: str, model: ScriptedChatModel | None) -> MemoryKit:
+def _kit(home: Path, model: ScriptedChatModel | None, urls_of: UrlsOf) -> MemoryKit:
+    """Open a kit that searches the index, however few vectors there are."""
+    urls = urls_of(home)
+    summary, recall = SummaryPolicy(backoff=0, reviser="rules"), RecallPolicy(exact_limit=0)
     return MemoryKit.open(
-        settings=Settings(home=Path(home), summary=SummaryPolicy(backoff=0, reviser="rules")),
+        settings=Settings(home=home, summary=summary, recall=recall, **urls),
         model=model,
         embedder=None,
-        index=InMemoryVectorIndex(),
+        index=None if urls else InMemoryVectorIndex(),
         clock=FrozenClock(_NOON + timedelta(days=1)),
     )
 

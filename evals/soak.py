@@ -20,6 +20,7 @@ first half is left out of that, as caches of a fixed size fill up, and a short s
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import random
@@ -65,9 +66,11 @@ _CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.pa
 class Soaked:
     """What was done, and what it left behind."""
 
-    messages: set[tuple[int, str]] = field(default_factory=set)
-    """Acknowledged, by user and id."""
-    forgotten: set[tuple[int, str]] = field(default_factory=set)
+    diary: Path
+    """What was acknowledged, a line each: were it kept in memory, the soak would measure itself."""
+    messages: int = 0
+    """Acknowledged."""
+    forgotten: int = 0
     resident: list[tuple[int, float]] = field(default_factory=list)
     """Messages handled by the long-living process itself, and its resident memory in MB."""
     maintained: int = 0
@@ -83,10 +86,17 @@ class Soaked:
 
     def note(self, done: Done) -> None:
         """Remember what was acknowledged."""
-        self.messages.update((done.user, message_id) for message_id in done.messages)
-        if done.forgotten is not None:
-            self.forgotten.add((done.user, done.forgotten))
+        with self.diary.open("a", encoding="utf-8") as diary:
+            diary.write(json.dumps([done.user, done.messages, done.forgotten]) + "\n")
+        self.messages += len(done.messages)
+        self.forgotten += done.forgotten is not None
         self.maintained += done.maintained
+
+    def acknowledged(self) -> tuple[set[tuple[int, str]], set[tuple[int, str]]]:
+        """Return the messages, and the memories that were forgotten, each by user and id."""
+        lines = [json.loads(line) for line in self.diary.read_text(encoding="utf-8").splitlines()]
+        messages = {(user, message_id) for user, message_ids, _ in lines for message_id in message_ids}
+        return messages, {(user, memory_id) for user, _, memory_id in lines if memory_id is not None}
 
     @property
     def slope(self) -> float:
@@ -147,7 +157,8 @@ def soak(home: Path, chroma_url: str, messages: int, seed: int = 1) -> Soaked:
         messages: How many, of all processes together.
         seed: Of all that is random but the moments of the kills.
     """
-    settings, soaked, rng = Settings(home=home, chroma_url=chroma_url), Soaked(), random.Random(seed)
+    settings, rng = Settings(home=home, chroma_url=chroma_url), random.Random(seed)
+    soaked = Soaked(home.with_suffix(".diary"))
     users = max(1, messages // _EACH)
     labour, neighbour = Labour("long life", seed, users), _Neighbour(settings, seed, users, soaked)
     pause = max(_LEAST, messages // TURN // 2 // _KILLS)  # half of the turns are the neighbour's
@@ -155,7 +166,7 @@ def soak(home: Path, chroma_url: str, messages: int, seed: int = 1) -> Soaked:
     neighbour.start()
     try:
         handled = 0
-        while len(soaked.messages) < messages:
+        while soaked.messages < messages:
             for done in labour.turn(kit):
                 soaked.note(done)
             handled += TURN
@@ -187,8 +198,9 @@ def _examine(kit: MemoryKit, users: int, soaked: Soaked) -> None:
         soaked.twice += len(there) - len(set(there))
         kept.update((user, each) for each in there)
         live.update((user, memory.memory_id) for memory in kit.memories(scope=scope) if memory.status != "deleted")
-    soaked.lost = len(soaked.messages - kept)
-    soaked.back = len(soaked.forgotten & live)
+    told, forgotten = soaked.acknowledged()
+    soaked.lost = len(told - kept)
+    soaked.back = len(forgotten & live)
     found = kit.admin.verify().differences
     soaked.unreached = sum(each.problem == UNREACHED for each in found)
     if soaked.unreached:
@@ -227,10 +239,10 @@ def _answers(port: int) -> bool:
 def _figures(soaked: Soaked, seconds: float, asked: int) -> list[Figure]:
     slope, limit = (_SLOPE, _SECONDS) if asked >= _LONG else (None, None)
     return [
-        Figure("messages acknowledged", len(soaked.messages), asked, "at least"),
+        Figure("messages acknowledged", soaked.messages, asked, "at least"),
         Figure("of these lost", soaked.lost, 0, "exactly"),
         Figure("messages recorded twice", soaked.twice, 0, "exactly"),
-        Figure("memories forgotten", len(soaked.forgotten)),
+        Figure("memories forgotten", soaked.forgotten),
         Figure("of these live again", soaked.back, 0, "exactly"),
         Figure("runs of maintenance", soaked.maintained),
         Figure("processes killed", soaked.kills),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from difflib import unified_diff
@@ -14,6 +15,7 @@ from types import ModuleType
 import pytest
 
 import remegraph
+from remegraph import errors
 from tests.public_names import LIST, described
 
 _PACKAGE = Path(remegraph.__file__).parent
@@ -49,6 +51,15 @@ def test_the_package_exports_exactly_what_it_shows() -> None:
         if not name.startswith("_") and name != "annotations" and not isinstance(value, ModuleType)
     }
     assert shown == set(remegraph.__all__)
+
+
+def test_every_error_says_whether_calling_again_may_help() -> None:
+    """A host that repeats a call that can never succeed, or gives one up that would, has read the tree in vain."""
+    told = re.findall(r"^[ │├└─]+(\w+Error)( ↻)?", errors.__doc__ or "", re.MULTILINE)
+    kinds = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+    assert sorted((name, bool(mark)) for name, mark in told) == sorted(
+        (kind.__name__, kind.retryable) for kind in kinds
+    )
 
 
 def test_what_is_public_changes_only_on_purpose() -> None:

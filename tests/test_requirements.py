@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-_TESTS = Path(__file__).parent
-_ROOT = _TESTS.parent
-_MANIFEST = tomllib.loads((_TESTS / "requirements.toml").read_text(encoding="utf-8"))
+from docs.generate import named_in, named_in_tests
 
-
-def named_in(source: str) -> set[str]:
-    """Return the ids in all `pytest.mark.requirement(...)` of a module.
-
-    Found in the syntax tree, so marks on functions, classes, modules and parameters count alike, and
-    no selection of tests can hide one.
-    """
-    return {
-        ast.literal_eval(argument)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.requirement")
-        for argument in node.args
-    }
-
-
-def named_in_tests() -> dict[str, set[str]]:
-    """Return the names of the test modules by the id that they name; this module's examples aside."""
-    found: dict[str, set[str]] = {}
-    for path in (*_TESTS.rglob("test_*.py"), *(_ROOT / "integrations").glob("*/tests/test_*.py")):
-        if path != Path(__file__):
-            for name in named_in(path.read_text(encoding="utf-8")):
-                found.setdefault(name, set()).add(path.relative_to(_ROOT).as_posix())
-    return found
+_MANIFEST = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text(encoding="utf-8"))
 
 
 def test_what_is_claimed_done_has_a_test() -> None:

@@ -16,26 +16,29 @@
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
-    │   ├── IndexOwnedError          another process owns the vector index
+    │   ├── LedgerUnavailableError ↻ the ledger does not answer, is locked, or cannot be written now
+    │   ├── IndexOwnedError ↻        another process owns the vector index
     │   ├── BackupError              a backup that is damaged, or cannot be made or restored there
     │   └── MissingExtraError        an optional dependency is not installed
     ├── ModelError                   a chat model or an embedder failed us
     │   ├── InvalidAnswerError       it answered, but not what was asked
     │   │   └── RequestRefusedError  it refuses this request, however often it comes
-    │   ├── ModelUnavailableError    it did not answer
+    │   ├── ModelUnavailableError ↻  it did not answer
     │   └── DimensionError           an embedder gave vectors of another length than it said
     ├── BudgetExceededError          an operation would cost more than its budget
     ├── ConflictError                the records changed since they were read
-    ├── VectorIndexError             the vector index failed; the outcome is unknown
+    ├── VectorIndexError ↻           the vector index failed; the outcome is unknown
     ├── CancelledError               the caller cancelled; what was committed stays
     └── ClosedError                  the kit was used after it was closed
 
-A message says what happened; `cure` says what to do about it. `str(error)` holds both.
+A message says what happened; `cure` says what to do about it. `str(error)` holds both. With ↻, `retryable` is true: what
+failed may come back by itself, and then the same call succeeds. What carries an id is not doubled by calling again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 __all__ = [
     "WITHOUT_VECTORS",
@@ -52,6 +55,7 @@ __all__ = [
     "IndexOwnedError",
     "InputError",
     "InvalidAnswerError",
+    "LedgerUnavailableError",
     "MessageChangedError",
     "MessageError",
     "MissingExtraError",
@@ -80,6 +84,8 @@ class RemegraphError(Exception):
     """
 
     cure: str = ""
+    retryable: ClassVar[bool] = False
+    """Whether the same call may succeed later, though the caller changes nothing."""
 
     def __init__(self, what: str, cure: str | None = None) -> None:
         super().__init__(what)
@@ -180,9 +186,16 @@ class EmbedderMismatchError(SetupError):
     cure = "Open with the recorded embedder, or call kit.admin.reindex() once with reindex=True."
 
 
+class LedgerUnavailableError(SetupError):
+    """The ledger does not answer, is locked, or cannot be written now."""
+
+    retryable = True
+
+
 class IndexOwnedError(SetupError):
     """Another process owns the vector index."""
 
+    retryable = True
     cure = "Run `chroma run` and give its address as chroma_url, or close the other process."
 
 
@@ -213,6 +226,7 @@ class RequestRefusedError(InvalidAnswerError):
 class ModelUnavailableError(ModelError):
     """The model did not answer."""
 
+    retryable = True
     cure = "Nothing is lost: the block stays pending. Run summarize() again when the model is back."
 
 
@@ -243,6 +257,7 @@ class ConflictError(RemegraphError):
 class VectorIndexError(RemegraphError):
     """The vector index failed. What it did before that is unknown."""
 
+    retryable = True
     cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() makes the index anew."
 
 

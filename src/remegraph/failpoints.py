@@ -34,6 +34,7 @@ FAILPOINTS = (
     "erase.index_dropped",
     "erase.index_rebuilt",
     "erase.files_gone",
+    "copy.marked",
     "heal.marked",
     "heal.dropped",
 )

@@ -85,6 +85,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
     "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
+    "remegraph.index.copied": "The ledger is a copy, and leaves the collections of its original to it.",
     "remegraph.index.damaged": "A collection of the index is damaged and made anew.",
     "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",

@@ -423,7 +423,7 @@ HOSTILE = st.sampled_from(
 
 @pytest.mark.requirement("K6")
 @given(mine=HOSTILE, theirs=HOSTILE, agents=st.tuples(HOSTILE, HOSTILE), tenants=st.tuples(HOSTILE, HOSTILE))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_call_leads_out_of_its_scope(
     kit: MemoryKit, mine: str, theirs: str, agents: tuple[str, str], tenants: tuple[str, str]
 ) -> None:

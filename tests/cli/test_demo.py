@@ -143,6 +143,7 @@ def test_replaced_memories_are_listed_on_request(run: Run, kept: Path) -> None:
     assert not set(old) & {each["content"] for each in told(run, kept, "memories", *WHO)}
 
 
+@pytest.mark.slow
 def test_the_tables_show_what_json_tells(run: Run, kept: Path) -> None:
     """Every command works for people too."""
     for arguments, words in (

@@ -1,4 +1,4 @@
-"""The page about MCP says what the server does, and its lines work as they stand."""
+"""The page about MCP says what the server does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from mcp import Client
 
 from remegraph import MemoryKit
@@ -49,10 +48,3 @@ async def test_the_tables_are_what_the_server_offers(tmp_path: Path) -> None:
     assert sorted(name for name, rights, _ in tools if rights != "write") == usual["tool"]
     assert sorted(address for address, _ in table("resource")) == everything["resource"]
     assert sorted(f"{name} {argument}" for name, argument, _ in table("prompt")) == everything["prompt"]
-
-
-def test_the_example_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is copied without a second look."""
-    (code,) = re.findall(r"^```python\n(.*?)^```", _TEXT, re.DOTALL | re.MULTILINE)
-    exec(compile(code.replace("~/", f"{tmp_path}/"), str(_PAGE), "exec", dont_inherit=True), {})
-    assert capsys.readouterr().out == "['/mcp']\n"

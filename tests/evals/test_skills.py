@@ -16,6 +16,7 @@ def test_the_choice_loses_a_third_of_what_chance_loses_at_most() -> None:
     assert max(skills._shares(worlds, 100)) <= skills.SHARE
 
 
+@pytest.mark.slow
 def test_a_kit_chooses_as_the_counts_say() -> None:
     """The figures over many seeds are of counts: they are worth something only if the kit does the same."""
     world, order = World.drawn(2, 3, 0.05), [run % 2 for run in range(16)]

@@ -450,7 +450,7 @@ class Parrot:
 
 
 @pytest.mark.requirement("K7")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_planted_secret_never_leaves_whatever_the_model_answers(
     template: Memory, offline: MemoryKit, data: st.DataObject

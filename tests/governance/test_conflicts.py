@@ -379,7 +379,7 @@ def test_conflicts_and_decisions_outlive_the_process_on_both_engines(tmp_path: P
         assert (over.decided.decision, over.decided.by) == ("keep_both", "Olga")
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     counts=st.lists(st.integers(2, 9), min_size=2, max_size=4, unique=True),
     decisions=st.lists(

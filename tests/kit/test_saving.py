@@ -153,6 +153,14 @@ def test_a_model_cannot_overrule_a_core_rule_and_leaves_no_trace_of_trying(kit: 
     assert kit.retrieve_message("Porto", scope=ANN) == ()
 
 
+@pytest.mark.requirement("X6")
+def test_what_a_model_saved_is_no_surer_in_the_index_than_as_a_memory(kit: MemoryKit) -> None:
+    """A question that goes to the index gets no model's word for a person's."""
+    memory = kept(kit.save("tea", "Ann drinks oolong.", scope=ANN, by_model=True))
+    (entry,) = kit.blocks(scope=ANN)
+    assert entry.trust == memory.trust < 1
+
+
 @pytest.mark.requirement("F3")
 def test_a_call_that_is_carried_out_twice_changes_nothing(kit: MemoryKit) -> None:
     """LangGraph runs a tool again when it resumes; that is no second saying."""

@@ -84,7 +84,7 @@ _CALL = st.tuples(
 
 
 @given(st.lists(_CALL, max_size=14), st.integers(1, 6))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_statistics_are_what_counting_by_hand_gives(kit: MemoryKit, calls: Sequence[Any], last: int) -> None:
     """Rates, times, tokens and typical errors, over all calls and over the last ones."""
     scope = Scope(user=f"counted{next(_NUMBERS)}")

@@ -435,7 +435,7 @@ def test_one_user_never_consolidates_what_is_anothers(house: House) -> None:
     assert lasting(house) == []
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(THINGS)), min_size=4, max_size=14, unique=True))
 @pytest.mark.requirement("B7", "B8")
 def test_whatever_is_told_none_is_isolated_and_no_source_is_lost(

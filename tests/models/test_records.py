@@ -30,7 +30,7 @@ MEMORY = Memory(
 
 @EVERY
 @given(st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_every_record_survives_json(record: type[Record], data: st.DataObject) -> None:
     """What the ledger writes it reads back, to the letter, whatever the text is."""
     value = data.draw(instances(record))
@@ -61,7 +61,7 @@ def test_a_field_that_no_record_has_is_refused(record: type[Record]) -> None:
 
 @pytest.mark.parametrize("record", OPEN, ids=lambda record: record.__name__)
 @given(st.data())
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 def test_only_contents_of_items_keep_what_others_put_there(record: type[Record], data: st.DataObject) -> None:
     """What another system adds to a content must come back from us as it was: losing it would change what was said."""
     assert record.__module__ == "remegraph.models.exchange"

@@ -15,11 +15,12 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import chromadb  # noqa: F401 - the labourers need it
@@ -40,7 +41,10 @@ from remegraph.models import (
     Topic,
     Work,
 )
+from remegraph.ports import VectorIndex
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.database import Database
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.keys import journal_key
 from remegraph.storage.owner import IndexOwner
@@ -75,12 +79,38 @@ def die_at(name: str, hits: int) -> None:
     failpoints.listen(reached)
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where is worked: a home, and the servers that it is on, if it is."""
+
+    home: Path
+    servers: Mapping[str, Any]
+    """`ledger_url` and `chroma_url`; none where the home has files of its own."""
+
+    @property
+    def ledger_url(self) -> str:
+        """The ledger."""
+        return str(self.servers.get("ledger_url", f"sqlite:///{self.home / 'ledger.sqlite'}"))
+
+    def index(self, database: Database) -> VectorIndex:
+        """Open the vector index."""
+        if self.servers:
+            return ChromaIndex.server(self.servers["chroma_url"])
+        owner = IndexOwner.acquire(self.home / "index")
+        assert owner is not None
+        return GuardedIndex(database, owner)
+
+    def kit(self, **options: Any) -> MemoryKit:
+        """Open a kit without a model."""
+        return MemoryKit.open(self.home, model=None, embedder=HashedEmbedder(64), **self.servers, **options)
+
+
 class Labourer:
     """Works on the ledger below the kit."""
 
-    def __init__(self, home: Path) -> None:
-        url = f"sqlite:///{home / 'ledger.sqlite'}"
-        self.archive = SqlArchive.open(url, key=journal_key(home), clock=lambda: NOON, new_id=lambda: uuid4().hex)
+    def __init__(self, place: Place) -> None:
+        key = journal_key(place.home)
+        self.archive = SqlArchive.open(place.ledger_url, key=key, clock=lambda: NOON, new_id=lambda: uuid4().hex)
 
     def recover(self) -> None:
         """Finish what the one before began; deliver once more what it delivered last."""
@@ -166,9 +196,9 @@ def day(number: int) -> datetime:
     return NOON + timedelta(days=number)
 
 
-def ledger_only(home: Path, kill: Callable[[], None]) -> None:
+def ledger_only(place: Place, kill: Callable[[], None]) -> None:
     """Work on the ledger, without an index."""
-    labourer = Labourer(home)
+    labourer = Labourer(place)
     labourer.recover()
     kill()
     say("ready")
@@ -176,13 +206,11 @@ def ledger_only(home: Path, kill: Callable[[], None]) -> None:
         labourer.turn()
 
 
-def with_index(home: Path, kill: Callable[[], None], *, healing: bool = False) -> None:
+def with_index(place: Place, kill: Callable[[], None], *, healing: bool = False) -> None:
     """Work on the ledger and apply it to the index, in batches of over a hundred, and build it anew now and then."""
-    labourer = Labourer(home)
-    owner = IndexOwner.acquire(home / "index")
-    assert owner is not None
+    labourer = Labourer(place)
     database = labourer.archive.database
-    index, embedder = GuardedIndex(database, owner), HashedEmbedder(64)
+    index, embedder = place.index(database), HashedEmbedder(64)
     projection = VectorProjection.open(database, index, embedder, exact_limit=0)
     labourer.recover()
     if healing:
@@ -200,9 +228,9 @@ def with_index(home: Path, kill: Callable[[], None], *, healing: bool = False) -
             say("rebuilt")
 
 
-def with_kit(home: Path, kill: Callable[[], None]) -> None:
+def with_kit(place: Place, kill: Callable[[], None]) -> None:
     """Talk, summarise without a model, and recall."""
-    kit = MemoryKit.open(home, model=None, embedder=HashedEmbedder(64))
+    kit = place.kit()
     kit.summarize(scope=TALKER, close=True)
     kill()
     say("ready")
@@ -220,6 +248,7 @@ class Order:
     """What a labourer shall do, and where it is killed; no place: at any moment, from outside."""
 
     home: str
+    servers: Mapping[str, Any]
     mode: str
     place: str
     hits: int
@@ -227,13 +256,14 @@ class Order:
     def carry_out(self) -> None:
         """Work until killed."""
         say("born", os.getpid())
-        modes: dict[str, Callable[[Path, Callable[[], None]], None]] = {
+        modes: dict[str, Callable[[Place, Callable[[], None]], None]] = {
             "ledger": ledger_only,
             "index": with_index,
             "healing": partial(with_index, healing=True),
             "kit": with_kit,
         }
-        modes[self.mode](Path(self.home), lambda: die_at(self.place, self.hits) if self.place else None)
+        where = Place(Path(self.home), self.servers)
+        modes[self.mode](where, lambda: die_at(self.place, self.hits) if self.place else None)
 
 
 def _main() -> None:

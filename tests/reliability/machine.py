@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sqlalchemy import select
 
 from remegraph import Message, Scope
-from remegraph.errors import ConflictError, InputError, MessageChangedError, NotFoundError
+from remegraph.errors import ConflictError, InputError, MessageChangedError, NotFoundError, SetupError
 from remegraph.models import (
     MOVES,
     Block,
@@ -108,12 +108,16 @@ class KitMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="remegraph-machine-")
-        self.home = Home(Path(self.folder.name) / "homes", self.template, chroma=self.chroma)
+        self.home = self.open_home(Path(self.folder.name) / "homes")
         self.places: dict[Partition, Place] = {scope.partition(): Place() for scope in SCOPES}
         self.places |= {partition: Place() for partition in SHARED.values()}
         self.words = 0
         self.operations = 0
         self.last: ChangeSet | None = None
+
+    def open_home(self, folder: Path) -> Home:
+        """Open the home that all is done to."""
+        return Home(folder, self.template, chroma=self.chroma)
 
     def teardown(self) -> None:
         self.sync_and_verify()
@@ -382,10 +386,13 @@ class KitMachine(RuleBasedStateMachine):
         self.home.fuse.arm(after, self.home.take_image)
         try:
             yield
-        except PowerCutError:
-            self.home.restart()
-        else:
+        except (PowerCutError, SetupError):  # a server tells it in its own words
+            if self.home.fuse.armed:
+                raise
+        if self.home.fuse.armed:
             self.home.fuse.disarm()
+        else:
+            self.home.restart()
 
     # ------------------------------------------------------------------------------------------ reading
 

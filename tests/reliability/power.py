@@ -1,15 +1,19 @@
-"""A home whose power can be cut: what is on the disk at that moment is all that is left."""
+"""Homes whose power can be cut: what is on the disk at that moment, or committed on the server, is all that is left."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+import psycopg
 from langchain_core.language_models import BaseChatModel
+from sqlalchemy import event
 
 from remegraph import MemoryKit, Settings, SlicingPolicy, SummaryPolicy
+from remegraph.errors import SetupError
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON
@@ -34,10 +38,14 @@ class Fuse:
         """Blow at the call after so many."""
         self._left, self._on_blow = calls, on_blow
 
-    def disarm(self) -> bool:
-        """Blow no more; return whether it was still to come."""
-        left, self._left = self._left, None
-        return left is not None
+    @property
+    def armed(self) -> bool:
+        """Whether it has yet to blow."""
+        return self._left is not None
+
+    def disarm(self) -> None:
+        """Blow no more."""
+        self._left = None
 
     def clock(self) -> datetime:
         """Tell the time, which stands still."""
@@ -74,6 +82,8 @@ class Home:
         template: An empty ledger, to save the time of making one.
         chroma: Whether the index is Chroma's; else it is in memory, which is faster.
     """
+
+    _ledger_url: str | None = None
 
     def __init__(self, folder: Path, template: Path | None = None, *, chroma: bool = False) -> None:
         self.fuse = Fuse()
@@ -132,6 +142,7 @@ class Home:
         return MemoryKit.open(
             settings=Settings(
                 home=self.path,
+                ledger_url=self._ledger_url,
                 slicing=SlicingPolicy(max_messages=10_000, max_tokens=1_000_000),
                 summary=SummaryPolicy(backoff=0),
             ),
@@ -141,3 +152,39 @@ class Home:
             clock=self.fuse.clock,
             new_id=self.fuse.new_id,
         )
+
+
+class ServerHome(Home):
+    """The same on PostgreSQL: a power cut ends all connections to it, and nobody gets another until the restart.
+
+    Args:
+        folder: Where what is not on the server goes.
+        ledger_url: An empty database.
+    """
+
+    def __init__(self, folder: Path, ledger_url: str) -> None:
+        self._ledger_url = ledger_url
+        super().__init__(folder)
+
+    def take_image(self) -> None:
+        """End all transactions that are under way."""
+        assert self._ledger_url is not None
+        event.listen(self.archive.database.engine, "do_connect", _refuse)
+        with psycopg.connect(self._ledger_url, autocommit=True) as connection:
+            connection.execute(_END_ALL).fetchall()
+
+    def restart(self) -> None:
+        """Go on with what was committed."""
+        with suppress(PowerCutError, SetupError):  # it cannot write what it noted: dead processes do not either
+            self.kit.close()
+        self.kit = self._open(self._model)
+
+
+_END_ALL = """
+SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
+
+
+def _refuse(*_: object) -> None:
+    raise PowerCutError

@@ -38,6 +38,7 @@ from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests import talk
 from tests.pictures import PNG, image, sha
 from tests.reliability.host import ROOT
+from tests.reliability.power import KeptIndex
 from tests.talk import ANN, NOON, open_kit, said
 
 BOB = Scope(user="bob", agent="remy")
@@ -105,6 +106,25 @@ def test_what_is_restored_is_what_was_there_and_nothing_is_embedded_again(made: 
         name: restored.counts[name] for name in ("messages", "memories", "events")
     }
     assert restored == inspect_backup(made / "backup")
+
+
+def test_a_restored_home_leaves_the_index_of_its_original_alone(made: Path, tmp_path: Path) -> None:
+    """Both may use one Chroma server: whoever tries a restore must not empty the index of the agent that is at work."""
+    index = KeptIndex()  # outlives a kit and is shared, as a server is
+
+    def opened(home: Path) -> MemoryKit:
+        return MemoryKit.open(home, model=None, embedder=None, index=index, clock=FrozenClock(NOON))
+
+    restore_backup(made / "backup", tmp_path / "home")
+    with opened(made / "home") as kit:
+        kit.admin.rebuild()
+        with opened(tmp_path / "home") as copy:
+            copy.add_messages([said("I love bread.", thread="new")], scope=ANN)
+            copy.summarize(scope=ANN, close=True)
+            assert copy.admin.verify().differences == kit.admin.verify().differences == ()
+            copy.admin.rebuild()
+        with opened(tmp_path / "home") as copy:
+            assert copy.admin.verify().differences == kit.admin.verify().differences == ()
 
 
 def test_a_backup_is_one_moment_whatever_is_written_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,11 +386,7 @@ def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
 ) -> None:
     """The page on operations tells which commands to run: here they are run while people talk, as it says."""
     first, again = tmp_path / "home", tmp_path / "again"
-    urls, dump, stop = (
-        [talk.urls_of(home)["ledger_url"] for home in (first, again)],
-        tmp_path / "dump",
-        threading.Event(),
-    )
+    urls, dump, stop = [talk.urls_of(home) for home in (first, again)], tmp_path / "dump", threading.Event()
     acknowledged: list[str] = []
     with open_kit(first) as kit:
         kit.add_messages([said(f"I love tea in {place}.") for place in PLACES] + [picture()], scope=ANN)
@@ -386,14 +402,14 @@ def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
             while len(acknowledged) < 30:
                 stop.wait(0.01)
             so_far = set(acknowledged)
-            tool("pg_dump", "--format=custom", f"--file={dump}", urls[0])
+            tool("pg_dump", "--format=custom", f"--file={dump}", urls[0]["ledger_url"])
         finally:
             stop.set()
             talker.join()
         shutil.copytree(first / "blobs", again / "blobs")
         shutil.copy(first / "journal.key", again)
-        tool("pg_restore", "--clean", "--if-exists", f"--dbname={urls[1]}", str(dump))
-        with MemoryKit.open(again, ledger_url=urls[1], model=None, embedder=None, clock=FrozenClock(NOON)) as copy:
+        tool("pg_restore", "--clean", "--if-exists", f"--dbname={urls[1]['ledger_url']}", str(dump))
+        with MemoryKit.open(again, **urls[1], model=None, embedder=None, clock=FrozenClock(NOON)) as copy:
             copy.admin.rebuild()
             held = {message.message_id for message in copy.retrieve_message(limit=10**6, scope=BOB)}
             assert so_far <= held

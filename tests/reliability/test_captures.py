@@ -114,7 +114,7 @@ class Talk:
         return f"I like number {len(self.said) - 1}."
 
 
-@settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, database=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 @pytest.mark.slow
 def test_no_interleaving_of_captures_doubles_or_loses_a_message(

@@ -52,7 +52,7 @@ def fills_up(host: Host, home: Path, make_room: Callable[[], object]) -> int:
         while True:
             acknowledged.extend(host("add", texts=[f"message {len(acknowledged)} {'x' * 500}"] * 20))
 
-    with pytest.raises(HostRefusedError, match=r"SetupError.*(Free some space|Check the disk)"):
+    with pytest.raises(HostRefusedError, match=r"LedgerUnavailableError.*(Free some space|Check the disk)"):
         add_for_ever()
     assert acknowledged
     query = FACTS["m17"]

@@ -15,11 +15,11 @@ from sqlalchemy import Engine, event, exc
 
 from conftest import Figure
 from remegraph import (
+    LedgerUnavailableError,
     MemoryKit,
     ModelUnavailableError,
     RemegraphError,
     Settings,
-    SetupError,
     SummaryPolicy,
     VectorIndexError,
 )
@@ -36,7 +36,7 @@ MESSAGES = [
 
 
 def ledger_fails() -> Exception:
-    return SetupError("The ledger cannot be used: disk I/O error.", "Check the disk.")
+    return LedgerUnavailableError("The ledger cannot be used: disk I/O error.", "Check the disk.")
 
 
 def index_fails() -> Exception:
@@ -85,7 +85,11 @@ def strides(setup: str) -> tuple[int, int]:
 
 
 def use(kit: MemoryKit) -> bool:
-    """Add, summarise and recall; each error must be one of ours. Return whether all went well."""
+    """Add, summarise and recall; each error must be one of ours, and say its cure and that it may pass.
+
+    Returns:
+        Whether all went well.
+    """
     errors: list[RemegraphError] = []
     steps: list[Callable[[], object]] = [
         lambda: kit.add_messages(MESSAGES, scope=ANN),
@@ -97,7 +101,7 @@ def use(kit: MemoryKit) -> bool:
             step()
         except RemegraphError as error:
             errors.append(error)
-    assert all(error.cure for error in errors)
+    assert all(error.cure and error.retryable for error in errors)
     return not errors
 
 

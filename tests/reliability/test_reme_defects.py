@@ -181,6 +181,7 @@ def test_defect_3_provenance_holds_when_updates_come_in_another_order_with_a_mad
 
 
 @pytest.mark.requirement("X2", "X3")
+@pytest.mark.slow
 def test_defect_4_a_failure_in_the_middle_of_an_update_loses_nothing(tmp_path: Path) -> None:
     """There, an update was a delete and an insert: when embedding failed in between, the memory was gone."""
     embedder = MoodyEmbedder()
@@ -277,6 +278,7 @@ def _free_the_disk(kit: MemoryKit) -> None:
 
 
 @pytest.mark.requirement("X3")
+@pytest.mark.slow
 def test_defect_6_a_write_that_failed_is_never_reported_as_a_success(tmp_path: Path) -> None:
     """There, `success=True` was returned whatever had become of the write."""
     long = [f"Sam likes tea{n} " + " ".join(f"{n}x{word}" for word in range(300)) for n in range(8)]

@@ -11,7 +11,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conftest import Figure
 from remegraph import MemoryKit
+from tests import talk
 from tests.reliability.machine import KitMachine
+from tests.reliability.power import Home, ServerHome
 
 
 def _run(machine: type[KitMachine], folder: Path, examples: int, steps: int) -> str:
@@ -48,6 +50,13 @@ class ChromaMachine(KitMachine):
     chroma = True
 
 
+class ServerMachine(KitMachine):
+    """With the ledger on PostgreSQL."""
+
+    def open_home(self, folder: Path) -> Home:
+        return ServerHome(folder, talk.urls_of(folder)["ledger_url"])
+
+
 @pytest.mark.requirement("X2", "X3", "X5")
 def test_the_ledger_equals_a_simple_model_whatever_happens(tmp_path: Path) -> None:
     """A user need not know in which order her agents write, or when the machine was switched off."""
@@ -64,3 +73,11 @@ def test_the_ledger_equals_a_simple_model_for_thousands_of_steps(
 ) -> None:
     """The same for 200 examples of 30 steps, and for 10 with the real index."""
     figure("bar 03: state machine", _run(machine, tmp_path, examples=10 if machine.chroma else 25, steps=30))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X2", "X3", "X9")
+@pytest.mark.parametrize("setup", ["servers"], indirect=True)
+def test_the_ledger_on_a_server_equals_a_simple_model(setup: str, tmp_path: Path, figure: Figure) -> None:
+    """There a power cut leaves a server that has to hear of it, and locks that somebody dead may hold."""
+    figure("bar 03: state machine", f"{setup}: {_run(ServerMachine, tmp_path, examples=8, steps=20)}")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from remegraph.models import Message, Partition, Role
-from remegraph.rules.blending import Ranked, Weights, default_weights, judge, rank
+from remegraph.rules.blending import Placed, Ranked, Weights, default_weights, judge, rank
 from remegraph.rules.questions import read_question
 from remegraph.rules.ranking import MessageSigns
 from tests.talk import NOON
@@ -17,8 +17,12 @@ from tests.talk import NOON
 HERE, THERE = Partition(tenant="default", user="ann"), Partition(tenant="default")
 
 
-def signs(ids: Sequence[str], **columns: Sequence[float]) -> MessageSigns:
-    return MessageSigns(ids, {name: np.array(values) for name, values in columns.items()})
+def signs(seqs: Sequence[int], **columns: Sequence[float]) -> MessageSigns:
+    return MessageSigns(np.array(seqs, np.int32), {name: np.array(values) for name, values in columns.items()})
+
+
+def places(ranked: Iterable[Placed]) -> list[tuple[Partition, int]]:
+    return [(each.partition, each.seq) for each in ranked]
 
 
 def ids(ranked: Iterable[Ranked]) -> list[str]:
@@ -41,11 +45,11 @@ def judged(question: str, *said: tuple[str, str], words: Mapping[str, float] | N
 def test_a_score_is_the_sum_of_what_its_signs_contribute() -> None:
     """Who tunes recall, or doubts a hit, sees which sign brought it up."""
     weights = Weights.of({"words": 1, "thread": 3}, {})
-    best, other = rank([(HERE, signs(["a", "b"], words=[0.2, 0.4], thread=[0.5, 0.0]))], weights)
-    assert (best.record_id, other.record_id) == ("a", "b")
+    best, other = rank([(HERE, signs([1, 2], words=[0.2, 0.4], thread=[0.5, 0.0]))], weights)
+    assert (best.seq, other.seq) == (1, 2)
     assert best.contributions == pytest.approx({"words": 0.125, "thread": 0.75})
     assert other.contributions == pytest.approx({"words": 0.25})
-    assert best.score == pytest.approx(0.875)
+    assert Ranked(HERE, "a", best.contributions).score == pytest.approx(0.875)
 
 
 @pytest.mark.requirement("F6")
@@ -76,14 +80,14 @@ def test_what_is_meant_counts_as_a_share_of_the_nearest() -> None:
 def test_partitions_are_ranked_by_one_measure() -> None:
     """The best of a partition that hardly knows anything does not push out what another one knows well."""
     weights = Weights.of({"words": 1}, {})
-    found = [(HERE, signs(["weak"], words=[0.1])), (THERE, signs(["strong", "good"], words=[0.9, 0.5]))]
-    assert ids(rank(found, weights)) == ["strong", "good", "weak"]
+    found = [(HERE, signs([1], words=[0.1])), (THERE, signs([1, 2], words=[0.9, 0.5]))]
+    assert places(rank(found, weights)) == [(THERE, 1), (THERE, 2), (HERE, 1)]
 
 
 def test_of_equals_the_earlier_comes_first() -> None:
     """The same question gets the same answer."""
     weights = Weights.of({"words": 1}, {})
-    assert ids(rank([(HERE, signs(["a", "b", "c"], words=[0.5, 0.0, 0.5]))], weights)) == ["a", "c"]
+    assert places(rank([(HERE, signs([1, 2, 3], words=[0.5, 0.0, 0.5]))], weights)) == [(HERE, 1), (HERE, 3)]
     assert list(rank([(HERE, signs([]))], weights)) == []
 
 

@@ -56,7 +56,7 @@ def test_meaning_ties_what_words_tie_too_loosely() -> None:
     assert found(-1.0) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), max_size=16))
 def test_groups_are_apart_whole_and_always_the_same(texts: list[str]) -> None:
     """A run that is repeated must come to the same memories: nothing hangs on chance."""

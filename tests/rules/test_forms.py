@@ -77,7 +77,7 @@ def remembered(item: MemoryItem) -> Memory:
 
 @pytest.mark.requirement("K1")
 @given(item=ITEMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_item_that_becomes_a_memory_comes_back_as_it_was(item: Any) -> None:
     """Who hands a memory over and asks for it again must get what they gave, fields that we do not know included."""
     assert item_of(remembered(item), links_of(item)) == item
@@ -85,7 +85,7 @@ def test_an_item_that_becomes_a_memory_comes_back_as_it_was(item: Any) -> None:
 
 @pytest.mark.requirement("K1")
 @given(memory=instances(Memory), links=st.lists(instances(Link), max_size=3), kind=st.sampled_from(KINDS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_memory_that_was_seen_as_an_item_and_put_back_is_unchanged(memory: Any, links: Any, kind: Any) -> None:
     """Looking at a memory in another form must not change a word of it, whatever it was made from."""
     memory = memory.evolve(kind=kind)

@@ -29,12 +29,11 @@ def _store(
         if any(token in each for token in tokens)
     )
     layout = Layout(
-        seqs=np.arange(1, len(texts) + 1),
+        seqs=np.arange(1, len(texts) + 1, dtype=np.int32),
         threads=np.array(threads if threads is not None else [0] * len(texts)),
         lengths=np.array(lengths),
         asks=np.array([text.endswith("?") for text in texts]),
         users=np.array([row % 2 == 0 for row in range(len(texts))]),
-        message_ids=[f"m{row}" for row in range(len(texts))],
     )
     return TextMatches.of(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
 
@@ -57,8 +56,8 @@ def _signs(texts: Sequence[str], tokens: Sequence[str], threads: Sequence[int] |
 
 
 def _of(signs: MessageSigns, name: str) -> dict[str, float]:
-    values = zip(signs.record_ids, signs.columns.get(name, []), strict=True)
-    return {record_id: float(value) for record_id, value in values if value > 0}
+    values = zip(signs.seqs, signs.columns.get(name, []), strict=True) if name in signs.columns else ()
+    return {f"m{seq - 1}": float(value) for seq, value in values if value > 0}
 
 
 def test_windows_end_where_the_thread_ends() -> None:
@@ -103,7 +102,7 @@ def test_words_count_as_much_as_they_are_told_to() -> None:
 def test_nothing_found_is_an_empty_list() -> None:
     """A question about nothing known is answered with nothing."""
     matches, layout = _store(["a", "b"], ["kayak"])
-    assert message_signs(matches, layout, ["kayak"]).record_ids == ()
+    assert message_signs(matches, layout, ["kayak"]).seqs.size == 0
     assert bm25(matches, ["kayak"]) == {}
 
 
@@ -111,7 +110,7 @@ def test_a_message_newer_than_the_layout_does_no_harm() -> None:
     """Recall goes on while others write."""
     matches, _ = _store(["kayak", "kayak"], ["kayak"])
     _, layout = _store(["kayak"], ["kayak"])
-    assert message_signs(matches, layout, ["kayak"]).record_ids == ("m0",)
+    assert message_signs(matches, layout, ["kayak"]).seqs.tolist() == [1]
 
 
 _TEXTS = st.lists(
@@ -160,14 +159,14 @@ def test_threads_rank_as_if_each_had_been_stored(drawn: list[tuple[list[str], in
 def test_meaning_is_lent_to_neighbours_of_the_thread_and_to_no_others() -> None:
     """An answer in two messages is found by both; the next conversation has no part in it."""
     _, layout = _store(["a"] * 7, [], threads=[0, 0, 0, 0, 0, 1, 1])
-    known = {"m1": 0.4, "m2": 0.2, "m4": -0.3, "m5": 0.5}
+    known = {2: 0.4, 3: 0.2, 5: -0.3, 6: 0.5}
 
-    def cosines(record_ids: Sequence[str]) -> NDArray[np.float64]:
-        return np.array([known.get(record_id, 0.0) for record_id in record_ids])
+    def cosines(seqs: Sequence[int]) -> NDArray[np.float64]:
+        return np.array([known.get(seq, 0.0) for seq in seqs])
 
     signs = meaning_signs(layout, [3], cosines)
-    assert list(signs.record_ids) == ["m0", "m1", "m2", "m3", "m4"]
+    assert signs.seqs.tolist() == [1, 2, 3, 4, 5]
     assert _of(signs, "meaning") == pytest.approx({"m1": 0.4, "m2": 0.2})
     around = {"m0": 0.6, "m1": 0.6, "m2": 0.6, "m3": 0.6, "m4": 0.2}
     assert _of(signs, "meaning around") == pytest.approx(around)
-    assert signs.of_each()["m2"] == pytest.approx({"meaning": 0.2, "meaning around": 0.6})
+    assert signs.of_each()[3] == pytest.approx({"meaning": 0.2, "meaning around": 0.6})

@@ -29,7 +29,7 @@ _NAMES = st.lists(st.lists(_TEXT, max_size=12), max_size=3)
 
 
 @given(_TEXT, _WINDOW, st.lists(st.text(max_size=80), max_size=5), _NAMES, _NAMES, st.sampled_from(["en", "zh"]))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_what_code_says_keeps_the_rules_that_a_model_has_to_keep(
     tool: str,
     window: ToolWindow,

@@ -14,6 +14,7 @@ from remegraph.models import DOCUMENT, Evidence, RecallFilter
 from remegraph.rules.context import framed
 from remegraph.rules.disarming import disarmed
 from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
+from tests import talk
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
 
 pytestmark = pytest.mark.requirement("X6")
@@ -60,6 +61,7 @@ def shown(kit: MemoryKit, scope: Scope = ANN, only: RecallFilter | None = None) 
     return "\n".join((found.context, injected.context if only is None else ""))
 
 
+@pytest.mark.usefixtures("setup")
 @pytest.mark.parametrize("document", [False, True], ids=["tool", "document"])
 def test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it(tmp_path: Path, *, document: bool) -> None:
     """The attack of the day: a page is read once, and steers the agent for a hundred conversations."""
@@ -151,6 +153,7 @@ def test_a_flood_of_pages_does_not_hide_what_a_person_said(tmp_path: Path) -> No
         assert [hit.record_id for hit in found.messages] == ["mine"]
 
 
+@pytest.mark.usefixtures("setup")
 def test_what_was_recalled_is_never_learned_again(tmp_path: Path) -> None:
     """A payload that renews itself at each summary outlives every clean-up."""
     steps = {"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": proposal(create("x", 2, "evil words"))}
@@ -200,14 +203,14 @@ def test_links_images_and_tags_of_others_are_mere_text(text: str, result: str | 
     assert disarmed(found) == found
 
 
-def test_the_figures_of_the_eval_hold_on_a_small_sample(figure: Figure) -> None:
+def test_the_figures_of_the_eval_hold_on_a_small_sample(setup: str, figure: Figure) -> None:
     """The bars that are measured on hundreds of attacks, held at every commit."""
     lines = [{"text": text, "label": label} for label, texts in _SAMPLE.items() for text in texts]
-    measured = list(poisoning.figures(lines))
+    measured = list(poisoning.figures(lines, talk.urls_of))
     assert [each.name for each in measured if each.verdict == "FAIL"] == []
     for each in measured:
         bar = "22: usefulness" if each.name.startswith("harmless") else "21: poisoning"
-        figure(f"bar {bar}, a small sample", f"{each.name} {each.value:g}")
+        figure(f"bar {bar}, a small sample", f"{setup}: {each.name} {each.value:g}")
 
 
 _SAMPLE: dict[str, Sequence[str]] = {"attack": ATTACKS, "benign": HARMLESS}

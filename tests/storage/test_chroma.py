@@ -109,6 +109,7 @@ def test_a_missing_collection_is_an_error_to_a_query(index: VectorIndex) -> None
         index.query("nowhere", ["x"], A, 1)
 
 
+@pytest.mark.slow
 def test_more_records_than_chroma_takes_at_once_are_written_and_listed(index: VectorIndex) -> None:
     """Chroma refuses batches over 5,461 records; a rebuild must not."""
     vectors = np.random.default_rng(1).normal(size=(5_500, 3)).astype(np.float32)
@@ -188,6 +189,7 @@ def test_what_stood_still_is_looked_for_where_its_neighbours_moved(
     assert cosine == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_what_was_just_written_over_is_found(tmp_path: Path) -> None:
     """Chroma forgets the way to a quarter of some vectors that all change a little: a user's memories would be gone."""
     chroma = embedded(tmp_path)

@@ -31,6 +31,7 @@ def say_fifty(url: str, name: str) -> int:
     return 50
 
 
+@pytest.mark.slow
 def test_four_processes_lose_nothing_and_leave_no_gaps(ledger: Ledger) -> None:
     """Workers of one service share a ledger: every acknowledged message is there, in one order."""
     with multiprocessing.get_context("spawn").Pool(4) as pool:

@@ -17,7 +17,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, insert, select, text
 
-from remegraph.errors import SchemaTooNewError, SetupError
+from remegraph.errors import LedgerUnavailableError, SchemaTooNewError, SetupError
 from remegraph.models import Message
 from remegraph.storage import database as door
 from remegraph.storage import migrations
@@ -147,19 +147,20 @@ def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "cure"),
+    ("url", "cure", "retryable"),
     [
-        ("sqlite:////no/such/folder/ledger.db", "folder exists"),
-        ("postgresql://ann:secret@127.0.0.1:1/none", "server runs"),
-        ("mysql://localhost/x", "Use sqlite"),
-        ("nonsense", "Use sqlite"),
+        ("sqlite:////no/such/folder/ledger.db", "folder exists", False),
+        ("postgresql://ann:secret@127.0.0.1:1/none", "server runs", True),
+        ("mysql://localhost/x", "Use sqlite", False),
+        ("nonsense", "Use sqlite", False),
     ],
 )
-def test_what_cannot_be_opened_says_the_cure(url: str, cure: str) -> None:
+def test_what_cannot_be_opened_says_the_cure_and_whether_to_try_again(url: str, cure: str, *, retryable: bool) -> None:
     """The first minute with a package decides; a password never stands in a message."""
     with pytest.raises(SetupError, match=cure) as caught:
         Database.open(url)
     assert "secret" not in str(caught.value)
+    assert caught.value.retryable is retryable
 
 
 def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:
     with ledger.archive.database.write() as connection:
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     big = Message(message_id="big", role="user", content="x" * 1_000_000, time=NOON)
-    with pytest.raises(SetupError, match="Free some space"):
+    with pytest.raises(LedgerUnavailableError, match="Free some space"):
         ledger.archive.add_messages(ANN, [big], NOON)
     assert [message.text for message in ledger.archive.messages([ANN])] == ["kept"]
     ledger.archive.close()

@@ -35,7 +35,7 @@ _texts = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=_texts, query=st.lists(st.sampled_from(_WORDS) | st.text(max_size=6), max_size=4))
 def test_the_match_set_is_that_of_a_scan(ledger: Ledger, texts: list[str], query: list[str]) -> None:
     """Whatever the script, the operators and the punctuation: the index finds all and only what is there."""

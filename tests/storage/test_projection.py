@@ -95,6 +95,21 @@ def test_what_was_synced_verifies_and_is_not_embedded_again(
     assert projection.sync() == 0
 
 
+@pytest.mark.requirement("X2")
+def test_an_index_that_lost_everything_is_filled_again_by_the_next_change(
+    small: Ledger, embedder: CountingEmbedder
+) -> None:
+    """A server that lost its disk, or gave way to an index in the process, must not answer with the newest alone."""
+    small.remember(ANN, TEXTS)
+    VectorProjection.open(small.database, InMemoryVectorIndex(), embedder).sync()
+    projection = VectorProjection.open(small.database, InMemoryVectorIndex(), embedder, exact_limit=0)
+    small.remember(ANN, {"new": "Ann moved to Porto"})
+    assert projection.sync() == len(TEXTS) + 1
+    assert projection.verify() == (len(TEXTS) + 1, ())
+    assert found(projection, embedder, "green tea", 1) == ["tea"]
+    assert len(embedder.texts) == len(TEXTS) + 2  # each memory once, and the question
+
+
 @pytest.mark.requirement("X1")
 @pytest.mark.parametrize("exact_limit", [0, 5_000])
 def test_only_the_partitions_asked_for_answer(ledger: Ledger, embedder: CountingEmbedder, exact_limit: int) -> None:
@@ -455,7 +470,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.requirement("C3")
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 @pytest.mark.slow
 def test_every_path_of_the_planner_gives_the_same_answer(

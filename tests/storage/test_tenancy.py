@@ -51,7 +51,7 @@ def test_hostile_names_and_words_never_leak(ledger: Ledger) -> None:
         assert ledger.archive.messages([place], key_word=f"secret{(number + 1) % len(PLACES)} shared") == ()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=st.lists(st.sampled_from(PLACES), min_size=1, max_size=6), scope=st.sampled_from(PLACES))
 def test_visible_is_what_the_rule_says(ledger: Ledger, places: list[Partition], scope: Partition) -> None:
     """SQL and the rule in `models` must agree on who may read what."""

@@ -27,7 +27,7 @@ from remegraph.models import (
 from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.naming import operation_id
 
-__all__ = ["Stated", "check_statement", "remember", "state"]
+__all__ = ["Stated", "check_statement", "closing", "remember", "state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class Stated:
             end_time=self.message.time,
             summary=self.message.text,
             language=language_of(self.message.text),
+            trust=self.message.trust,
         )
 
     def work(self, recipe: str) -> Work:
@@ -121,6 +122,19 @@ def state(
     archive.add_blocks(partition, [cut], recipe)  # left out where it is cut already
     (block,) = archive.blocks([partition], thread=stored.thread)
     return Stated(stored, block)
+
+
+def closing(archive: Archive, stated: Stated, recipe: str) -> tuple[tuple[BlockSummary, ...], tuple[Work, ...]]:
+    """Return index entry and work that close the block of a statement; none where the background was faster.
+
+    Args:
+        archive: The ledger.
+        stated: The statement.
+        recipe: Name of the way of summarising.
+    """
+    if archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
+        return (), ()
+    return (stated.summary,), (stated.work(recipe),)
 
 
 def remember(

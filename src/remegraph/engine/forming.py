@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from remegraph.engine.candidates import Candidate
 from remegraph.engine.disputes import UPDATE, Disputes
-from remegraph.engine.explicit import Stated, check_statement, state
+from remegraph.engine.explicit import Stated, check_statement, closing, state
 from remegraph.engine.routing import at_home, own
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.plain import plain
@@ -157,6 +157,7 @@ class ItemWriter:
             trust=min(old.trust, message.trust),
             recorded_at=message.recorded_at,
         )
+        summaries, work = closing(self.archive, stated, self.settings.summary.recipe)
         return ChangeSet(
             operation_id=operation_id("update", message.message_id, old.version),
             actor=scope.agent or "operator",
@@ -164,8 +165,8 @@ class ItemWriter:
             at_home=at_home(scope, self.settings),
             changes=(MemoryChange(memory=memory, expected_version=old.version, action=UPDATE),),
             links=tuple(links),
-            summaries=(stated.summary,),
-            work=(stated.work(self.settings.summary.recipe),),
+            summaries=summaries,
+            work=work,
         )
 
     def _own(self, scope: Scope) -> list[Partition]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from remegraph.engine.disputes import Disputes
-from remegraph.engine.explicit import Stated, state
+from remegraph.engine.explicit import Stated, closing, state
 from remegraph.engine.routing import own
 from remegraph.engine.slicing import cut
 from remegraph.errors import ConflictError, NotFoundError, SkillError
@@ -311,6 +311,7 @@ class SkillWriter:
 
     def _commit(self, memory: Memory, scope: Scope, origin: _Origin) -> Memory:
         stated, recipe = origin.stated, self._settings.summary.recipe
+        summaries, work = closing(self._archive, stated, recipe) if stated else ((), ())
         self._disputes.commit(
             ChangeSet(
                 operation_id=operation_id("skill", memory.memory_id, memory.version, memory.to_json()),
@@ -326,8 +327,8 @@ class SkillWriter:
                         action="create" if memory.version == 1 else "refine",
                     ),
                 ),
-                summaries=(stated.summary,) if stated else (),
-                work=(stated.work(recipe),) if stated else (),
+                summaries=summaries,
+                work=work,
             )
         )
         return memory

@@ -42,7 +42,7 @@ from remegraph.models import (
 )
 from remegraph.ports import Archive, GrantBook, TokenCounter
 from remegraph.rules.assembling import assemble
-from remegraph.rules.blending import Ranked, default_weights, freshen, judge, rank
+from remegraph.rules.blending import Placed, Ranked, default_weights, freshen, judge, rank
 from remegraph.rules.favouring import favoured
 from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
@@ -321,11 +321,11 @@ class _Steps:
             (matches.partition, message_signs(matches, self._archive.layout(matches.partition), tokens))
             for matches in (self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ())
         ]
-        ranked = (item for item in rank(found, self._weights) if item.record_id not in state["without"])
+        ranked = rank(found, self._weights)
         hits: list[Hit] = []
-        while page := list(islice(ranked, max(self._weights.read, state["k"]))):
+        while page := list(islice(ranked, max(self._weights.read, state["k"]) + len(state["without"]))):
             passing = self._passing(page, state)
-            hits.extend(self._judged(page, passing, state))
+            hits.extend(self._judged(passing, state))
             if len(hits) >= self._wanted(state) or len(passing) == len(page):
                 break
         if timed(state["mode"], state["time_start"], state["time_end"]):
@@ -344,19 +344,29 @@ class _Steps:
         rest = [row for row in rows if row.message_id not in known and passes(row, state)]
         return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
-    def _passing(self, ranked: Sequence[Ranked], state: _State) -> dict[tuple[Partition, str], StoredMessage]:
-        partitions = list(dict.fromkeys(item.partition for item in ranked))
-        rows = self._archive.messages(partitions, ids=[item.record_id for item in ranked])
-        return {(row.partition, row.message_id): row for row in rows if passes(row, state)}
+    def _passing(self, page: Sequence[Placed], state: _State) -> list[tuple[Ranked, StoredMessage]]:
+        """Read what is ranked; return what may pass, in this order."""
+        wanted: dict[Partition, list[int]] = {}
+        for item in page:
+            wanted.setdefault(item.partition, []).append(item.seq)
+        read = {
+            (partition, row.seq): row
+            for partition, seqs in wanted.items()
+            for row in self._archive.messages([partition], seqs=seqs)
+            if row.message_id not in state["without"] and passes(row, state)
+        }
+        return [
+            (Ranked(row.partition, row.message_id, item.contributions), row)
+            for item in page
+            if (row := read.get((item.partition, item.seq))) is not None
+        ]
 
-    def _judged(
-        self, ranked: Sequence[Ranked], read: Mapping[tuple[Partition, str], StoredMessage], state: _State
-    ) -> list[Hit]:
-        known = [(item, row) for item in ranked if (row := read.get((item.partition, item.record_id))) is not None]
-        meant = self._searcher.meant(state["query"], [row for _, row in known])
-        judged = judge(state["question"], known, self._weights, meant)
-        fresh = freshen(state["query"], [(item, read[item.partition, item.record_id]) for item in judged])
-        return [message_hit(read[item.partition, item.record_id], item) for item in fresh[: self._wanted(state)]]
+    def _judged(self, read: Sequence[tuple[Ranked, StoredMessage]], state: _State) -> list[Hit]:
+        rows = {(item.partition, item.record_id): row for item, row in read}
+        meant = self._searcher.meant(state["query"], list(rows.values()))
+        judged = judge(state["question"], read, self._weights, meant)
+        fresh = freshen(state["query"], [(item, rows[item.partition, item.record_id]) for item in judged])
+        return [message_hit(rows[item.partition, item.record_id], item) for item in fresh[: self._wanted(state)]]
 
 
 def _choose(

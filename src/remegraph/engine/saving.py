@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from remegraph.engine.candidates import Candidate, Change
 from remegraph.engine.disputes import Disputes
-from remegraph.engine.explicit import Stated, check_statement, state
+from remegraph.engine.explicit import Stated, check_statement, closing, state
 from remegraph.engine.routing import at_home, home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -252,7 +252,7 @@ class MemoryWriter:
     def _commit(self, change: Change) -> tuple[ChangeSet, Receipt]:
         stated, recipe = change.stated, self._settings.summary.recipe
         changes = change.changes()
-        summarized = self._archive.summaries([stated.block.partition], ids=[stated.block.block_id])
+        summaries, work = closing(self._archive, stated, recipe)
         return self._disputes.commit(
             ChangeSet(
                 operation_id=operation_id("save", stated.message.message_id),
@@ -262,8 +262,8 @@ class MemoryWriter:
                 shelves=(change.shelf,),
                 changes=changes,
                 links=change.links(changes[0].memory),
-                summaries=() if summarized else (stated.summary,),
-                work=() if summarized else (stated.work(recipe),),
+                summaries=summaries,
+                work=work,
             )
         )
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from remegraph.errors import WITHOUT_VECTORS
 from remegraph.language.tokens import query_tokens
@@ -16,6 +17,12 @@ from remegraph.rules.merging import Alike
 from remegraph.rules.questions import Question
 from remegraph.rules.ranking import bm25, meaning_signs
 from remegraph.telemetry import event
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from remegraph.ports import Vectors
 
 __all__ = ["Candidates", "Searcher"]
 
@@ -75,19 +82,23 @@ class Searcher:
         found: dict[tuple[Partition, str], Mapping[str, float]] = {}
         if not self.semantic:
             return found
-        seqs: dict[Partition, list[int]] = {}
+        here: dict[Partition, dict[int, str]] = {}
         for message in messages:
-            seqs.setdefault(message.partition, []).append(message.seq)
+            here.setdefault(message.partition, {})[message.seq] = message.message_id
         try:
             vector = self._vector(query)
-            for partition, some in seqs.items():
-                cosines = partial(self._projection.cosines, partition, vector)
-                signs = meaning_signs(self._archive.layout(partition), some, cosines)
-                found |= {(partition, record_id): values for record_id, values in signs.of_each().items()}
+            for partition, some in here.items():
+                cosines = partial(self._cosines, partition, vector)
+                signs = meaning_signs(self._archive.layout(partition), list(some), cosines).of_each()
+                found |= {(partition, record_id): signs[seq] for seq, record_id in some.items() if seq in signs}
         except WITHOUT_VECTORS as error:
             _log.warning("Messages are ranked by words alone: %s", error, extra=event("search.words", error))
             return {}
         return found
+
+    def _cosines(self, partition: Partition, vector: Vectors, seqs: Sequence[int]) -> NDArray[np.float64]:
+        ids = self._archive.message_ids(partition, seqs)
+        return self._projection.cosines(partition, vector, [ids.get(seq, "") for seq in seqs])
 
     def search(
         self,

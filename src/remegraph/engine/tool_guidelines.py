@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from remegraph.engine.explicit import Stated, state
+from remegraph.engine.explicit import Stated, closing, state
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think
 from remegraph.engine.proposals import COUNTED_TRUST
@@ -250,8 +250,7 @@ class Guide:
         stated = None if evidence else self._state(memory)
         if stated is not None:
             evidence = (stated.evidence,)
-            if self.archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
-                stated = None  # the background was faster: its block is done
+        summaries, work = closing(self.archive, stated, self.recipe) if stated else ((), ())
         memory = memory.evolve(evidence=evidence, block_ids=tuple(dict.fromkeys(each.block_id for each in evidence)))
         self.archive.commit(
             ChangeSet(
@@ -268,8 +267,8 @@ class Guide:
                         reason=f"{draft.stats.recent.succeeded} of {draft.stats.recent.calls} calls succeeded",
                     ),
                 ),
-                summaries=(stated.summary,) if stated else (),
-                work=(stated.work(self.recipe),) if stated else (),
+                summaries=summaries,
+                work=work,
             )
         )
         return memory

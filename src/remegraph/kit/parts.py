@@ -37,6 +37,7 @@ from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.backup import LEDGER
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.copies import settle
 from remegraph.storage.database import Database
 from remegraph.storage.erasing import SqlEraser
 from remegraph.storage.grants import SqlGrants
@@ -159,6 +160,7 @@ def open_parts(
         index = index or _index(settings, home, archive.database, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
+            settle(archive.database)
         projection = VectorProjection.open(
             archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex, telemetry=telemetry
         )

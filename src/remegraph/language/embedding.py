@@ -22,7 +22,7 @@ _STOP_WEIGHT = 0.3
 _ROWS_AT_ONCE = 256
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def _features(token: str) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
     """Return the hashes of a token and of its character n-grams, and their weights: 1, and what the n-grams share."""
     padded = f"<{token}>"

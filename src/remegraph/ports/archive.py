@@ -110,6 +110,7 @@ class Archive(Notes, Protocol):
         partitions: Sequence[Partition],
         *,
         ids: Sequence[str] | None = None,
+        seqs: Sequence[int] | None = None,
         thread: str | None = None,
         first_seq: int | None = None,
         last_seq: int | None = None,
@@ -123,6 +124,7 @@ class Archive(Notes, Protocol):
         Args:
             partitions: Where to look.
             ids: Only these ids.
+            seqs: Only at these places.
             thread: Only of this thread.
             first_seq: Seq at least this.
             last_seq: Seq at most this.
@@ -135,6 +137,10 @@ class Archive(Notes, Protocol):
 
     def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Return the messages with these ids as plain JSON, by id: what comparing very many costs least with."""
+        ...
+
+    def message_ids(self, partition: Partition, seqs: Sequence[int]) -> Mapping[int, str]:
+        """Return the ids of the messages at these places, by place."""
         ...
 
     def layout(self, partition: Partition) -> Layout:

@@ -77,13 +77,12 @@ class TextMatches:
 class Layout:
     """The messages of a partition in order, as columns: what windows are composed from."""
 
-    seqs: NDArray[np.int64]
-    threads: NDArray[np.int64]
+    seqs: NDArray[np.int32]
+    threads: NDArray[np.int32]
     """Number of the thread of each message."""
-    lengths: NDArray[np.int64]
+    lengths: NDArray[np.int32]
     """Tokens in each message."""
     asks: NDArray[np.bool_]
     """Whether each message ends with a question."""
     users: NDArray[np.bool_]
     """Whether a user said each message: who answers a question is another one."""
-    message_ids: Sequence[str]

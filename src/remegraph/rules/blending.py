@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from remegraph.models import Message, Partition
     from remegraph.rules.questions import Question
 
-__all__ = ["Meant", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
+__all__ = ["Meant", "Placed", "Ranked", "Weights", "default_weights", "freshen", "judge", "rank"]
 
 _MAKES_WAY = 1
 """How many of the best make way for a rival. More helps few answers, and costs recall where there was no change."""
@@ -55,6 +55,16 @@ class Ranked:
     def score(self) -> float:
         """The sum, 0 to 1."""
         return sum(self.contributions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A message that words speak for, by its place: it was not read yet."""
+
+    partition: Partition
+    seq: int
+    contributions: dict[str, float]
+    """By sign; a sign that adds nothing is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +114,18 @@ def default_weights(*, semantic: bool = False) -> Weights:
     return Weights.of(table["words"], table["message"], table.get("meaning"), table["read"])
 
 
-def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Ranked]:
+def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Placed]:
     """Yield the messages that words speak for, best first; of equals the earlier one.
 
     Args:
         found: The signs of each partition. Shares are of the best in all of them together.
         weights: What each sign counts.
     """
-    found = [(partition, signs) for partition, signs in found if signs.record_ids]
+    found = [(partition, signs) for partition, signs in found if signs.seqs.size]
     if not found:
         return
     names = list(weights.words)
-    starts = list(accumulate((len(signs.record_ids) for _, signs in found), initial=0))
+    starts = list(accumulate((len(signs.seqs) for _, signs in found), initial=0))
     table = np.concatenate([np.column_stack([signs.columns[name] for name in names]) for _, signs in found])
     parts = table / np.maximum(table.max(axis=0), 1e-9) * np.array([weights.words[name] for name in names])
     totals = parts.sum(axis=1)
@@ -124,7 +134,7 @@ def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> I
         partition, signs = found[place]
         contributions = {name: float(part) for name, part in zip(names, parts[row], strict=True) if part > 0}
         if contributions:
-            yield Ranked(partition, signs.record_ids[row - starts[place]], contributions)
+            yield Placed(partition, int(signs.seqs[row - starts[place]]), contributions)
 
 
 Meant = Mapping[tuple["Partition", str], Mapping[str, float]]

@@ -50,16 +50,16 @@ def bm25(matches: TextMatches, tokens: Sequence[str] | Mapping[str, float]) -> d
 class MessageSigns:
     """What the words of a question say of each message near one that holds one of them."""
 
-    record_ids: Sequence[str]
-    """In the order of recording."""
+    seqs: NDArray[np.int32]
+    """Places of the messages, in the order of recording."""
     columns: Mapping[str, NDArray[np.float64]]
     """By sign: a value for each message, 0 or more. Shares are of the highest score that any text could get."""
 
-    def of_each(self) -> dict[str, dict[str, float]]:
-        """Return the signs of each message, by its id."""
+    def of_each(self) -> dict[int, dict[str, float]]:
+        """Return the signs of each message, by its place."""
         return {
-            record_id: {name: float(column[row]) for name, column in self.columns.items()}
-            for row, record_id in enumerate(self.record_ids)
+            int(seq): {name: float(column[row]) for name, column in self.columns.items()}
+            for row, seq in enumerate(self.seqs)
         }
 
 
@@ -85,7 +85,7 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | 
     newest = int(layout.seqs[-1]) if len(layout.seqs) else 0
     found = matches.seqs <= newest  # some may be newer than the layout
     if not found.any() or not words.tokens:
-        return MessageSigns((), {})
+        return MessageSigns(np.empty(0, dtype=np.int32), {})
     order = np.argsort(layout.threads, kind="stable")  # neighbours of a thread side by side
     threads, lengths = layout.threads[order], layout.lengths[order].astype(np.float64)
     places = np.empty(len(order), dtype=np.int64)
@@ -108,14 +108,11 @@ def message_signs(matches: TextMatches, layout: Layout, tokens: Sequence[str] | 
     columns["answers"] = _asked_before(columns["coverage"], layout, order[near], near)
     columns["thread"] = _thread_scores(words, counts, threads[near], np.bincount(threads, lengths).astype(np.float64))
     by_seq = np.argsort(order[near], kind="stable")
-    return MessageSigns(
-        tuple(layout.message_ids[row] for row in order[near][by_seq]),
-        {name: column[by_seq] for name, column in columns.items()},
-    )
+    return MessageSigns(layout.seqs[order[near][by_seq]], {name: column[by_seq] for name, column in columns.items()})
 
 
 def meaning_signs(
-    layout: Layout, seqs: Sequence[int], cosines: Callable[[Sequence[str]], NDArray[np.float64]]
+    layout: Layout, seqs: Sequence[int], cosines: Callable[[Sequence[int]], NDArray[np.float64]]
 ) -> MessageSigns:
     """Return the signs of what messages mean, of these and of those near them in their threads.
 
@@ -124,19 +121,19 @@ def meaning_signs(
 
     Args:
         layout: All messages of the partition, in order of seq.
-        seqs: The messages asked about; only they and their neighbours are looked at.
-        cosines: Gives the cosine of each of the messages with these ids; 0 of those that have no vector.
+        seqs: Places of the messages asked about; only they and their neighbours are looked at.
+        cosines: Gives the cosine of each of the messages at these places; 0 of those that have no vector.
     """
     order = np.argsort(layout.threads, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
     width = min(_WIDTHS)
-    near = _within(places[np.searchsorted(layout.seqs, seqs)], width - 1, len(order))
+    near = _within(places[np.isin(layout.seqs, seqs)], width - 1, len(order))
     threads = layout.threads[order[near]]
-    record_ids = tuple(layout.message_ids[row] for row in order[near])
-    own = np.maximum(cosines(record_ids), 0.0)
+    held = layout.seqs[order[near]]
+    own = np.maximum(cosines(held.tolist()), 0.0)
     best = _spread(_spread(own, near, threads, width, np.add), near, threads, width, np.maximum)
-    return MessageSigns(record_ids, {"meaning": own, "meaning around": best})
+    return MessageSigns(held, {"meaning": own, "meaning around": best})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,7 @@ def _asked_before(
 def _thread_scores(
     words: _Words,
     counts: NDArray[np.float64],
-    threads: NDArray[np.int64],
+    threads: NDArray[np.int32],
     thread_lengths: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return, for each row, the share of its thread, taken as one text."""
@@ -218,7 +215,7 @@ def _within(places: NDArray[np.int64], reach: int, total: int) -> NDArray[np.int
 def _spread(
     values: NDArray[np.float64],
     places: NDArray[np.int64],
-    threads: NDArray[np.int64],
+    threads: NDArray[np.int32],
     width: int,
     combine: np.ufunc,
 ) -> NDArray[np.float64]:

@@ -46,7 +46,7 @@ class Wording:
     """Whether it denies something."""
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 12)
 def wording(text: str) -> Wording:
     """Return the words of `text` that matter when it is compared, English and Chinese alike."""
     words: set[str] = set()

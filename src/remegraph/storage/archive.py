@@ -172,6 +172,7 @@ class SqlArchive(SqlNotes):
         partitions: Sequence[Partition],
         *,
         ids: Sequence[str] | None = None,
+        seqs: Sequence[int] | None = None,
         thread: str | None = None,
         first_seq: int | None = None,
         last_seq: int | None = None,
@@ -181,7 +182,7 @@ class SqlArchive(SqlNotes):
         limit: int | None = None,
     ) -> tuple[StoredMessage, ...]:
         """Return messages that meet all conditions, by partition and seq."""
-        wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
+        wanted = message_rows.MessageFilter(thread, seqs, first_seq, last_seq, time_start, time_end, key_word)
         with self.database.read() as connection:
             shelves = self._interning.known(connection, partitions)
             return tuple(message_rows.read(connection, shelves, wanted, ids, limit))
@@ -190,6 +191,11 @@ class SqlArchive(SqlNotes):
         """Return the messages with these ids as plain JSON, by id."""
         with self.database.read() as connection:
             return message_rows.bodies(connection, self._interning.known(connection, [partition]), ids)
+
+    def message_ids(self, partition: Partition, seqs: Sequence[int]) -> Mapping[int, str]:
+        """Return the ids of the messages at these places, by place."""
+        with self.database.read() as connection:
+            return message_rows.ids(connection, self._interning.known(connection, [partition]), seqs)
 
     def layout(self, partition: Partition) -> Layout:
         """Return the partition's messages as columns (cached, extended by what is new)."""

@@ -22,6 +22,7 @@ from remegraph.errors import BackupError, CancelledError, SchemaTooNewError, Set
 from remegraph.models import Backup, BackupFile, Progress
 from remegraph.storage import attachments, migrations
 from remegraph.storage.blobs import BlobFolder
+from remegraph.storage.copies import declare
 from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
 from remegraph.storage.durable import drafted, sync_file, sync_folder
@@ -125,6 +126,8 @@ class Taking:
                 source.backup(target, pages=_PAGES, progress=look)
         except sqlite3.Error as error:
             raise BackupError(f"The ledger cannot be copied to {path.parent} ({error}).", "Free some space.") from error
+        with closing(Database.as_it_is(f"sqlite:///{path}")) as copy:
+            declare(copy)
         path.chmod(0o600)
         sync_file(path)
 

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from remegraph.errors import MissingExtraError, SetupError
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
 from remegraph.settings import without_passwords
 from remegraph.storage import migrations
 from remegraph.storage.owner import alone
@@ -45,18 +45,20 @@ _SQLITE_SETTINGS = (
     "PRAGMA secure_delete=ON",  # deleted text is overwritten with zeros
 )
 
-# What an operational error of either engine tells, and what to do about it.
-_CURES = (
+# What an operational error of either engine tells, and what to do about it: first what stays as it is, then what may pass.
+_DEFECTS = (
     ("not a database", "Another file lies there: open another home, or move that file away."),
     ("malformed", "The file is damaged: restore a backup, or salvage it with `sqlite3 FILE .recover`."),
-    ("disk is full", "Free some space and repeat: nothing of this operation was written."),
-    ("no space left", "Free some space and repeat: nothing of this operation was written."),
-    ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
-    ("is locked", "Another process holds the ledger: repeat, or close that process."),
     ("readonly", "Make the file and its folder writable."),
     ("read-only", "Make the file and its folder writable."),
     ("unable to open", "Make sure that the folder exists and is writable."),
     ("index row", "Use shorter names and ids: PostgreSQL takes about 2,600 bytes. Nothing was written."),
+)
+_OUTAGES = (
+    ("disk is full", "Free some space and repeat: nothing of this operation was written."),
+    ("no space left", "Free some space and repeat: nothing of this operation was written."),
+    ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
+    ("is locked", "Another process holds the ledger: repeat, or close that process."),
 )
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
@@ -245,7 +247,7 @@ class Database:
             connection.exec_driver_sql("VACUUM")
             busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
             if busy:
-                raise SetupError(
+                raise LedgerUnavailableError(
                     "Another process reads an old state of the ledger, so that its log cannot be emptied.",
                     "Let it finish, or close it; then resume.",
                 )
@@ -275,14 +277,21 @@ class Database:
         except (exc.DBAPIError, exc.TimeoutError) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
             told = without_passwords(str(cause).strip())
-            cure = next((cure for sign, cure in _CURES if sign in told.lower()), None)
-            if cure is None and isinstance(error, exc.DBAPIError) and not isinstance(error, _OUTAGES):
+            defect, outage = _cure(_DEFECTS, told), _cure(_OUTAGES, told)
+            if not (defect or outage or isinstance(error, _OPERATIONAL)):
                 raise  # a defect of ours, not of the database
             where = without_passwords(self.engine.url.render_as_string(hide_password=True))
-            raise SetupError(f"The ledger {where} cannot be used: {told}.", cure or _UNKNOWN_CURE) from error
+            what = f"The ledger {where} cannot be used: {told}."
+            if defect:
+                raise SetupError(what, defect) from error
+            raise LedgerUnavailableError(what, outage or _UNKNOWN_CURE) from error
 
 
-_OUTAGES = (exc.OperationalError, exc.InterfaceError)
+_OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
+
+
+def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
+    return next((cure for sign, cure in signs if sign in told.lower()), None)
 
 
 def _engine(url: str) -> Engine:

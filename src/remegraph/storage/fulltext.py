@@ -231,7 +231,7 @@ def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
     return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def _term(token: str) -> str:
     """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
     if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():

@@ -16,27 +16,24 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from remegraph.errors import IndexOwnedError, ModelError, ModelUnavailableError, VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import embedded, embedders, meanings, shelves, vectors
 from remegraph.storage.database import Database
+from remegraph.storage.marking import EVERYBODY, mark, mark_everything, partition_ids
 from remegraph.storage.rows import digest
-from remegraph.storage.tables import partitions
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
-__all__ = ["EVERYBODY", "Advance", "Indexer", "index_id", "key_of", "shelf_name"]
+__all__ = ["Advance", "Indexer", "index_id", "key_of", "shelf_name"]
 
 _log = logging.getLogger(__name__)
-
-EVERYBODY = 0
-"""To lock when a write concerns no partition alone: no partition has this number."""
 
 _SYNC = 1  # what one process at a time does
 _BATCH = 500  # records that are embedded, written and applied together: as many as one statement names
@@ -101,7 +98,7 @@ class Indexer:
         """Make the index anew; see `VectorProjection.rebuild`."""
         index = self._owned()
         with self._one_at_a_time:
-            self._mark_everything()
+            mark_everything(self._database)
             failpoint("rebuild.marked")
             self._empty(index)
             failpoint("rebuild.emptied")
@@ -114,9 +111,9 @@ class Indexer:
             embedder_id = embedders.number_of(connection, embedder)
         self._embed_everything(embedder, embedder_id, advance)
         if embedder.semantic:
-            self.embed_messages(embedder, embedder_id, self._partition_ids(), advance)
+            self.embed_messages(embedder, embedder_id, partition_ids(self._database), advance)
         with self._one_at_a_time:
-            self._mark_everything()
+            mark_everything(self._database)
             with self._database.write([EVERYBODY]) as connection:
                 embedders.make_current(connection, embedder_id)
             self._empty(index)
@@ -325,24 +322,12 @@ class Indexer:
                 if advance is not None:
                     advance(min(done, total), total)
 
-    def _mark_everything(self) -> None:
-        self._mark(self._partition_ids())
-
-    def _partition_ids(self) -> list[int]:
-        with self._database.read() as connection:
-            return list(connection.execute(select(partitions.c.id)).scalars())
-
-    def _mark(self, partition_ids: Iterable[int]) -> None:
-        for partition_id in partition_ids:
-            with self._database.write([partition_id]) as connection:
-                vectors.mark_live(connection, partition_id)
-
     def _heal(self) -> VectorIndexError | None:
         """Drop what is damaged, its records marked first, so that they are applied anew; return how that failed."""
         if self._index is None:
             return None
         try:
-            damage = self._index.damage()
+            damage = self._index.damage() or self._missing(self._index)
             for name, problem in damage.items():
                 _log.warning(
                     "The vector index is damaged and made anew (%s): %s",
@@ -351,7 +336,7 @@ class Indexer:
                     extra=event("index.damaged"),
                 )
             if WHOLE in damage:
-                self._mark_everything()
+                mark_everything(self._database)
                 failpoint("heal.marked")
                 self._empty(self._index)
                 failpoint("heal.dropped")
@@ -361,10 +346,16 @@ class Indexer:
             return error
         return None
 
+    def _missing(self, index: VectorIndex) -> dict[str, str]:
+        """Return the collections that are gone: made again for what changed, they would hold nothing else."""
+        with self._database.read() as connection:
+            used = shelves.collection_names(connection) if vectors.pending(connection) else set()
+        return dict.fromkeys(used - index.collections(), "it is not there") if used else {}
+
     def _drop(self, index: VectorIndex, names: Iterable[str]) -> None:
         with self._database.read() as connection:
             hurt = shelves.inhabitants(connection, names)
-        self._mark({partition_id for places in hurt.values() for partition_id, _ in places})
+        mark(self._database, {partition_id for places in hurt.values() for partition_id, _ in places})
         failpoint("heal.marked")
         for name in names:
             index.drop(name)

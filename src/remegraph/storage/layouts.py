@@ -14,9 +14,9 @@ from remegraph.storage.tables import messages, partitions, texts
 
 __all__ = ["EMPTY_LAYOUT", "LayoutCache"]
 
-_NONE = np.empty(0, dtype=np.int64)
+_NONE = np.empty(0, dtype=np.int32)
 _NO = np.empty(0, dtype=np.bool_)
-EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, _NO, _NO, ())
+EMPTY_LAYOUT = Layout(_NONE, _NONE, _NONE, _NO, _NO)
 """Of a partition that does not exist."""
 
 _INDEXED = and_(
@@ -25,14 +25,14 @@ _INDEXED = and_(
     texts.c.record_id == messages.c.message_id,
 )
 _NEWER = (  # said once: building a statement costs as much as running it
-    select(messages.c.seq, messages.c.thread, messages.c.message_id, messages.c.role, texts.c.length, texts.c.asks)
+    select(messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
     .join_from(messages, texts, _INDEXED)
     .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
     .order_by(messages.c.seq)
 )
 _ERASURES = select(partitions.c.erasures).where(partitions.c.id == bindparam("here"))
 
-_MOST_MESSAGES = 200_000  # about 25 MB
+_MOST_MESSAGES = 200_000  # about 3 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,11 @@ def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cache
     layout = old.layout
     return _Cached(
         Layout(
-            np.concatenate([layout.seqs, np.array([row.seq for row in rows], dtype=np.int64)]),
-            np.concatenate([layout.threads, np.array(numbers, dtype=np.int64)]),
-            np.concatenate([layout.lengths, np.array([row.length for row in rows], dtype=np.int64)]),
+            np.concatenate([layout.seqs, np.array([row.seq for row in rows], dtype=np.int32)]),
+            np.concatenate([layout.threads, np.array(numbers, dtype=np.int32)]),
+            np.concatenate([layout.lengths, np.array([row.length for row in rows], dtype=np.int32)]),
             np.concatenate([layout.asks, np.array([row.asks for row in rows], dtype=np.bool_)]),
             np.concatenate([layout.users, np.array([row.role == "user" for row in rows], dtype=np.bool_)]),
-            (*layout.message_ids, *(row.message_id for row in rows)),
         ),
         old.erasures,
         threads,

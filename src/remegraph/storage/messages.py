@@ -22,7 +22,7 @@ from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
 
-__all__ = ["MessageFilter", "add", "bodies", "read", "stored"]
+__all__ = ["MessageFilter", "add", "bodies", "ids", "read", "stored"]
 
 _ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
@@ -33,6 +33,9 @@ _KNOWN = select(messages.c.message_id, messages.c.digest).where(
 )
 _BODIES = select(messages.c.message_id, messages.c.body).where(
     messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_IDS = select(messages.c.seq, messages.c.message_id).where(
+    messages.c.partition_id == bindparam("here"), messages.c.seq.in_(bindparam("seqs", expanding=True))
 )
 _LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
 _MOVE_PARTITION = update(partitions).where(partitions.c.id == bindparam("here")).values(last_seq=bindparam("to"))
@@ -141,6 +144,7 @@ class MessageFilter:
     """Conditions on messages; see `Archive.messages`."""
 
     thread: str | None = None
+    seqs: Sequence[int] | None = None
     first_seq: int | None = None
     last_seq: int | None = None
     time_start: datetime | None = None
@@ -151,6 +155,8 @@ class MessageFilter:
         """Say it in SQL; the key word only as far as SQL can, `holds` is exact."""
         if self.thread is not None:
             yield messages.c.thread == self.thread
+        if self.seqs is not None:
+            yield messages.c.seq.in_(self.seqs)
         if self.first_seq is not None:
             yield messages.c.seq >= self.first_seq
         if self.last_seq is not None:
@@ -219,6 +225,16 @@ def bodies(connection: Connection, shelves: Mapping[int, Partition], ids: Sequen
         for partition_id in shelves
         for chunk in chunks(ids)
         for row in connection.execute(_BODIES, {"here": partition_id, "ids": chunk})
+    }
+
+
+def ids(connection: Connection, shelves: Mapping[int, Partition], seqs: Sequence[int]) -> dict[int, str]:
+    """Return the ids of the messages at these places, by place."""
+    return {
+        row.seq: row.message_id
+        for partition_id in shelves
+        for chunk in chunks(seqs)
+        for row in connection.execute(_IDS, {"here": partition_id, "seqs": chunk})
     }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "collection_names",
     "homes",
     "inhabitants",
+    "namespace",
     "overfull",
     "owned",
     "release",
@@ -71,9 +72,14 @@ def collection_names(connection: Connection) -> set[str]:
     return set(connection.execute(select(collections.c.name).distinct()).scalars())
 
 
+def namespace(name: str) -> str:
+    """Return how the names of all collections of a ledger begin, given one of them."""
+    return name.rpartition("-")[0]
+
+
 def owned(name: str, names: Iterable[str]) -> bool:
     """Return whether a collection is this ledger's, given the names that it uses."""
-    return any(_namespace(name) == _namespace(other) for other in names)
+    return any(namespace(name) == namespace(other) for other in names)
 
 
 def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> None:
@@ -89,7 +95,7 @@ def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -
     if not wanted:
         return
     names = collection_names(connection)
-    namespace = _namespace(min(names)) if names else f"{_PREFIX}-{uuid4().hex[:12]}"
+    prefix = namespace(min(names)) if names else f"{_PREFIX}-{uuid4().hex[:12]}"
     number = max((_number(name) for name in names), default=0)
     fill = _fill(connection, embedder_id)
     sizes = _sizes(connection, embedder_id, wanted)
@@ -99,7 +105,7 @@ def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -
         name = next((name for name in fill if fill[name] + size <= CAPACITY), None)
         if name is None:
             number += 1
-            name = f"{namespace}-{number}"
+            name = f"{prefix}-{number}"
         fill[name] += size
         rows.append({"partition_id": shelf[0], "kind": shelf[1], "embedder_id": embedder_id, "name": name})
     insert_rows(connection, collections, rows)
@@ -182,10 +188,6 @@ def _fill(connection: Connection, embedder_id: int) -> dict[str, int]:
     for row in sorted(connection.execute(query), key=lambda row: _number(row.name)):
         fill[row.name] += max(RESERVED, row.size)
     return fill
-
-
-def _namespace(name: str) -> str:
-    return name.rpartition("-")[0]
 
 
 def _number(name: str) -> int:

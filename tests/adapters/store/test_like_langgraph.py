@@ -19,7 +19,7 @@ _USERS = (f"user{number}" for number in itertools.count())
 
 
 @pytest.mark.requirement("C5")
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES, index=st.sampled_from([None, ["text", "tags[*]"], False]))
 def test_random_operations_give_what_the_store_in_memory_gives(
     table_kit: MemoryKit, batches: Sequence[Sequence[Op]], index: list[str] | Literal[False] | None

@@ -441,6 +441,7 @@ def test_items_are_kept_and_listed_while_the_embedder_is_down(tmp_path: Path, ca
 
 
 @pytest.mark.requirement("C5")
+@pytest.mark.slow
 def test_items_survive_closing_and_a_change_of_the_embedder(tmp_path: Path) -> None:
     """The next process, and the next embedder, find what was stored."""
     with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:

@@ -78,7 +78,7 @@ collections = Table(
     Index(None, "name"),
 )
 
-# Which generation of an embedded index the ledger worked with last; a copy from before has another one.
+# Which generation of an embedded index the ledger worked with last, and in which place: a copy has another one.
 projections = Table(
     "projections",
     metadata,

@@ -1,4 +1,4 @@
-"""The Chinese README says what the English one says."""
+"""The README says what its pages say, and the Chinese one what the English one says."""
 
 from __future__ import annotations
 
@@ -47,3 +47,12 @@ def test_both_readmes_have_the_same_headings_commands_figures_and_links(of: Call
     """Who reads Chinese must not read about last month's release."""
     english, chinese = (of((_ROOT / name).read_text(encoding="utf-8")) for name in ("README.md", "README.zh-CN.md"))
     assert chinese == english
+
+
+def test_the_comparison_is_that_of_its_page() -> None:
+    """Two tables that say different things of another project would both be doubted."""
+    whole = (_ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
+    section = (_ROOT / "README.md").read_text(encoding="utf-8").partition("## Beside others")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert rows
+    assert [row for row in rows if row not in whole] == []

@@ -1,0 +1,72 @@
+"""The names of our own in the sentences of the documentation are those of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remegraph import MemoryKit, adapters, models, settings
+from remegraph.testing import InMemoryVectorIndex
+from tests.docs.blocks import PAGES, ROOT, prose
+
+_CODE = [
+    (page, code)
+    for page in PAGES
+    if page.parent.name != "decisions"
+    for code in re.findall(r"`([^`\n]+)`", prose(page))
+]
+"""Decisions are about the day on which they were made."""
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
+    """One to look at."""
+    with MemoryKit.open(
+        tmp_path_factory.mktemp("kit"), model=None, embedder=None, index=InMemoryVectorIndex()
+    ) as opened:
+        yield opened
+
+
+def _has(found: Any, path: str) -> bool:
+    for name in path.strip(".").split("."):
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+    return True
+
+
+def test_every_verb_of_a_kit_exists(kit: MemoryKit) -> None:
+    """A verb that was renamed is an AttributeError in a reader's program."""
+    named = [
+        (page.name, path)
+        for page, code in _CODE
+        for path in re.findall(r"(?<![\w.])kit((?:\.[a-z]\w*)+)(?!\w*/)", code)
+    ]
+    assert len(named) > 100
+    assert [(page, path) for page, path in named if not _has(kit, path)] == []
+
+
+def test_every_field_exists() -> None:
+    """A setting that does not exist is refused, and a reader does not know what it is called now."""
+    known = {name: getattr(module, name) for module in (adapters, models, settings) for name in module.__all__}
+    named = [
+        (page.name, known[owner], name)
+        for page, code in _CODE
+        for owner, name in re.findall(r"\b([A-Z]\w+)[.(]([a-z]\w*)(?=[^\w(.]|$)", code)
+        if hasattr(known.get(owner), "model_fields")
+    ]
+    assert len(named) > 30
+    assert [row for row in named if not (row[2] in row[1].model_fields or hasattr(row[1], row[2]))] == []
+
+
+def test_every_file_exists() -> None:
+    """Who wants to see how it is done goes there."""
+    folders = "rules|engine|kit|storage|lifecycle|exchange|prompts|tests|evals|docs|examples|src"
+    named = {path for _, code in _CODE for path in re.findall(rf"(?<![\w./])(?:{folders})/[\w/.]+\.\w+", code)}
+    assert len(named) > 30
+    roots = (ROOT, ROOT / "src" / "remegraph")
+    assert [path for path in named if not any(Path(root, path).exists() for root in roots)] == []
