@@ -13,6 +13,7 @@ from remegraph.models import (
     Evidence,
     Hit,
     Memory,
+    Mismatch,
     Partition,
     Quote,
     Recall,
@@ -25,6 +26,7 @@ from remegraph.models import (
     TopicGraph,
     TopicNode,
     Trace,
+    Verification,
 )
 
 SAID = datetime(2026, 3, 9, 19, 30, tzinfo=UTC)
@@ -188,3 +190,17 @@ def test_the_topic_graph_shows_what_ties_topics() -> None:
     assert "personal:Ann · 2 memories · 2 blocks" in text
     assert "1 block and 2 links with task:tax" in text
     assert "1 block and 2 links with personal:Ann" in text
+
+
+def test_what_merely_waits_for_the_index_is_told_from_what_differs() -> None:
+    """An agent that was closed before it indexed its last turn has lost nothing: its owner must not rebuild an index."""
+    waits = Mismatch(where="dirty set", record_id="a", problem="pending")
+    unmade = Mismatch(where="vectors", record_id="a", problem="missing")
+    lost = Mismatch(where="vectors", record_id="b", problem="missing")
+
+    def told(*differences: Mismatch) -> str:
+        found = Verification(messages=2, blocks=1, memories=1, vectors=3, differences=differences)
+        return shown(*views.verification(found))
+
+    assert "Waiting for the index, and found by SQL until then: 1 record." in told(waits, unmade)
+    assert "remegraph rebuild" in told(waits, unmade, lost)

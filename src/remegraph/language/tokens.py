@@ -34,7 +34,7 @@ _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 12)
 def _stem(word: str) -> str:
     word = word.replace("\u2019", "'").removesuffix("'s").replace("'", "").replace(",", "")
     if not _LATIN.fullmatch(word):

@@ -63,7 +63,7 @@ def wording(text: str) -> Wording:
     return Wording(frozenset(words), frozenset(numbers), negative)
 
 
-@lru_cache(maxsize=1 << 11)  # 7 KB for a sentence, and soon made anew
+@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and soon made anew
 def grams(text: str) -> frozenset[str]:
     """Return the pairs of Chinese characters and the runs of four letters of `text`, word by word."""
     found: set[str] = set()

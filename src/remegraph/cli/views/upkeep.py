@@ -57,6 +57,10 @@ def verification(found: Verification) -> Views:
     )
     if found.healthy:
         return (Text("Healthy: nothing differs.", style="green"), Text(read, style="dim"))
+    waiting = {each.record_id for each in found.differences if each.where == "dirty set"}
+    if all(each.record_id in waiting for each in found.differences):  # the records themselves, and their vectors
+        wait = f"Waiting for the index, and found by SQL until then: {counted(len(waiting), 'record')}."
+        return (Text(f"{wait} Run `remegraph doctor --fix`, or go on.", style="yellow"), Text(read, style="dim"))
     table = table_of("where", "record", "problem")
     for difference in found.differences[:FIRST]:
         add_row(table, difference.where, difference.record_id, difference.problem)
