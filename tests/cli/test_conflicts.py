@@ -15,6 +15,7 @@ Run = Callable[..., Result]
 
 
 @pytest.mark.requirement("K4", "G7")
+@pytest.mark.slow
 def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path) -> None:
     """Whoever decides needs no Python for it: both sentences, one word, and why."""
     with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:

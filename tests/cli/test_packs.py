@@ -11,6 +11,7 @@ Run = Callable[..., Result]
 
 
 @pytest.mark.requirement("K9")
+@pytest.mark.slow
 def test_memories_move_to_another_home_on_the_command_line(run: Run, chat: Path, tmp_path: Path) -> None:
     """A new machine, or a colleague's: one file, and what was remembered is there, traces and all."""
     file, other = str(tmp_path / "ann.pack"), str(tmp_path / "other")

@@ -34,6 +34,7 @@ _PROVED = {
     "docs/store.md": pytest.mark.requirement("C5"),
     "docs/models.md": pytest.mark.slow,
     "docs/operations.md": pytest.mark.slow,
+    "docs/tutorial.md": pytest.mark.slow,
 }
 """What the pages prove, or that they take their time."""
 

@@ -70,6 +70,7 @@ _KEPT = st.lists(st.sets(st.sampled_from(TAGS)), min_size=2, max_size=4)
 @example(anns=[{"camping", "tent"}, {"tent"}], bens=[{"tent"}, {"camping", "tent"}], tag="camping")
 @settings(max_examples=4)
 @given(anns=_KEPT, bens=_KEPT, tag=st.sampled_from(TAGS))
+@pytest.mark.slow
 def test_what_another_user_tags_is_never_shown_and_ties_nothing(
     kit: MemoryKit, anns: list[set[str]], bens: list[set[str]], tag: str
 ) -> None:

@@ -198,6 +198,7 @@ def test_folders_of_dropped_collections_go(host: Host, home: Path) -> None:
     assert graph(home / "index").is_dir()
 
 
+@pytest.mark.slow
 def test_an_index_made_anew_of_nothing_is_sound(tmp_path: Path) -> None:
     """A restored home without memories has no files to show; that they are gone is not damage."""
     with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:

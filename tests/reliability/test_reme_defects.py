@@ -69,6 +69,7 @@ def change_of(memory: Memory, expected_version: int) -> ChangeSet:
 
 
 @pytest.mark.requirement("X5")
+@pytest.mark.slow
 def test_defect_1_the_identical_fact_of_two_tenants_is_two_memories(tmp_path: Path) -> None:
     """There, ids were made of the content alone: storing Bob's fact lost Alice's, or Bob's was dropped in silence."""
     roommate = ALICE.evolve(user="carol")
@@ -152,6 +153,7 @@ def _right(call: ModelCall) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("X2", "X5")
+@pytest.mark.slow
 def test_defect_3_provenance_holds_when_updates_come_in_another_order_with_a_made_up_id(tmp_path: Path) -> None:
     """There, the store's order of return was taken for that of the request: A cited C's words, and C cited A's."""
     answers = [_first, _hallucinate, _hallucinate, _right]

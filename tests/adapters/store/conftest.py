@@ -44,7 +44,7 @@ def kit(request: pytest.FixtureRequest) -> MemoryKit:
     return kit
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def table_kit(request: pytest.FixtureRequest, tmp_path: Path, clock: FrozenClock) -> Iterator[MemoryKit]:
     """A kit in which many texts are equally near."""
     url = _new_database(request.getfixturevalue("postgres_server")) if request.param == "postgres" else None
