@@ -31,13 +31,16 @@ def test_the_printed_address_shows_the_memory_until_ctrl_c(tmp_path: Path) -> No
         kit.summarize(scope=_ME, close=True)
     command = [*_COMMAND, "inspect", "--port", "0", "--home", str(tmp_path / "home")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        with httpx.Client(follow_redirects=True, trust_env=False) as client:
-            page = client.get(address)
-            deed = client.post(address.partition("/login")[0] + "/quarantine/decide")
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            with httpx.Client(follow_redirects=True, trust_env=False, timeout=60) as client:
+                page = client.get(address)
+                deed = client.post(address.partition("/login")[0] + "/quarantine/decide")
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()  # else a test that failed would wait for a server that nobody stops
     assert address.startswith("http://127.0.0.1:")
     assert (page.status_code, "I live in Lisbon." in page.text) == (200, True)
     assert deed.status_code == 403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import cast
 
 import pytest
@@ -141,11 +142,16 @@ def test_a_form_that_is_too_long_is_refused(visiting: Visiting) -> None:
     assert visit.send("/conflicts/resolve", note="x" * 30_000).status_code == 413
 
 
+def test_who_is_faster_than_the_server_is_not_turned_away() -> None:
+    """The address is printed, and clicked, before the first page can be served."""
+    with listen(0) as door, socket.create_connection(door.getsockname(), timeout=10):
+        pass
+
+
 def test_it_listens_on_this_machine_alone_and_says_when_the_port_is_taken() -> None:
     """The address of the network card would show the memory to the house."""
     with listen(0) as door:
         address, port = door.getsockname()
-        door.listen()
         assert address == "127.0.0.1"
         with pytest.raises(SetupError, match=f"Port {port} cannot be used"):
             listen(port)

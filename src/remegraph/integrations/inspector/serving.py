@@ -31,6 +31,7 @@ def listen(port: int) -> socket.socket:
         if os.name == "posix":  # elsewhere it would let others take the port from us
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((_ADDRESS, port))
+        door.listen()  # who opens the address as soon as it is printed waits, and is not turned away
     except OSError as error:
         door.close()
         raise SetupError(f"Port {port} cannot be used: {error.strerror}.", "Name another one with --port.") from error
