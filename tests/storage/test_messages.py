@@ -178,6 +178,13 @@ def test_recorded_at_is_the_time_given(ledger: Ledger) -> None:
     assert ledger.archive.messages([ANN])[0].recorded_at == recorded
 
 
+def test_more_places_than_a_statement_takes_are_read(ledger: Ledger) -> None:
+    """A recall that asks for everything reads as many messages as there are: PostgreSQL takes 65,535 values at once."""
+    ledger.say(ANN, "one", "two", "three")
+    assert [one.seq for one in ledger.archive.messages([ANN], seqs=range(70_000, 1, -1))] == [2, 3]
+    assert ledger.archive.messages([ANN], seqs=[]) == ()
+
+
 def test_the_layout_follows_the_messages(ledger: Ledger) -> None:
     """Windows are composed from columns that are kept in memory: they must see what another process added."""
     ledger.say(ANN, "one two three", thread="a")

@@ -124,7 +124,7 @@ class Archive(Notes, Protocol):
         Args:
             partitions: Where to look.
             ids: Only these ids.
-            seqs: Only at these places.
+            seqs: Only at these places; instead of ids.
             thread: Only of this thread.
             first_seq: Seq at least this.
             last_seq: Seq at most this.

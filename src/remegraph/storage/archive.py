@@ -182,10 +182,10 @@ class SqlArchive(SqlNotes):
         limit: int | None = None,
     ) -> tuple[StoredMessage, ...]:
         """Return messages that meet all conditions, by partition and seq."""
-        wanted = message_rows.MessageFilter(thread, seqs, first_seq, last_seq, time_start, time_end, key_word)
+        wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
         with self.database.read() as connection:
             shelves = self._interning.known(connection, partitions)
-            return tuple(message_rows.read(connection, shelves, wanted, ids, limit))
+            return tuple(message_rows.read(connection, shelves, wanted, ids=ids, seqs=seqs, limit=limit))
 
     def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Return the messages with these ids as plain JSON, by id."""

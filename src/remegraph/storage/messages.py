@@ -144,7 +144,6 @@ class MessageFilter:
     """Conditions on messages; see `Archive.messages`."""
 
     thread: str | None = None
-    seqs: Sequence[int] | None = None
     first_seq: int | None = None
     last_seq: int | None = None
     time_start: datetime | None = None
@@ -155,8 +154,6 @@ class MessageFilter:
         """Say it in SQL; the key word only as far as SQL can, `holds` is exact."""
         if self.thread is not None:
             yield messages.c.thread == self.thread
-        if self.seqs is not None:
-            yield messages.c.seq.in_(self.seqs)
         if self.first_seq is not None:
             yield messages.c.seq >= self.first_seq
         if self.last_seq is not None:
@@ -197,16 +194,23 @@ def read(
     connection: Connection,
     shelves: Mapping[int, Partition],
     wanted: MessageFilter,
+    *,
     ids: Sequence[str] | None,
+    seqs: Sequence[int] | None,
     limit: int | None,
 ) -> Iterable[StoredMessage]:
     """Yield messages by partition and seq, at most `limit`."""
     left = limit
+    named: tuple[ColumnElement[Any], Sequence[Any]] | None = None
+    if seqs is not None:
+        named = messages.c.seq, seqs
+    elif ids is not None:
+        named = messages.c.message_id, ids
     for partition_id, partition in shelves.items():
         query = select(messages).where(messages.c.partition_id == partition_id, *wanted.conditions())
-        if ids is None:  # else SQLite would go through all messages in this order, in search of a few
+        if named is None:  # else SQLite would go through all messages in this order, in search of a few
             query = query.order_by(messages.c.seq).limit(left if wanted.key_word is None else None)
-        for row in _rows(connection, query, ids):
+        for row in _rows(connection, query, named):
             if left is not None and left <= 0:
                 return
             read = attachments.mentions(row.body)
@@ -238,12 +242,15 @@ def ids(connection: Connection, shelves: Mapping[int, Partition], seqs: Sequence
     }
 
 
-def _rows(connection: Connection, query: Select[Any], ids: Sequence[str] | None) -> Iterable[Row[Any]]:
-    if ids is None:
+def _rows(
+    connection: Connection, query: Select[Any], named: tuple[ColumnElement[Any], Sequence[Any]] | None
+) -> Iterable[Row[Any]]:
+    if named is None:
         return connection.execute(query)
+    column, values = named
     found = [
         row
-        for chunk in chunks(list(dict.fromkeys(ids)))
-        for row in connection.execute(query.where(messages.c.message_id.in_(chunk)))
+        for chunk in chunks(list(dict.fromkeys(values)))
+        for row in connection.execute(query.where(column.in_(chunk)))
     ]
     return sorted(found, key=lambda row: int(row.seq))
