@@ -42,9 +42,14 @@ class HostRefusedError(Exception):
 
 
 class Host:
-    """Another process that has a kit; each call is one of `Commands`."""
+    """Another process that has a kit; each call is one of `Commands`.
 
-    def __init__(self, *, file_limit: int | None = None) -> None:
+    Args:
+        file_limit: Bytes that no file of it grows over.
+        environment: Variables that it has beside ours.
+    """
+
+    def __init__(self, *, file_limit: int | None = None, environment: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "tests.reliability.host", *([str(file_limit)] if file_limit else [])]
         self.process = subprocess.Popen(
             command,
@@ -52,7 +57,7 @@ class Host:
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
         )
 
     def __call__(self, command: str, **arguments: object) -> Any:
@@ -110,6 +115,19 @@ class Commands:
             for number, text in enumerate(texts)
         ]
         return list(self.kit.add_messages(messages, scope=ANN).message_ids)
+
+    def say(self, text: str) -> list[str]:
+        """Record a message at the time that it is here; return its id."""
+        return list(self.kit.add_messages([text], scope=ANN).message_ids)
+
+    def now(self) -> str:
+        """Return the time that it is here."""
+        return datetime.now(UTC).isoformat()
+
+    def statuses(self) -> list[str]:
+        """Look after the memories; return the status of each."""
+        self.kit.maintain(scope=ANN)
+        return [str(memory.status) for memory in self.kit.memories(scope=ANN)]
 
     def learn(self, memories: Mapping[str, str]) -> int:
         """Commit memories by id, new or with another text; the index is not told yet."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,6 +15,7 @@ from conftest import Figure
 from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests import talk
+from tests.reliability.host import Host
 from tests.talk import ANN, NOON
 
 DAY = timedelta(days=1)
@@ -176,3 +180,54 @@ def test_a_day_that_the_clock_jumps_and_back_forgets_nothing(tmp_path: Path) -> 
             assert {memory.status for memory in kit.memories(scope=ANN)} == {"active"}
         assert kit.forecast(10_000, scope=ANN) == before
         assert kit.admin.verify().healthy
+
+
+def clock_of(folder: Path, name: str, zone: str) -> tuple[Path, dict[str, str]]:
+    """Give a clock that a process can be made to live by, all its libraries included: a file, and the environment."""
+    faketime = shutil.which("faketime")
+    if faketime is None:
+        pytest.skip("faketime is missing: apt-get install faketime")
+    told = subprocess.run([faketime, "-f", "+0", "env"], check=True, capture_output=True, text=True).stdout
+    (library,) = (line.partition("=")[2] for line in told.splitlines() if line.startswith("LD_PRELOAD="))
+    file = folder / name
+    file.write_text("+0", encoding="ascii")
+    environment = {"FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    return file, {**environment, "LD_PRELOAD": library, "TZ": zone}
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X3", "X9")
+def test_processes_whose_system_clocks_jump_keep_one_order_and_forget_nothing(tmp_path: Path, figure: Figure) -> None:
+    """Clocks of our own are asked by us alone; the system's are asked by SQLite, Chroma and the queue, too."""
+    zones = ("Europe/Paris", "America/New_York", "Asia/Kathmandu")
+    clocks = [clock_of(tmp_path, f"clock {number}", zone) for number, zone in enumerate(zones)]
+    jumps = [("+0", "-1d", "+1d"), ("+1d", "+0", "-1d"), ("-1d", "+1d", "+0"), ("-1h", "+1h", "+0")]
+    acknowledged: list[str] = []
+    with ExitStack() as stack:
+        hosts = [stack.enter_context(Host(environment=environment)) for _, environment in clocks]
+        for host in hosts:
+            host("open", home=str(tmp_path / "home"))
+        for number, offsets in enumerate(jumps):
+            for (file, _), offset in zip(clocks, offsets, strict=True):
+                file.write_text(offset, encoding="ascii")
+            times = [datetime.fromisoformat(host("now")) for host in hosts]
+            assert max(times) - min(times) > timedelta(minutes=59)
+            for round_ in range(5):
+                for each, host in enumerate(hosts):
+                    acknowledged += host("say", text=f"I love hiking on mountain {number}{round_}{each}.")
+            for host in hosts:
+                assert host("summarize") == []
+                assert set(host("statuses")) == {"active"}
+                assert host("messages") == acknowledged
+        for host in hosts:
+            host("close")
+    with Host() as host:  # whose clock is right, as faketime lets nobody wait for a child
+        host("open", home=str(tmp_path / "home"))
+        assert host("messages") == acknowledged
+        assert host("statuses") == ["active"] * len(acknowledged)
+        host("sync")
+        assert host("verify")[1] == []
+    figure(
+        "bar 15: system clocks that jump",
+        f"3 processes at once, 3 zones, up to two days apart: order kept, {len(acknowledged)} memories, all active",
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,60 @@ def test_recall_goes_on_from_sql_while_chroma_cannot_write(small_disk: Path) -> 
         assert host("verify")[1] == []
         assert host("recall", query=FACTS["m17"])[0] == "chroma"
         host("close")
+
+
+@contextmanager
+def failing(host: Host, calls: str, error: str, every: int, *files: Path) -> Iterator[None]:
+    """Let one of so many of these system calls of a process on these files fail, until the end of the block."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is missing: apt-get install strace")
+    watched = [option for file in files for option in ("-P", str(file))]
+    command = [strace, "-f", "-o", os.devnull, "-e", f"inject={calls}:error={error}:when=2+{every}", *watched]
+    command += ["-e", f"trace={calls}", "-p", str(host.process.pid)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stderr is not None
+        told = tracer.stderr.readline()
+        if "attached" not in told:
+            pytest.skip(f"strace may not look into a process of ours: {told.strip()}")
+        try:
+            yield
+        finally:
+            tracer.terminate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize(("calls", "every"), [("fsync,fdatasync", 3), ("pwrite64", 80)])
+def test_a_disk_that_fails_now_and_then_loses_nothing(
+    tmp_path: Path, calls: str, every: int, error: str, figure: Figure
+) -> None:
+    """A disk that dies says so by an error here and there, first of all where data are to be made durable."""
+    home, query = tmp_path / "home", FACTS["m17"]
+    acknowledged: list[str] = []
+    refusals: list[str] = []
+    with Host() as host:
+        host("open", home=str(home))
+        host("learn", memories=FACTS)
+        host("sync")
+        with failing(host, calls, error, every, home / "ledger.sqlite", home / "ledger.sqlite-wal"):
+            for number in range(60):
+                try:
+                    acknowledged += host("add", texts=[f"message {number}.{each} {'x' * 500}" for each in range(20)])
+                except HostRefusedError as refusal:
+                    refusals.append(str(refusal))
+                assert host("messages") == acknowledged
+                assert host("recall", query=query)[1][0] == "m17"
+        acknowledged += host("add", texts=["at last"])
+        assert host("messages") == acknowledged
+        host("sync")
+        assert host("verify")[1] == []
+        host("close")
+    assert 0 < len(refusals) < 60
+    assert all(refusal.startswith("LedgerUnavailableError") for refusal in refusals)
+    with closing(sqlite3.connect(home / "ledger.sqlite")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    figure(
+        f"bar 10: {error} of {calls}",
+        f"{len(refusals)} of 60 calls refused, {len(acknowledged)} messages acknowledged and there, integrity ok",
+    )
