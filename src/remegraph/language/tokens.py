@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
@@ -36,6 +37,10 @@ _stemming = threading.Lock()
 
 @lru_cache(maxsize=1 << 12)
 def _stem(word: str) -> str:
+    return sys.intern(_stemmed(word))  # what was derived from texts outlives this cache: without, it holds words twice
+
+
+def _stemmed(word: str) -> str:
     word = word.replace("\u2019", "'").removesuffix("'s").replace("'", "").replace(",", "")
     if not _LATIN.fullmatch(word):
         return word[:_LONGEST]

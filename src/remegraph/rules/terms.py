@@ -33,7 +33,7 @@ _LONGEST_PHRASE = 8
 """Chinese characters."""
 
 
-@lru_cache(maxsize=1 << 11)
+@lru_cache(maxsize=1 << 9)  # `wording`, which is most of the work, remembers more
 def terms_of(text: str) -> Mapping[str, str]:
     """Return the telling words of a text as they are compared, each with how it is written first.
 
