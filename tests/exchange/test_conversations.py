@@ -149,7 +149,7 @@ def test_conversations_are_given_as_they_are_read(tmp_path: Path) -> None:
             r"a\.jsonl, line 2, column 18: it is no JSON.*Mend",
         ),
         ("a.jsonl", "{\n" + in_lines(list(TURNS)), r"a\.jsonl, line 1"),
-        ("a.json", '[\n{"role": "user",\n}]', r"a\.json, line 3, column 1"),
+        ("a.json", '[\n{"role": "user"\n}\n5]', r"a\.json, line 4, column 1"),
         ("a.jsonl", in_lines([TURNS[0], {"role": "user"}]), r"line 2: Field 'content'"),
         ("a.jsonl", in_lines([{"messages": [TURNS[0], 5]}]), r"line 1, message 1: A value of type int is no message"),
         ("a.jsonl", in_lines([{"messages": "x"}]), r"line 1.*no messages"),

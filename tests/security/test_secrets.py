@@ -7,6 +7,7 @@ import logging
 import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def test_errors_of_callers_do_not_repeat_what_was_said(tmp_path: Path) -> None:
 def test_a_database_that_fails_says_what_and_where_and_no_parameters(tmp_path: Path) -> None:
     """By default SQLAlchemy writes the values of a statement into its error, and so the message into the log."""
     with open_with(tmp_path) as kit:
-        with sqlite3.connect(next(tmp_path.glob("*.sqlite"))) as connection:
+        with closing(sqlite3.connect(next(tmp_path.glob("*.sqlite")))) as connection, connection:
             connection.execute(
                 "CREATE TRIGGER broken BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'broken'); END"
             )
