@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,14 +38,15 @@ READS: dict[str, Callable[[MemoryKit, Scope], tuple[Record, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> MemoryKit:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
     """A ledger in which one user has told a secret, and all others have told something, too."""
-    kit = open_kit(tmp_path_factory.mktemp("home"))
-    kit.add_messages([said(SECRET, message_id="1"), called("mail", "c"), returned("c", "sent", minutes=1)], scope=ANN)
-    for scope in (ANN, *STRANGERS):
-        kit.add_messages([said("I live in a city.", message_id="2", minutes=600)], scope=scope)
-        kit.summarize(scope=scope, close=True)
-    return kit
+    with open_kit(tmp_path_factory.mktemp("home")) as kit:
+        told = [said(SECRET, message_id="1"), called("mail", "c"), returned("c", "sent", minutes=1)]
+        kit.add_messages(told, scope=ANN)
+        for scope in (ANN, *STRANGERS):
+            kit.add_messages([said("I live in a city.", message_id="2", minutes=600)], scope=scope)
+            kit.summarize(scope=scope, close=True)
+        yield kit
 
 
 @pytest.mark.requirement("X5")
