@@ -518,6 +518,28 @@ def test_tool_calls_are_counted_by_code(tmp_path: Path) -> None:
         assert contents(kit) == {"web_search: 2/3 calls failed."}
 
 
+@pytest.mark.requirement("R12")
+def test_calls_that_bear_one_id_each_go_as_their_own_result_says(tmp_path: Path) -> None:
+    """Some hosts number the calls of each turn from one: the failure of the second call is not the first one's too."""
+    block = [
+        called("search", "1"),
+        returned("1", "3 hits", minutes=1),
+        called("mail", "1", minutes=2),
+        returned("1", "Error: no such address", ok=False, minutes=4),
+        called("mail", "1", minutes=5),
+        returned("1", "Error: quota", ok=False, minutes=6),
+        called("search", "1", minutes=7),
+        returned("1", "no hits", minutes=8),
+    ]
+    with open_kit(tmp_path) as kit:
+        kit.add_messages(block, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        counted = {each.tool: (each.succeeded, each.failed, each.mean_seconds) for each in kit.tool_stats(scope=ANN)}
+        assert counted == {"search": (2, 0, 60), "mail": (0, 2, 90)}
+        assert contents(kit) == {"mail: 2/2 calls failed.", "search: 0/2 calls failed."}
+
+
 def test_two_workers_on_one_scope_do_each_block_once(tmp_path: Path) -> None:
     """Two processes may summarise the same user; the second finds the work done instead of doubling it."""
     steps = script(DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(HIKES))

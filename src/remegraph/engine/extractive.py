@@ -50,6 +50,7 @@ from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_summary
 from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
+from remegraph.rules.tool_records import called
 from remegraph.rules.trajectories import name_of, steps_of
 
 __all__ = ["ExtractiveThinker"]
@@ -285,10 +286,11 @@ def _since(statement: _Statement) -> datetime | None:
 def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     """Remember how reliable a tool was in this block, counted from its results; a later block's count replaces it."""
     tool = task.shelf.topic.target_name
-    calls = {
-        call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
-    }
-    results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
+    results = [
+        task.messages[answer]
+        for _, call, answer in called(task.messages)
+        if answer is not None and plain(call.name) == tool
+    ]
     went = [(message, outcome(message.text, told=message.ok)) for message in results]
     known = [message for message, ok in went if ok is not None]
     failed = [message for message, ok in went if ok is False]

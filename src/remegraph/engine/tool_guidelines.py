@@ -30,6 +30,7 @@ from remegraph.models import (
     Shelf,
     Status,
     StoredMessage,
+    ToolCall,
     ToolRecord,
     ToolRefresh,
     ToolStats,
@@ -42,6 +43,7 @@ from remegraph.rules.quotes import find_quote
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
+from remegraph.rules.tool_records import called
 from remegraph.settings import ToolPolicy
 
 __all__ = ["ACTOR", "Guide", "GuideInput", "guideline_id"]
@@ -82,7 +84,7 @@ class _Read:
     """A call with the messages that tell of it."""
 
     record: ToolRecord
-    asking: StoredMessage
+    asked: ToolCall
     answer: StoredMessage | None
     person: StoredMessage | None
     """Who spoke last before it."""
@@ -90,8 +92,7 @@ class _Read:
     @property
     def names(self) -> Sequence[str]:
         """The names of its arguments."""
-        args = next((each.args for each in self.asking.tool_calls if each.call_id == self.record.call_id), None)
-        return tuple(args) if isinstance(args, dict) else ()
+        return tuple(self.asked.args) if isinstance(self.asked.args, dict) else ()
 
     @property
     def gives(self) -> Sequence[str]:
@@ -330,12 +331,13 @@ def _readable_first(call: ToolRecord) -> bool:
 
 
 def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
-    at = next((at for at, each in enumerate(messages) if each.message_id == call.message_id), None)
-    if at is None:
+    place = call.message_id, call.call_id
+    found = (each for each in called(messages) if (messages[each.at].message_id, each.call.call_id) == place)
+    at, asked, answer = next(found, (0, None, None))
+    if asked is None:
         return None
-    answers = (each for each in messages[at:] if each.role == "tool" and each.tool_call_id == call.call_id)
     said = (each for each in reversed(messages[:at]) if each.from_user and not shows_recalled(each))
-    return _Read(call, messages[at], next(answers, None), next(said, None))
+    return _Read(call, asked, None if answer is None else messages[answer], next(said, None))
 
 
 def _evidence(read: Sequence[_Read], text: str) -> tuple[Evidence, ...]:
