@@ -153,6 +153,16 @@ def test_a_guideline_gets_a_version_when_it_is_out_of_date_and_stays_else(kit: M
     assert kit.admin.verify().differences == ()
 
 
+def test_a_guideline_that_somebody_pinned_stays_pinned_when_it_is_written_anew(kit: MemoryKit, ann: Scope) -> None:
+    """Each new count of calls would take back what a person said."""
+    tell(kit, ann, *booked(1))
+    (memory,) = kit.tools.refresh(scope=ann).written
+    kit.activate(memory.memory_id, scope=ann)
+    tell(kit, ann, *booked(2, ok=False))
+    (anew,) = kit.tools.refresh(scope=ann).written
+    assert (anew.version, anew.resident) == (3, True)
+
+
 def test_what_a_person_took_back_stays_away(kit: MemoryKit, ann: Scope) -> None:
     """It is for people to say what an agent is told, not for a count."""
     tell(kit, ann, *booked(1))

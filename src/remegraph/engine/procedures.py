@@ -295,6 +295,9 @@ class SkillWriter:
             block_ids=tuple(dict.fromkeys((*block_ids, *origin.block_ids))),
             layer="procedural",
             status=status,
+            importance=old.importance if old else 0.5,  # these three are somebody's word about it, whatever it says
+            resident=old.resident if old else None,
+            tags=old.tags if old else (),
             language=language_of(skill.task),
             trust=origin.trust if origin.stated else min(trust, origin.trust),
             origin=old.origin if old and not origin.stated else None,

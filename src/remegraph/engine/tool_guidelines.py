@@ -298,6 +298,7 @@ class Guide:
             canonical_topic=f"{topic.target}:guideline",
             layer="long_term",
             importance=draft.head.importance if draft.head else 0.5,
+            resident=draft.head.resident if draft.head else None,
             tags=draft.head.tags if draft.head else (),
             language=draft.task.language,
             # a model may take up what the tool itself wrote into its errors: such words are never believed more than this
