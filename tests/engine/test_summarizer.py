@@ -341,6 +341,22 @@ def test_what_changed_supersedes_what_was_and_both_stay_readable(tmp_path: Path)
         assert [(link.type, link.target_id) for link in trace.links] == [("supersedes", old.memory_id)]
 
 
+def test_a_core_rule_that_a_conversation_contradicts_gets_no_version_of_its_own(tmp_path: Path) -> None:
+    """The journal would tell of a dispute over a rule that only a person may touch, and that stayed as it was."""
+    answers = script(
+        DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(create("Ann lives in Rome.", 1, "I live in Rome"))
+    )
+    with open_kit(tmp_path, answers, reviser="rules", max_attempts=1) as kit:
+        rule = kit.save("home", "Ann lives in Bern.", scope=ANN, importance=0.95).memory
+        assert rule is not None
+        kit.add_messages([said("I live in Rome.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        trace = kit.trace(rule.memory_id, scope=ANN)
+        assert [(memory.status, memory.importance) for memory in trace.versions] == [("active", 0.95)]
+        assert [link.type for link in trace.links] == ["contradicts"]
+
+
 @pytest.mark.requirement("R8")
 def test_what_is_said_again_in_a_second_block_becomes_long_term(tmp_path: Path) -> None:
     """Corroboration strengthens a memory instead of doubling it; only a person's words count."""
