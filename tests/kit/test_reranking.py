@@ -110,6 +110,21 @@ def test_it_sees_no_more_than_it_is_to_see(tmp_path: Path) -> None:
     assert ["reranker" in hit.contributions for hit in found.memories] == [True, True, False, False]
 
 
+def test_it_sees_as_many_messages_as_it_is_to_see(tmp_path: Path) -> None:
+    """Who lets it look at many would pay for a choice among the few that a recall without it reads."""
+    seen: list[Document] = []
+
+    def note(documents: Sequence[Document], _query: str) -> Sequence[Document]:
+        seen[:] = [document for document in documents if document.metadata["kind"] == "message"]
+        return documents
+
+    with telling(tmp_path, Compressor(order=note), rerank=80) as kit:
+        kit.add_messages([said(f"Tea number {number}.", minutes=3000 + number) for number in range(90)], scope=ANN)
+        kit.recall(QUERY, scope=ANN, k=3, depth="messages")
+
+    assert len(seen) == 80
+
+
 def test_what_it_leaves_out_or_makes_anew_is_still_found(tmp_path: Path, plain: Recall) -> None:
     """Most rerankers return their best three, some as new documents; the caller asked for k."""
 

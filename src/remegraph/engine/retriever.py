@@ -323,7 +323,7 @@ class _Steps:
         ]
         ranked = rank(found, self._weights)
         hits: list[Hit] = []
-        while page := list(islice(ranked, max(self._weights.read, state["k"]) + len(state["without"]))):
+        while page := list(islice(ranked, max(self._weights.read, self._wanted(state)) + len(state["without"]))):
             passing = self._passing(page, state)
             hits.extend(self._judged(passing, state))
             if len(hits) >= self._wanted(state) or len(passing) == len(page):
