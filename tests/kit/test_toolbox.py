@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from remegraph import Budget, InputError, MemoryKit, Message, Scope, ScopeError, Settings, SummaryPolicy, ToolPolicy
 from remegraph.engine.tool_guidelines import ACTOR
 from remegraph.models import ChangeSet, Memory, Receipt
-from remegraph.rules.tool_guidelines import MOST_WORDS, words
+from remegraph.rules.summarising import length
+from remegraph.rules.tool_guidelines import MOST_WORDS
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.talk import NOON, called, digest, model_of, open_kit, proposal, returned, said
@@ -333,7 +334,7 @@ def test_where_the_model_fails_the_count_stands(thinking: tuple[MemoryKit, Write
     heard_twice(kit, ann)
     report = kit.tools.refresh(scope=ann)
     assert {memory.extractor for memory in report.written} == {"extractive"}
-    assert all(words(memory.content) <= MOST_WORDS and cited(memory) for memory in report.written)
+    assert all(length(memory.content) <= MOST_WORDS and cited(memory) for memory in report.written)
     assert report.degraded
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from remegraph.language.plain import texts
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
@@ -28,7 +29,6 @@ __all__ = [
     "reworded",
     "says_something",
     "stand_ins",
-    "texts",
     "title_of",
 ]
 
@@ -147,19 +147,6 @@ def stand_ins() -> frozenset[str]:
         word for language in ("en", "zh") for word in (*_table(language)["words"].values(), _table(language)["time"])
     ]
     return frozenset(part for text in said for part in text.casefold().split())
-
-
-def texts(value: Any) -> Iterator[str]:
-    """Yield all texts of JSON, its keys among them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield key
-            yield from texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from texts(each)
 
 
 # ------------------------------------------------------------------------------------------- inside
