@@ -16,7 +16,7 @@ from remegraph.engine.explicit import Stated, closing, state
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think
 from remegraph.engine.proposals import COUNTED_TRUST
-from remegraph.engine.routing import tool_topic
+from remegraph.engine.routing import as_known, tool_topic
 from remegraph.engine.tasks import GuideTask, Thinker
 from remegraph.errors import BudgetExceededError, ConflictError, InvalidAnswerError, ModelError
 from remegraph.language.plain import plain
@@ -34,7 +34,6 @@ from remegraph.models import (
     ToolRecord,
     ToolRefresh,
     ToolStats,
-    Topic,
 )
 from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
@@ -276,7 +275,8 @@ class Guide:
 
     def _memory(self, draft: _Draft, text: str, extractor: str) -> Memory:
         stats, partition = draft.stats, draft.newest.partition
-        topic = draft.head.topic if draft.head else self._topic(partition, plain(stats.tool))
+        new = tool_topic(plain(stats.tool))
+        topic = draft.head.topic if draft.head else as_known(new, self.archive.topics([partition]))
         names = tuple(dict.fromkeys(name for each in draft.read for name in each.names))
         gives = tuple(dict.fromkeys(name for each in draft.read for name in each.gives))[:_GIVES]
         return Memory(
@@ -307,11 +307,6 @@ class Guide:
             said_at=draft.newest.time,
             recorded_at=self.clock(),
         )
-
-    def _topic(self, partition: Partition, tool: str) -> Topic:
-        new = tool_topic(tool)
-        known = (shelf.topic for shelf in self.archive.topics([partition]))
-        return next((each for each in known if (each.type, each.target) == (new.type, new.target)), new)
 
     def _state(self, memory: Memory) -> Stated:
         """Record what was counted as a message: the calls were only heard, so no words tell of them."""
