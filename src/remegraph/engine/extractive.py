@@ -37,7 +37,7 @@ from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Evidence, Memory, Reading, Scope, Shelf, Skill, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import conflicting, named, read_claims, same, slot
@@ -121,7 +121,7 @@ class ExtractiveThinker:
         writer = Writer(task, self.name, Voice())
         if task.shelf.topic.type == "tool":
             _judge_tool(task, writer)
-        written: dict[str, Memory] = {}
+        written: set[str] = set()
         for statement in _statements(task.messages, task.scope):
             if _on_shelf(statement, task.shelf):
                 _decide(statement, task, writer, written)
@@ -237,7 +237,7 @@ def _on_shelf(statement: _Statement, shelf: Shelf) -> bool:
     return topic.type == "personal" and not statement.task and topic.target == statement.speaker.strip().casefold()
 
 
-def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: dict[str, Memory]) -> None:
+def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: set[str]) -> None:
     """Create, corroborate or supersede, by slots."""
     evidence = Evidence(message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id)
     content = _content(statement, task.language)
@@ -254,7 +254,7 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
             writer.corroborate(twin, [evidence])
         return
     replaced = [old for old in task.similar if old.memory_id not in touched and conflicting(claims, old.claims)]
-    new = writer.new_memory(
+    writer.new_memory(
         content,
         [evidence],
         when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else "",
@@ -264,7 +264,7 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
         valid_from=_since(statement),
         replaces=replaced,
     )
-    written[digest] = new
+    written.add(digest)
 
 
 def _content(statement: _Statement, language: Language) -> str:

@@ -115,10 +115,6 @@ class ProposeTask:
     itself: tuple[Memory, ...] = ()
     """What the agent knows of itself; for a thinker that looks back as the agent."""
 
-    def with_similar(self, similar: tuple[Memory, ...]) -> ProposeTask:
-        """Return this task with the memories that were recalled for it."""
-        return replace(self, similar=similar)
-
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
