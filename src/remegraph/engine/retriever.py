@@ -152,7 +152,8 @@ class _Steps:
         found = self._search(state, partitions, "memory")
         if state["mode"] == "associative":
             found = with_tagged(self._archive, partitions, state["question"], found)
-        looked_at = None if picks(state) else self._policy.k * 20  # what passes may come late
+        enough = 20 * max(self._policy.k, self._wanted(state))  # some are of topics that are not chosen
+        looked_at = None if picks(state) else enough  # what passes may come late
         by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
