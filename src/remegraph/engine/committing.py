@@ -36,7 +36,7 @@ def change_set(
     objections: Sequence[Objection],
     refused: Sequence[str],
     weighed: bool,
-    unreviewed: str = "",
+    unreviewed: str,
     failure: str | None,
     policy: SummaryPolicy,
     actor: str,

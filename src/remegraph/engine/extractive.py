@@ -30,7 +30,7 @@ from remegraph.engine.tasks import (
     ReviewTask,
     Voice,
 )
-from remegraph.engine.worth import stated, tells
+from remegraph.engine.worth import tells, without_question
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
@@ -198,7 +198,7 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         speaker = person(message, scope)
         if speaker is None:
             continue
-        said = [words for span in sentences(message.text) if (words := stated(span.text.strip()))]
+        said = [words for span in sentences(message.text) if (words := without_question(span.text.strip()))]
         spoken = message.evolve(role="user", content="\n".join(said))
         missed = [omission.statement.strip() for omission in uncovered([spoken], ())]
         for words in said:
