@@ -18,7 +18,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.rules.naming import operation_id
-from remegraph.rules.review import Objection
+from remegraph.rules.objections import Objection
 from remegraph.rules.tool_outcomes import call_digest, error_line, outcome
 from remegraph.rules.tool_records import called
 from remegraph.settings import SummaryPolicy

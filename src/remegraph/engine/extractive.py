@@ -44,8 +44,8 @@ from remegraph.rules.claims import conflicting, named, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
+from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
-from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_summary
 from remegraph.rules.tool_guidelines import guideline

@@ -10,7 +10,7 @@ from remegraph.engine.tasks import Proposal, ReviewTask
 from remegraph.models import Link, Memory, MemoryChange, Scope, StoredMessage, WorkState
 from remegraph.prompts import Language
 from remegraph.rules.disputes import disputed
-from remegraph.rules.review import Objection, review
+from remegraph.rules.objections import Objection, review
 
 __all__ = ["Settled", "inspect", "settle"]
 

@@ -23,7 +23,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.prompts import Language
-from remegraph.rules.review import Objection
+from remegraph.rules.objections import Objection
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
