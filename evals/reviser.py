@@ -23,7 +23,7 @@ from evals._cases import Case
 from evals.reviser_seeded import generate
 from remegraph.models import Memory, Message, Partition, Topic
 from remegraph.rules.claims import read_claims
-from remegraph.rules.review import review
+from remegraph.rules.objections import review
 from remegraph.rules.wording import wording
 
 __all__ = ["judge", "main", "messages_of", "open_cases", "wilson"]

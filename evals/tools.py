@@ -25,7 +25,8 @@ import numpy as np
 from evals._figures import Figure, finish
 from evals._tool_calls import messages_of, situations
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.rules.tool_guidelines import MOST_WORDS, words
+from remegraph.rules.summarising import length
+from remegraph.rules.tool_guidelines import MOST_WORDS
 from remegraph.testing import InMemoryVectorIndex
 
 __all__ = ["calibration", "figures", "main"]
@@ -100,7 +101,7 @@ def _predicted(
 def _written(guidelines: Sequence[str], real: set[str]) -> Iterator[Figure]:
     cited = [set(_CITED.findall(text)) for text in guidelines]
     yield Figure("guidelines", len(guidelines))
-    yield Figure("longest guideline", max(map(words, guidelines)), MOST_WORDS, "at most", "words")
+    yield Figure("longest guideline", max(map(length, guidelines)), MOST_WORDS, "at most", "words")
     share = sum(bool(each) and each <= real for each in cited) / len(cited)
     yield Figure("guidelines that cite real calls", share, 1, "at least")
 

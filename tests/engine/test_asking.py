@@ -128,6 +128,19 @@ def test_a_failed_transport_is_tried_again_and_then_named(error: Exception) -> N
     assert [bool(call.error) for call in meter.usage().calls] == [True, True]
 
 
+def test_an_error_that_repeats_the_whole_request_is_told_in_short_and_without_its_key() -> None:
+    """It goes into logs and into the ledger of calls; where it is cut, half of a key would no longer look like one."""
+    asking, _ = asker(ConnectionError(f"{'x' * 570} sk-proj-{'Ab1' * 12} {'said ' * 50_000}"), retries=0)
+    meter = Meter()
+    with pytest.raises(ModelUnavailableError) as raised:
+        asking.ask(QUESTION, meter)
+
+    (call,) = meter.usage().calls
+    assert "x ***" in call.error
+    assert "sk-" not in f"{call.error} {raised.value}"
+    assert max(len(call.error), len(str(raised.value))) < 1000
+
+
 @pytest.mark.requirement("X8")
 def test_every_call_is_booked_with_its_tokens() -> None:
     """Users pay for failed calls too, so the ledger of calls holds them all."""

@@ -341,6 +341,22 @@ def test_what_changed_supersedes_what_was_and_both_stay_readable(tmp_path: Path)
         assert [(link.type, link.target_id) for link in trace.links] == [("supersedes", old.memory_id)]
 
 
+def test_a_core_rule_that_a_conversation_contradicts_gets_no_version_of_its_own(tmp_path: Path) -> None:
+    """The journal would tell of a dispute over a rule that only a person may touch, and that stayed as it was."""
+    answers = script(
+        DigestAnswer=digest("personal:Ann"), ProposalAnswer=proposal(create("Ann lives in Rome.", 1, "I live in Rome"))
+    )
+    with open_kit(tmp_path, answers, reviser="rules", max_attempts=1) as kit:
+        rule = kit.save("home", "Ann lives in Bern.", scope=ANN, importance=0.95).memory
+        assert rule is not None
+        kit.add_messages([said("I live in Rome.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        trace = kit.trace(rule.memory_id, scope=ANN)
+        assert [(memory.status, memory.importance) for memory in trace.versions] == [("active", 0.95)]
+        assert [link.type for link in trace.links] == ["contradicts"]
+
+
 @pytest.mark.requirement("R8")
 def test_what_is_said_again_in_a_second_block_becomes_long_term(tmp_path: Path) -> None:
     """Corroboration strengthens a memory instead of doubling it; only a person's words count."""
@@ -516,6 +532,28 @@ def test_tool_calls_are_counted_by_code(tmp_path: Path) -> None:
         assert stats.last_error == "Timeout after 30 s"
         assert stats.mean_seconds == 60
         assert contents(kit) == {"web_search: 2/3 calls failed."}
+
+
+@pytest.mark.requirement("R12")
+def test_calls_that_bear_one_id_each_go_as_their_own_result_says(tmp_path: Path) -> None:
+    """Some hosts number the calls of each turn from one: the failure of the second call is not the first one's too."""
+    block = [
+        called("search", "1"),
+        returned("1", "3 hits", minutes=1),
+        called("mail", "1", minutes=2),
+        returned("1", "Error: no such address", ok=False, minutes=4),
+        called("mail", "1", minutes=5),
+        returned("1", "Error: quota", ok=False, minutes=6),
+        called("search", "1", minutes=7),
+        returned("1", "no hits", minutes=8),
+    ]
+    with open_kit(tmp_path) as kit:
+        kit.add_messages(block, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        counted = {each.tool: (each.succeeded, each.failed, each.mean_seconds) for each in kit.tool_stats(scope=ANN)}
+        assert counted == {"search": (2, 0, 60), "mail": (0, 2, 90)}
+        assert contents(kit) == {"mail: 2/2 calls failed.", "search: 0/2 calls failed."}
 
 
 def test_two_workers_on_one_scope_do_each_block_once(tmp_path: Path) -> None:

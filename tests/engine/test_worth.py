@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remegraph.engine.worth import stated, tells
+from remegraph.engine.worth import tells, without_question
 from tests.talk import ANN, NOON, open_kit, said
 
 
@@ -84,7 +84,7 @@ def test_what_stands_alone_tells_something_however_it_begins(sentence: str) -> N
 )
 def test_a_question_is_left_out_and_what_was_stated_before_it_is_kept(sentence: str, statement: str) -> None:
     """People tell most of themselves on the way to a question."""
-    assert stated(sentence) == statement
+    assert without_question(sentence) == statement
 
 
 def test_a_newcomer_reads_statements_only(tmp_path: Path) -> None:

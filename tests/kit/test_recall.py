@@ -188,6 +188,19 @@ def test_only_the_topics_asked_for_are_searched(tmp_path: Path) -> None:
         assert kit.recall(query, scope=ANN, topics=[]).memories == ()
 
 
+def test_as_many_memories_come_as_are_asked_for(tmp_path: Path) -> None:
+    """Who asks for more than the policy's usual number, for an export or a count, must not get a part of it unsaid."""
+    foods = "apples bread cheese dates eggs figs grapes honey jam kale leeks mangoes nuts oats pears quinces rice soup".split()
+    foods += "tea udon veal waffles yams zucchini beans carrots".split()
+    settings = Settings(home=tmp_path, recall=RecallPolicy(k=1))
+    with MemoryKit.open(settings=settings, model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
+        for food in foods:
+            kit.save(food, f"Ann likes {food}.", scope=ANN)
+
+        found = kit.recall("What does Ann like?", scope=ANN, k=len(foods), depth="memories").memories
+        assert {hit.text for hit in found} == {f"Ann likes {food}." for food in foods}
+
+
 def test_k_bounds_the_hits_of_each_kind(tmp_path: Path) -> None:
     """The caller decides how much comes back, and the best come first."""
     with talked(tmp_path) as kit:

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
-from remegraph import MemoryKit, Recall, RecallPolicy, Settings, SetupError
+from remegraph import MemoryKit, Recall, RecallPolicy, Scope, Settings, SetupError
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, said
 
@@ -108,6 +108,35 @@ def test_it_sees_no_more_than_it_is_to_see(tmp_path: Path) -> None:
     assert seen == [4]
     assert (len(found.memories), len(found.messages)) == (4, 4)
     assert ["reranker" in hit.contributions for hit in found.memories] == [True, True, False, False]
+
+
+def test_it_is_not_asked_where_there_is_nothing_to_choose(tmp_path: Path) -> None:
+    """Services refuse an empty list: each question to an empty memory would cost a call and say that something failed."""
+
+    def refuse(documents: Sequence[Document], _query: str) -> Sequence[Document]:
+        if not documents:
+            raise ValueError("documents must not be empty")
+        return documents
+
+    with telling(tmp_path, Compressor(order=refuse)) as kit:
+        nobody = kit.recall(QUERY, scope=Scope(user="nobody"))
+
+    assert (nobody.memories, nobody.degraded) == ((), ())
+
+
+def test_it_sees_as_many_messages_as_it_is_to_see(tmp_path: Path) -> None:
+    """Who lets it look at many would pay for a choice among the few that a recall without it reads."""
+    seen: list[Document] = []
+
+    def note(documents: Sequence[Document], _query: str) -> Sequence[Document]:
+        seen[:] = [document for document in documents if document.metadata["kind"] == "message"]
+        return documents
+
+    with telling(tmp_path, Compressor(order=note), rerank=80) as kit:
+        kit.add_messages([said(f"Tea number {number}.", minutes=3000 + number) for number in range(90)], scope=ANN)
+        kit.recall(QUERY, scope=ANN, k=3, depth="messages")
+
+    assert len(seen) == 80
 
 
 def test_what_it_leaves_out_or_makes_anew_is_still_found(tmp_path: Path, plain: Recall) -> None:

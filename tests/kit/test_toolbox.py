@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from remegraph import Budget, InputError, MemoryKit, Message, Scope, ScopeError, Settings, SummaryPolicy, ToolPolicy
 from remegraph.engine.tool_guidelines import ACTOR
 from remegraph.models import ChangeSet, Memory, Receipt
-from remegraph.rules.tool_guidelines import MOST_WORDS, words
+from remegraph.rules.summarising import length
+from remegraph.rules.tool_guidelines import MOST_WORDS
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.talk import NOON, called, digest, model_of, open_kit, proposal, returned, said
@@ -151,6 +152,16 @@ def test_a_guideline_gets_a_version_when_it_is_out_of_date_and_stays_else(kit: M
         "refine",
     ]
     assert kit.admin.verify().differences == ()
+
+
+def test_a_guideline_that_somebody_pinned_stays_pinned_when_it_is_written_anew(kit: MemoryKit, ann: Scope) -> None:
+    """Each new count of calls would take back what a person said."""
+    tell(kit, ann, *booked(1))
+    (memory,) = kit.tools.refresh(scope=ann).written
+    kit.activate(memory.memory_id, scope=ann)
+    tell(kit, ann, *booked(2, ok=False))
+    (anew,) = kit.tools.refresh(scope=ann).written
+    assert (anew.version, anew.resident) == (3, True)
 
 
 def test_what_a_person_took_back_stays_away(kit: MemoryKit, ann: Scope) -> None:
@@ -323,7 +334,7 @@ def test_where_the_model_fails_the_count_stands(thinking: tuple[MemoryKit, Write
     heard_twice(kit, ann)
     report = kit.tools.refresh(scope=ann)
     assert {memory.extractor for memory in report.written} == {"extractive"}
-    assert all(words(memory.content) <= MOST_WORDS and cited(memory) for memory in report.written)
+    assert all(length(memory.content) <= MOST_WORDS and cited(memory) for memory in report.written)
     assert report.degraded
 
 

@@ -282,6 +282,25 @@ def test_a_skill_evolves_and_each_version_keeps_its_own_outcomes(house: House) -
         skills.record_outcome(memory.memory_id, True, scope=ann, version=2)
 
 
+def test_what_somebody_said_about_a_skill_holds_for_its_next_version(house: House) -> None:
+    """A skill that was pinned, or kept out of sight, would come loose again with the next run that teaches something."""
+    kit, ann = house.kit, house.ann
+    kept_out = kit.skills.add(deploying("fast"), scope=ann)
+    kit.deactivate(kept_out.memory_id, scope=ann)
+    kit.add_messages(refunding("run", "1234", "INV-9"), scope=ann)
+    learned = kit.skills.learn("run", scope=ann, task="Refund").memory
+    assert learned is not None
+    kit.activate(learned.memory_id, scope=ann)
+
+    changed = kit.skills.add(deploying("fast", step("build", target="all")), scope=ann)
+    failed = [said("Please refund order 77."), called("cancel", "a", order="77"), returned("a", "No.", ok=False)]
+    kit.add_messages([each.evolve(thread="again") for each in failed], scope=ann)
+    again = kit.skills.learn("again", scope=ann, task="Refund", succeeded=False).memory
+
+    assert again is not None
+    assert (changed.version, changed.resident, again.version, again.resident) == (3, False, 3, True)
+
+
 # ------------------------------------------------------------------------------------------- finding
 
 

@@ -71,6 +71,15 @@ def test_a_contradiction_is_seen_whichever_came_first(one: str, other: str) -> N
 
 
 @pytest.mark.requirement("K4")
+@pytest.mark.parametrize("who", ["Ann", "Ben", "小林"])
+def test_a_denial_is_seen_whatever_the_speaker_is_called(who: str) -> None:
+    """There is an Ann in "cannot": her name was taken out of it, and what she cannot do was lost."""
+    finding = compare(told(f"{who} can eat peanuts.", who), told(f"{who} cannot eat peanuts.", who))
+    assert finding is not None
+    assert finding.reason == "They differ in what is denied."
+
+
+@pytest.mark.requirement("K4")
 @pytest.mark.parametrize(("one", "other"), COMPATIBLE)
 def test_what_merely_sounds_alike_is_no_contradiction(one: str, other: str) -> None:
     """A false alarm costs a person's time, and soon nobody looks any more."""

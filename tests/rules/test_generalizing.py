@@ -21,7 +21,7 @@ CONTENTS: dict[Kind, dict[str, Any]] = {
     "semantic": {
         "concept_name": "cache",
         "definition": "A cold cache slows <host-1> down. Its password is <password-1>.",
-        "properties": {"size": 3, "owner": "<email-1>"},
+        "properties": {"size": 3, "misses": 0, "shared": False, "owner": "<email-1>"},
         "relations": [],
     },
     "episode": {
@@ -55,7 +55,12 @@ def test_each_kind_becomes_the_knowledge_of_its_form() -> None:
     }
     assert made["semantic"] == {
         "concept_name": "cache",
-        "generalized_properties": {"size": 3, "definition": "A cold cache slows a host down."},
+        "generalized_properties": {
+            "size": 3,
+            "misses": 0,
+            "shared": False,
+            "definition": "A cold cache slows a host down.",
+        },
         "domain": "general",
     }
     assert made["episode"] == {
@@ -68,6 +73,13 @@ def test_each_kind_becomes_the_knowledge_of_its_form() -> None:
     assert not {"source_info", "version"} & made["workflow"].keys()
     for kind, content in made.items():
         KNOWLEDGE_FORMS[kind].model_validate(content)
+
+
+def test_what_concerns_nobody_else_stays_behind_however_deep_it_stands() -> None:
+    """Attributes have parts: an employer's name is no less private inside of "job"."""
+    attributes = {"job": {"employer": "Hafen AG", "hours": "long"}, "pets": [{"name": "Rex", "kind": "dog"}], "age": 41}
+    made = generalized("profile", CONTENTS["profile"] | {"attributes": attributes}, "en")
+    assert made["generalized_attributes"] == {"job": {"hours": "long"}, "pets": [{"kind": "dog"}]}
 
 
 def test_chinese_is_generalised_in_chinese() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remegraph.models import ToolWindow, TypicalError
-from remegraph.rules.tool_guidelines import MOST_WORDS, changed, facts_of, guideline, objection, situation, words
+from remegraph.rules.summarising import length
+from remegraph.rules.tool_guidelines import MOST_WORDS, changed, facts_of, guideline, objection, situation
 
 pytestmark = pytest.mark.requirement("R12")
 
@@ -41,7 +42,7 @@ def test_what_code_says_keeps_the_rules_that_a_model_has_to_keep(
     """At most 200 words, and no call that there is not, whatever tools, arguments and errors are called."""
     facts = facts_of(tool, window, worked, passed=passed, lacked=lacked)
     text = guideline(facts, language)
-    assert words(text) <= MOST_WORDS
+    assert length(text) <= MOST_WORDS
     assert set(re.findall(r"\[([^\[\]]*)\]", text)) <= facts.citable
     assert facts.citable <= {*worked, *(error.call_id for error in window.errors)}
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from remegraph.rules.trajectories import Call, Run, steps_of, template_of, to_avoid
+from remegraph.models import ToolCall
+from remegraph.rules.trajectories import Call, Run, read_run, steps_of, template_of, to_avoid
+from tests.talk import called, replied, returned
 
 pytestmark = pytest.mark.requirement("B9")
 
@@ -84,6 +86,27 @@ def test_failures_and_the_same_call_twice_in_a_row_are_no_steps() -> None:
     """Polling is not a procedure."""
     run = Run((), (call("poll", "no", ok=False), call("poll"), call("poll"), call("get"), call("poll")))
     assert [step.name for step in steps_of(run)] == ["poll", "get", "poll_2"]
+
+
+def test_calls_that_bear_one_id_each_have_their_own_result() -> None:
+    """Hosts use ids again: a run whose last call failed would teach that all of it did."""
+    run = read_run([
+        called("find", "1", order=7),
+        returned("1", "found 7"),
+        called("pay", "1", order=7),
+        returned("1", "Error: no money", ok=False),
+        called("note", "1"),
+    ])  # fmt: skip
+
+    assert run.calls == (call("find", "found 7", order=7), call("pay", "Error: no money", ok=False, order=7))
+
+
+def test_calls_without_ids_are_answered_in_their_order() -> None:
+    """Some hosts give no ids at all; results come as the calls of one message were asked for."""
+    asked = tuple(ToolCall(name=name) for name in ("find", "pay"))
+    run = read_run([replied("", tool_calls=asked), returned("", "found"), returned("", "Error: no money", ok=False)])
+
+    assert [(each.tool, each.ok) for each in run.calls] == [("find", True), ("pay", False)]
 
 
 def test_a_call_that_only_failed_once_is_not_to_be_avoided() -> None:

@@ -18,6 +18,8 @@ from remegraph.rules.wording import wording
         ("爸爸不喜欢香菜", "父亲讨厌香菜"),
         ("一万八千元", "18000元"),
         ("工资一万八", "薪水18000"),
+        ("融资一亿二千万元", "融资120000000元"),
+        ("市值一万亿元", "市值1000000000000元"),
     ],
 )
 def test_the_same_in_other_words_compares_equal(a: str, b: str) -> None:

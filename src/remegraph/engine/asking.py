@@ -32,13 +32,12 @@ from tenacity import (
 )
 
 from remegraph.engine.deadlines import awithin, within
-from remegraph.engine.failures import asked_to_wait, provider_failure
+from remegraph.engine.failures import asked_to_wait, provider_failure, told
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import CallRecord
 from remegraph.prompts import Language, load
-from remegraph.rules.desensitizing.masking import masked
 from remegraph.telemetry import SILENT, Attributes, Telemetry
 
 __all__ = ["Asker", "Question"]
@@ -213,14 +212,14 @@ class Asker:
     def _booked(self, question: Question[A, T], messages: list[BaseMessage], meter: Meter) -> Iterator[list[AIMessage]]:
         """Book one call and tell of it, whatever comes of it."""
         with (
-            self._telemetry.chat(self.provider, self.name) as told,
-            self._metered(question, messages, meter, told) as replies,
+            self._telemetry.chat(self.provider, self.name) as span,
+            self._metered(question, messages, meter, span) as replies,
         ):
             yield replies
 
     @contextmanager
     def _metered(
-        self, question: Question[A, T], messages: list[BaseMessage], meter: Meter, told: Attributes
+        self, question: Question[A, T], messages: list[BaseMessage], meter: Meter, span: Attributes
     ) -> Iterator[list[AIMessage]]:
         """Book one call. The boundary to foreign model code: its errors end here."""
         estimate = sum(estimate_tokens(message.text) for message in messages) + _schema_tokens(question.schema)
@@ -232,7 +231,7 @@ class Asker:
             yield replies
             trouble = ""
         except Exception as error:
-            trouble = masked(f"{type(error).__name__}: {error}")
+            trouble = told(error)
             raise provider_failure(self.name, error) from error
         finally:
             reply = replies[0] if replies else None
@@ -247,9 +246,9 @@ class Asker:
                 error=trouble,
             )
             meter.record(record, estimate)
-            told["remegraph.purpose"] = question.operation
-            told["gen_ai.usage.input_tokens"] = record.input_tokens
-            told["gen_ai.usage.output_tokens"] = record.output_tokens
+            span["remegraph.purpose"] = question.operation
+            span["gen_ai.usage.input_tokens"] = record.input_tokens
+            span["gen_ai.usage.output_tokens"] = record.output_tokens
 
 
 @cache

@@ -18,8 +18,9 @@ from remegraph.models import (
     Work,
 )
 from remegraph.rules.naming import operation_id
-from remegraph.rules.review import Objection
+from remegraph.rules.objections import Objection
 from remegraph.rules.tool_outcomes import call_digest, error_line, outcome
+from remegraph.rules.tool_records import called
 from remegraph.settings import SummaryPolicy
 
 __all__ = ["change_set", "tool_records"]
@@ -35,7 +36,7 @@ def change_set(
     objections: Sequence[Objection],
     refused: Sequence[str],
     weighed: bool,
-    unreviewed: str = "",
+    unreviewed: str,
     failure: str | None,
     policy: SummaryPolicy,
     actor: str,
@@ -79,11 +80,9 @@ def change_set(
         digest = Settled((), (), "failed" if failure else "done", reason)
         work.insert(0, _work(block, "", policy.recipe, digest, 1))
     redo = failure is None
-    outcome = [(each.topic, each.state, each.attempts) for each in work]
+    done = [(each.topic, each.state, each.attempts) for each in work]
     return ChangeSet(
-        operation_id=operation_id(
-            block.partition.to_json(), block.block_id, policy.recipe, outcome, now if redo else ""
-        ),
+        operation_id=operation_id(block.partition.to_json(), block.block_id, policy.recipe, done, now if redo else ""),
         actor=f"{scope.agent or 'summarizer'}/{actor}",
         recorded_at=now,
         extracted=True,
@@ -114,27 +113,25 @@ def tool_records(block: Block, messages: Sequence[StoredMessage]) -> tuple[ToolR
 
     Args:
         block: The block.
-        messages: Its messages; results are joined to calls by `tool_call_id`.
+        messages: Its messages.
     """
-    results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     records: list[ToolRecord] = []
-    for message in messages:
-        for call in message.tool_calls:
-            result = results.get(call.call_id)
-            ok = outcome(result.text, told=result.ok) if result else None
-            seconds = (result.time - message.time).total_seconds() if result else None
-            records.append(
-                ToolRecord(
-                    partition=block.partition,
-                    block_id=block.block_id,
-                    message_id=message.message_id,
-                    call_id=call.call_id,
-                    tool=call.name,
-                    digest=call_digest(call.name, call.args),
-                    ok=ok,
-                    error=error_line(result.text) if result and ok is False else "",
-                    seconds=seconds if seconds is not None and seconds >= 0 else None,
-                    time=message.time,
-                )
+    for at, call, answer in called(messages):
+        message, result = messages[at], None if answer is None else messages[answer]
+        ok = outcome(result.text, told=result.ok) if result else None
+        seconds = (result.time - message.time).total_seconds() if result else None
+        records.append(
+            ToolRecord(
+                partition=block.partition,
+                block_id=block.block_id,
+                message_id=message.message_id,
+                call_id=call.call_id,
+                tool=call.name,
+                digest=call_digest(call.name, call.args),
+                ok=ok,
+                error=error_line(result.text) if result and ok is False else "",
+                seconds=seconds if seconds is not None and seconds >= 0 else None,
+                time=message.time,
             )
+        )
     return tuple(records)

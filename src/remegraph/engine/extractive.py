@@ -30,26 +30,27 @@ from remegraph.engine.tasks import (
     ReviewTask,
     Voice,
 )
-from remegraph.engine.worth import stated, tells
+from remegraph.engine.worth import tells, without_question
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
-from remegraph.models import BlockSummary, Evidence, Memory, Reading, Scope, Shelf, Skill, StoredMessage
+from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
 from remegraph.rules.claims import conflicting, named, read_claims, same, slot
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.freshness import tells_change
+from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
-from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_summary
 from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
+from remegraph.rules.tool_records import called
 from remegraph.rules.trajectories import name_of, steps_of
 
 __all__ = ["ExtractiveThinker"]
@@ -120,7 +121,7 @@ class ExtractiveThinker:
         writer = Writer(task, self.name, Voice())
         if task.shelf.topic.type == "tool":
             _judge_tool(task, writer)
-        written: dict[str, Memory] = {}
+        written: set[str] = set()
         for statement in _statements(task.messages, task.scope):
             if _on_shelf(statement, task.shelf):
                 _decide(statement, task, writer, written)
@@ -197,7 +198,7 @@ def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_St
         speaker = person(message, scope)
         if speaker is None:
             continue
-        said = [words for span in sentences(message.text) if (words := stated(span.text.strip()))]
+        said = [words for span in sentences(message.text) if (words := without_question(span.text.strip()))]
         spoken = message.evolve(role="user", content="\n".join(said))
         missed = [omission.statement.strip() for omission in uncovered([spoken], ())]
         for words in said:
@@ -236,7 +237,7 @@ def _on_shelf(statement: _Statement, shelf: Shelf) -> bool:
     return topic.type == "personal" and not statement.task and topic.target == statement.speaker.strip().casefold()
 
 
-def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: dict[str, Memory]) -> None:
+def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: set[str]) -> None:
     """Create, corroborate or supersede, by slots."""
     evidence = Evidence(message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id)
     content = _content(statement, task.language)
@@ -253,7 +254,7 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
             writer.corroborate(twin, [evidence])
         return
     replaced = [old for old in task.similar if old.memory_id not in touched and conflicting(claims, old.claims)]
-    new = writer.new_memory(
+    writer.new_memory(
         content,
         [evidence],
         when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else "",
@@ -263,7 +264,7 @@ def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: d
         valid_from=_since(statement),
         replaces=replaced,
     )
-    written[digest] = new
+    written.add(digest)
 
 
 def _content(statement: _Statement, language: Language) -> str:
@@ -285,10 +286,11 @@ def _since(statement: _Statement) -> datetime | None:
 def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     """Remember how reliable a tool was in this block, counted from its results; a later block's count replaces it."""
     tool = task.shelf.topic.target_name
-    calls = {
-        call.call_id: message for message in task.messages for call in message.tool_calls if plain(call.name) == tool
-    }
-    results = [message for message in task.messages if message.role == "tool" and message.tool_call_id in calls]
+    results = [
+        task.messages[answer]
+        for _, call, answer in called(task.messages)
+        if answer is not None and plain(call.name) == tool
+    ]
     went = [(message, outcome(message.text, told=message.ok)) for message in results]
     known = [message for message, ok in went if ok is not None]
     failed = [message for message, ok in went if ok is False]

@@ -9,7 +9,7 @@ from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestE
 from remegraph.errors import ModelUnavailableError, RequestRefusedError
 from remegraph.rules.desensitizing.masking import masked
 
-__all__ = ["asked_to_wait", "provider_failure"]
+__all__ = ["asked_to_wait", "provider_failure", "told"]
 
 _LONGEST = 600
 """Characters of a provider's error that are told on."""
@@ -26,10 +26,19 @@ def provider_failure(name: str, error: Exception) -> ModelUnavailableError | Req
         name: Of the model or the embedder.
         error: What its client raised.
     """
-    told = masked(f"{type(error).__name__}: {error}"[:_LONGEST])
     if isinstance(error, _REFUSALS) or _status(error) in _REFUSING:
-        return RequestRefusedError(f"{name} refused the request ({told}).")
-    return ModelUnavailableError(f"{name} did not answer ({told}).")
+        return RequestRefusedError(f"{name} refused the request ({told(error)}).")
+    return ModelUnavailableError(f"{name} did not answer ({told(error)}).")
+
+
+def told(error: Exception) -> str:
+    """Return what an error says, without keys and passwords, and no more of it than anybody reads.
+
+    Args:
+        error: What a client raised; some repeat the whole request.
+    """
+    text = f"{type(error).__name__}: {error}"
+    return masked(text[: 2 * _LONGEST])[:_LONGEST]  # a key that the end cuts in two would no longer look like one
 
 
 def asked_to_wait(error: BaseException | None) -> float:

@@ -82,8 +82,7 @@ class ItemWriter:
             memory_id: The memory.
             scope: Who asks.
         """
-        mine = self._own(scope)
-        found = self.archive.memories(mine, ids=[memory_id]) if mine else ()
+        found = self.archive.memories(self._own(scope), ids=[memory_id])
         return found[0] if found and found[0].status not in {"deleted", *TOMBSTONES} else None
 
     def update(self, item: MemoryItem, scope: Scope) -> Memory:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from remegraph.engine.hits import memory_hit
 from remegraph.engine.looking_back import as_asked
 from remegraph.engine.passing import holds, timed, within
-from remegraph.engine.retrieval import RecallInput
+from remegraph.engine.retrieval import OVERFETCH, RecallInput
 from remegraph.engine.search import Searcher
 from remegraph.models import Hit, Memory, Origin, Partition
 from remegraph.ports import GrantBook
@@ -15,9 +15,6 @@ from remegraph.rules.sharing import believed
 from remegraph.settings import SharingPolicy
 
 __all__ = ["Borrower"]
-
-_OVERFETCH = 5
-"""Vectors looked at for each hit wanted."""
 
 
 class Borrower:
@@ -65,7 +62,7 @@ class Borrower:
         """Read the best candidates; where few of them pass, read on."""
         scope, words = asked["scope"], asked["mode"] != "semantic"
         ids = [memory_id for some in opened.values() for memory_id in some]
-        looked_at = wanted * _OVERFETCH
+        looked_at = wanted * OVERFETCH
         candidates = self._searcher.search(
             list(opened), "memory", asked["question"], looked_at, words=words, allowed=ids
         ).found

@@ -46,7 +46,7 @@ def with_replaced(archive: Archive, partitions: Sequence[Partition], hits: Seque
     replaced: dict[str, list[str]] = {}
     asked = [hit.record_id for hit in hits]
     while asked:
-        links = [link for link in archive.links(partitions, asked) if link.type == "supersedes"]
+        links = archive.links(partitions, asked, types=["supersedes"])
         new = [link for link in links if link.source_id in asked and link.source_id not in replaced]
         for link in new:
             replaced.setdefault(link.source_id, []).append(link.target_id)

@@ -48,8 +48,8 @@ from remegraph.prompts import Language, Prompt, load
 from remegraph.rules.claims import canonical, read_claims
 from remegraph.rules.conflicts import compare, said
 from remegraph.rules.duplicates import content_digest
+from remegraph.rules.objections import Objection
 from remegraph.rules.quotes import find_quote
-from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
 from remegraph.rules.telling import NARRATOR, of_narrator

@@ -8,7 +8,7 @@ from typing import Literal
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, closing, state
-from remegraph.engine.routing import own
+from remegraph.engine.routing import as_known, own
 from remegraph.engine.slicing import cut
 from remegraph.errors import ConflictError, NotFoundError, SkillError
 from remegraph.language.plain import folded, plain
@@ -97,8 +97,7 @@ class SkillWriter:
 
     def known(self, scope: Scope) -> tuple[Memory, ...]:
         """Return the live skills that are this user's."""
-        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
-        found = self._archive.memories(mine, statuses=sorted(LIVE), layers=["procedural"]) if mine else ()
+        found = self._archive.memories(self._own(scope), statuses=sorted(LIVE), layers=["procedural"])
         return tuple(memory for memory in found if is_skill(memory))
 
     def by_name(self, scope: Scope) -> dict[str, Skill]:
@@ -116,8 +115,7 @@ class SkillWriter:
         Raises:
             NotFoundError: There is no such skill, or it is not this user's.
         """
-        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
-        found = self._archive.memories(mine, ids=[skill_id], layers=["procedural"]) if mine else ()
+        found = self._archive.memories(self._own(scope), ids=[skill_id], layers=["procedural"])
         if not found or not is_skill(found[0]) or found[0].status in TOMBSTONES:
             raise NotFoundError(f"There is no skill {skill_id!r} here.")
         return found[0]
@@ -295,6 +293,9 @@ class SkillWriter:
             block_ids=tuple(dict.fromkeys((*block_ids, *origin.block_ids))),
             layer="procedural",
             status=status,
+            importance=old.importance if old else 0.5,  # these three are somebody's word about it, whatever it says
+            resident=old.resident if old else None,
+            tags=old.tags if old else (),
             language=language_of(skill.task),
             trust=origin.trust if origin.stated else min(trust, origin.trust),
             origin=old.origin if old and not origin.stated else None,
@@ -306,8 +307,10 @@ class SkillWriter:
 
     def _topic(self, skill: Skill, partition: Partition) -> Topic:
         topic = Topic(type="task", target_name=skill.domain, description=f"How to go about {skill.domain}.")
-        shelves = self._archive.topics([partition])
-        return next((each.topic for each in shelves if each.topic.key.casefold() == topic.key.casefold()), topic)
+        return as_known(topic, self._archive.topics([partition]))
+
+    def _own(self, scope: Scope) -> list[Partition]:
+        return own(self._archive.visible(scope), scope, self._settings.trust_boundary)
 
     def _commit(self, memory: Memory, scope: Scope, origin: _Origin) -> Memory:
         stated, recipe = origin.stated, self._settings.summary.recipe

@@ -10,8 +10,8 @@ from remegraph.language.times import datetime_tool, describe
 from remegraph.models import Memory, Message, Scope, Shelf
 from remegraph.ports import Draft
 from remegraph.prompts import Language
+from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
-from remegraph.rules.review import Objection
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call

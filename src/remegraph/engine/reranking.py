@@ -52,6 +52,8 @@ class Reranker:
     def rerank(self, state: Rerankable) -> Update:
         """Put the best in order, as a node of the retriever."""
         documents, query = self._documents(state), state["query"]
+        if not documents:  # services refuse an empty list
+            return self._in_order(state, ())
         try:
             answer = within(self._seconds, lambda: self._compressor.compress_documents(documents, query))
             return self._in_order(state, _order(documents, answer))

@@ -13,7 +13,10 @@ from remegraph.rules.blending import Ranked
 from remegraph.rules.questions import Question
 from remegraph.settings import RetrievalPolicy
 
-__all__ = ["Found", "RecallInput", "RetrievalAgent", "Search"]
+__all__ = ["OVERFETCH", "Found", "RecallInput", "RetrievalAgent", "Search"]
+
+OVERFETCH = 5
+"""Vectors looked at for each hit wanted."""
 
 
 @dataclass(frozen=True, slots=True)

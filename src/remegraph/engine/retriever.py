@@ -26,7 +26,7 @@ from remegraph.engine.looking_back import look_back
 from remegraph.engine.nodes import Update
 from remegraph.engine.passing import holds, in_order, passes, picks, timed, unsearched, vouched, within
 from remegraph.engine.reranking import Rerankable, Reranker
-from remegraph.engine.retrieval import Found, RecallInput, RetrievalAgent, Search
+from remegraph.engine.retrieval import OVERFETCH, Found, RecallInput, RetrievalAgent, Search
 from remegraph.engine.search import Candidates, Searcher
 from remegraph.engine.tagging import with_tagged
 from remegraph.language.tokens import query_tokens
@@ -51,9 +51,6 @@ from remegraph.rules.standing import dated
 from remegraph.settings import RecallPolicy, SharingPolicy
 
 __all__ = ["Retriever", "build_retriever"]
-
-_OVERFETCH = 5
-"""Vectors looked at for each hit wanted."""
 
 _UNSEARCHED: Update = {"index": "none", "degraded": ()}
 
@@ -155,7 +152,8 @@ class _Steps:
         found = self._search(state, partitions, "memory")
         if state["mode"] == "associative":
             found = with_tagged(self._archive, partitions, state["question"], found)
-        looked_at = None if picks(state) else self._policy.k * 20  # what passes may come late
+        enough = 20 * max(self._policy.k, self._wanted(state))  # some are of topics that are not chosen
+        looked_at = None if picks(state) else enough  # what passes may come late
         by_shelf = self._by_shelf(partitions, found, looked_at)
         open_to = [shelf for shelf in shelves if not state["only"].types or shelf.topic.type in state["only"].types]
         chosen = _choose(state, open_to, by_shelf, self._policy.max_topics)
@@ -252,7 +250,7 @@ class _Steps:
 
     def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
         words = state["mode"] != "semantic"
-        return self._searcher.search(partitions, kind, state["question"], state["k"] * _OVERFETCH, words=words)
+        return self._searcher.search(partitions, kind, state["question"], state["k"] * OVERFETCH, words=words)
 
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
@@ -297,7 +295,7 @@ class _Steps:
 
     def _blocks(self, state: _State) -> Update:
         found = self._search(state, state["partitions"], "block")
-        ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * _OVERFETCH]))
+        ids = list(dict.fromkeys(scored.record_id for scored in found.found[: state["k"] * OVERFETCH]))
         entries = self._archive.summaries(state["partitions"], ids=ids) if ids else ()
         by_place = {(entry.partition, entry.block_id): entry for entry in entries}
         hits = [
@@ -323,7 +321,7 @@ class _Steps:
         ]
         ranked = rank(found, self._weights)
         hits: list[Hit] = []
-        while page := list(islice(ranked, max(self._weights.read, state["k"]) + len(state["without"]))):
+        while page := list(islice(ranked, max(self._weights.read, self._wanted(state)) + len(state["without"]))):
             passing = self._passing(page, state)
             hits.extend(self._judged(passing, state))
             if len(hits) >= self._wanted(state) or len(passing) == len(page):
@@ -382,11 +380,11 @@ def _choose(
     words = set(query_tokens(state["query"]))
     all_of_them = state["only"].looks_back or timed(state["mode"], state["time_start"], state["time_end"])
 
-    def rank(shelf: Shelf) -> tuple[bool, float]:
+    def claim(shelf: Shelf) -> tuple[bool, float]:
         named = bool(words.intersection(query_tokens(shelf.topic.target_name)))
         return named, max((scored.score for scored in found.get(shelf, ())), default=0.0)
 
     ranked = sorted(
-        ((rank(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
+        ((claim(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
     return [shelf for (named, score), shelf in ranked if named or score > 0 or all_of_them][:limit]

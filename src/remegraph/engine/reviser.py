@@ -10,7 +10,7 @@ from remegraph.engine.tasks import Proposal, ReviewTask
 from remegraph.models import Link, Memory, MemoryChange, Scope, StoredMessage, WorkState
 from remegraph.prompts import Language
 from remegraph.rules.disputes import disputed
-from remegraph.rules.review import Objection, review
+from remegraph.rules.objections import Objection, review
 
 __all__ = ["Settled", "inspect", "settle"]
 
@@ -103,7 +103,7 @@ def _newest(objection: Objection, changes: Sequence[MemoryChange]) -> Iterable[s
 
 
 def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping[str, Memory]) -> Iterable[Link]:
-    """Flag the memories named as disputed, in place, and yield the links that join them."""
+    """Flag the memories named as disputed, in place, and yield the links that join them; a core rule stays as it is."""
     named = [memory_id for memory_id in objection.memory_ids if memory_id in kept or memory_id in known]
     if len(named) < 2:
         return
@@ -111,9 +111,11 @@ def _dispute(objection: Objection, kept: dict[str, MemoryChange], known: Mapping
         change = kept.get(memory_id)
         if change is None:
             old = known[memory_id]
-            memory = disputed(old).evolve(version=old.version + 1)
-            kept[memory_id] = MemoryChange(memory=memory, expected_version=old.version, action="dispute")
+            if (now := disputed(old)) is not old:
+                memory = now.evolve(version=old.version + 1)
+                kept[memory_id] = MemoryChange(memory=memory, expected_version=old.version, action="dispute")
         elif change.memory.status == "active":
             kept[memory_id] = change.evolve(memory=disputed(change.memory))
-    for other in named[1:]:
-        yield Link(source_id=named[0], type="contradicts", target_id=other, reason=objection.reason)
+    *others, newest = named  # as `Disputes` links them: the same link again is no second one
+    for other in others:
+        yield Link(source_id=newest, type="contradicts", target_id=other, reason=objection.reason)

@@ -9,7 +9,18 @@ from remegraph.language.plain import plain
 from remegraph.models import Message, Partition, Scope, Shelf, Topic
 from remegraph.settings import Settings, SummaryPolicy
 
-__all__ = ["at_home", "called_tools", "home", "own", "person", "resolve", "self_topic", "shelves_for", "tool_topic"]
+__all__ = [
+    "as_known",
+    "at_home",
+    "called_tools",
+    "home",
+    "own",
+    "person",
+    "resolve",
+    "self_topic",
+    "shelves_for",
+    "tool_topic",
+]
 
 _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 """Names of an assistant that are no person's."""
@@ -40,6 +51,17 @@ def self_topic() -> Topic:
 def tool_topic(name: str) -> Topic:
     """Return the shelf of what is known of a tool."""
     return Topic(type="tool", target_name=name, description=f"Experience with the tool {name}.")
+
+
+def as_known(topic: Topic, shelves: Iterable[Shelf]) -> Topic:
+    """Return a topic as it is written on its shelf, if there is one: case and outer space make no other shelf.
+
+    Args:
+        topic: As somebody writes it.
+        shelves: Those of one partition.
+    """
+    known = (shelf.topic for shelf in shelves)
+    return next((each for each in known if (each.type, each.target) == (topic.type, topic.target)), topic)
 
 
 def person(message: Message, scope: Scope) -> str | None:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from remegraph.engine.candidates import Candidate, Change
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.explicit import Stated, check_statement, closing, state
-from remegraph.engine.routing import at_home, home, own
+from remegraph.engine.routing import as_known, at_home, home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.language.scripts import language_of
@@ -130,9 +130,9 @@ class MemoryWriter:
             NotFoundError: There is no such memory, or it is not this user's.
             ConflictError: Other changes came first, again and again.
         """
-        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
+        mine = self._own(scope)
         for _ in range(_ATTEMPTS):
-            found = self._archive.memories(mine, ids=[memory_id]) if mine else ()
+            found = self._archive.memories(mine, ids=[memory_id])
             if not found or found[0].status in TOMBSTONES:
                 raise NotFoundError(f"There is no memory {memory_id!r} here.")
             (old,) = found
@@ -167,17 +167,16 @@ class MemoryWriter:
         if kind == "self":
             raise InputError("The agent's memory of itself is shared by all its users.", "Use remember_self.")
         topic = Topic.model_validate({"type": kind, "target_name": name.strip()})
-        for shelf in self._archive.topics([where]):
-            if (shelf.topic.type, shelf.topic.target) == (topic.type, topic.target):
-                return shelf
-        return Shelf(partition=where, topic=topic)
+        return Shelf(partition=where, topic=as_known(topic, self._archive.topics([where])))
+
+    def _own(self, scope: Scope) -> list[Partition]:
+        return own(self._archive.visible(scope), scope, self._settings.trust_boundary)
 
     def _named(self, candidate: Candidate, scope: Scope) -> tuple[Memory, ...]:
         """Return the memories that the statement shall replace; they may live in another project than it, or in none."""
         if not (ids := candidate.governed.supersedes):
             return ()
-        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
-        found = {memory.memory_id: memory for memory in self._archive.memories(mine, ids=ids)} if mine else {}
+        found = {memory.memory_id: memory for memory in self._archive.memories(self._own(scope), ids=ids)}
         for memory_id in ids:
             if memory_id not in found or not found[memory_id].live:
                 raise NotFoundError(f"There is no live memory {memory_id!r} here.")
@@ -187,8 +186,7 @@ class MemoryWriter:
         """Return which of the memories that an item names are here, and a warning about the others."""
         if candidate.item is None or not (ids := named_by(candidate.item)):
             return frozenset(), ()
-        mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
-        found = self._archive.memories(mine, ids=sorted(ids)) if mine else ()
+        found = self._archive.memories(self._own(scope), ids=sorted(ids))
         there = frozenset(memory.memory_id for memory in found if memory.status not in {"deleted", *TOMBSTONES})
         missing = sorted(ids - there)
         warning = f"It is linked with memories that are not here: {', '.join(missing)}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Cut, StoredMessage
 from remegraph.ports import Tail
+from remegraph.rules.tool_records import called
 from remegraph.settings import SlicingPolicy
 
 __all__ = ["answered", "cut"]
@@ -136,20 +136,11 @@ def _units(messages: _Messages, *, close: bool) -> Iterator[tuple[_Messages, boo
 
 
 def _last_needed(messages: _Messages, *, close: bool) -> list[int]:
-    """Return for each message the index of the last one that it must not be cut from; past the end if yet to come.
-
-    A result answers the newest call of its id that waits for one: hosts use ids again.
-    """
+    """Return for each message the index of the last one that it must not be cut from; past the end if yet to come."""
     last = list(range(len(messages)))
-    waiting: defaultdict[str, list[int]] = defaultdict(list)
-    for at, message in enumerate(messages):
-        if message.role == "tool" and waiting[message.tool_call_id]:
-            last[waiting[message.tool_call_id].pop()] = at
-        for call in message.tool_calls:
-            waiting[call.call_id].append(at)
-    if not close:
-        for at in (at for calls in waiting.values() for at in calls):
-            last[at] = len(messages)
+    to_come = None if close else len(messages)
+    for at, _, answer in called(messages):
+        last[at] = max(last[at], answer or to_come or at)
     return last
 
 

@@ -1,11 +1,14 @@
-"""The Sub Agents: one compiled subgraph per topic at work, and the table of those registered for retrieval.
+"""The Sub Agent that writes (R8), as a graph: compares a block with the memories of one topic, and says what changes.
 
-Writing (R8):  START -> recall_similar_memory -> decide -> END
+    START -> recall_similar_memory -> decide -> END
+
+For reading, `engine.retriever` has one step for all topics, in which a host's own agents take the place of ours.
 """
 
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Annotated, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -60,7 +63,7 @@ def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
         return {"similar": tuple(memory for memory in found if not is_guideline(memory))}
 
     def decide(state: _State) -> Body:
-        task = state["task"].with_similar(state["similar"])
+        task = replace(state["task"], similar=state["similar"])
         try:
             proposal: Proposal = yield Think(thinker_of(task.scope.agent), "propose", task, state["meter"])
         except (InvalidAnswerError, ModelUnavailableError) as error:

@@ -40,7 +40,7 @@ from remegraph.ports import Archive, Attention, Clock
 from remegraph.prompts import Language
 from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
-from remegraph.rules.review import Objection
+from remegraph.rules.objections import Objection
 from remegraph.settings import Settings
 
 __all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer"]

@@ -23,7 +23,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.prompts import Language
-from remegraph.rules.review import Objection
+from remegraph.rules.objections import Objection
 from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
@@ -114,10 +114,6 @@ class ProposeTask:
     """The topic's memories most like the block."""
     itself: tuple[Memory, ...] = ()
     """What the agent knows of itself; for a thinker that looks back as the agent."""
-
-    def with_similar(self, similar: tuple[Memory, ...]) -> ProposeTask:
-        """Return this task with the memories that were recalled for it."""
-        return replace(self, similar=similar)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from remegraph.engine.explicit import Stated, closing, state
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think
 from remegraph.engine.proposals import COUNTED_TRUST
-from remegraph.engine.routing import tool_topic
+from remegraph.engine.routing import as_known, tool_topic
 from remegraph.engine.tasks import GuideTask, Thinker
 from remegraph.errors import BudgetExceededError, ConflictError, InvalidAnswerError, ModelError
 from remegraph.language.plain import plain
@@ -30,10 +30,10 @@ from remegraph.models import (
     Shelf,
     Status,
     StoredMessage,
+    ToolCall,
     ToolRecord,
     ToolRefresh,
     ToolStats,
-    Topic,
 )
 from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
@@ -42,6 +42,7 @@ from remegraph.rules.quotes import find_quote
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
+from remegraph.rules.tool_records import called
 from remegraph.settings import ToolPolicy
 
 __all__ = ["ACTOR", "Guide", "GuideInput", "guideline_id"]
@@ -82,7 +83,7 @@ class _Read:
     """A call with the messages that tell of it."""
 
     record: ToolRecord
-    asking: StoredMessage
+    asked: ToolCall
     answer: StoredMessage | None
     person: StoredMessage | None
     """Who spoke last before it."""
@@ -90,8 +91,7 @@ class _Read:
     @property
     def names(self) -> Sequence[str]:
         """The names of its arguments."""
-        args = next((each.args for each in self.asking.tool_calls if each.call_id == self.record.call_id), None)
-        return tuple(args) if isinstance(args, dict) else ()
+        return tuple(self.asked.args) if isinstance(self.asked.args, dict) else ()
 
     @property
     def gives(self) -> Sequence[str]:
@@ -275,7 +275,8 @@ class Guide:
 
     def _memory(self, draft: _Draft, text: str, extractor: str) -> Memory:
         stats, partition = draft.stats, draft.newest.partition
-        topic = draft.head.topic if draft.head else self._topic(partition, plain(stats.tool))
+        new = tool_topic(plain(stats.tool))
+        topic = draft.head.topic if draft.head else as_known(new, self.archive.topics([partition]))
         names = tuple(dict.fromkeys(name for each in draft.read for name in each.names))
         gives = tuple(dict.fromkeys(name for each in draft.read for name in each.gives))[:_GIVES]
         return Memory(
@@ -297,6 +298,7 @@ class Guide:
             canonical_topic=f"{topic.target}:guideline",
             layer="long_term",
             importance=draft.head.importance if draft.head else 0.5,
+            resident=draft.head.resident if draft.head else None,
             tags=draft.head.tags if draft.head else (),
             language=draft.task.language,
             # a model may take up what the tool itself wrote into its errors: such words are never believed more than this
@@ -305,11 +307,6 @@ class Guide:
             said_at=draft.newest.time,
             recorded_at=self.clock(),
         )
-
-    def _topic(self, partition: Partition, tool: str) -> Topic:
-        new = tool_topic(tool)
-        known = (shelf.topic for shelf in self.archive.topics([partition]))
-        return next((each for each in known if (each.type, each.target) == (new.type, new.target)), new)
 
     def _state(self, memory: Memory) -> Stated:
         """Record what was counted as a message: the calls were only heard, so no words tell of them."""
@@ -330,12 +327,13 @@ def _readable_first(call: ToolRecord) -> bool:
 
 
 def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
-    at = next((at for at, each in enumerate(messages) if each.message_id == call.message_id), None)
-    if at is None:
+    place = call.message_id, call.call_id
+    found = (each for each in called(messages) if (messages[each.at].message_id, each.call.call_id) == place)
+    at, asked, answer = next(found, (0, None, None))
+    if asked is None:
         return None
-    answers = (each for each in messages[at:] if each.role == "tool" and each.tool_call_id == call.call_id)
     said = (each for each in reversed(messages[:at]) if each.from_user and not shows_recalled(each))
-    return _Read(call, messages[at], next(answers, None), next(said, None))
+    return _Read(call, asked, None if answer is None else messages[answer], next(said, None))
 
 
 def _evidence(read: Sequence[_Read], text: str) -> tuple[Evidence, ...]:

@@ -50,7 +50,7 @@ def tie(
     if link.source_id == link.target_id:
         raise InputError(f"Both ends are memory {link.source_id}.", "Name two memories.")
     ends = [link.source_id, link.target_id]
-    found = archive.memories(partitions, ids=ends) if partitions else ()
+    found = archive.memories(partitions, ids=ends)
     there = {memory.memory_id for memory in found if memory.status not in {"deleted", *TOMBSTONES}}
     for end in ends:
         if end not in there:

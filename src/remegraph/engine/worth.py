@@ -18,7 +18,7 @@ from remegraph.rules.salience import telling_words
 from remegraph.rules.signs import signs_in
 from remegraph.rules.wording import weight, wording
 
-__all__ = ["stated", "tells"]
+__all__ = ["tells", "without_question"]
 
 _EMPTY = ("reaction", "request", "pointer")
 """Beginnings of clauses that tell nothing, unless they name something or bear one of these signs."""
@@ -36,7 +36,7 @@ _CALLED = re.compile(r"^[A-Z][\w’'-]+,\s+|,\s+[A-Z][\w’'-]+(?=\s*(?:[,.!?]|$
 _NAMED = re.compile(r"(?<=[a-z,’'0-9] )(?!I\b)[A-Z]|\d")
 
 
-def stated(sentence: str) -> str:
+def without_question(sentence: str) -> str:
     """Return a sentence without the question that it ends with: "I fly on Friday, what shall I pack?".
 
     Args:

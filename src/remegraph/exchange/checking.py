@@ -9,9 +9,10 @@ from typing import Any
 
 from remegraph.exchange.cleaning import Cleaner
 from remegraph.exchange.naming import Known
+from remegraph.language.plain import texts
 from remegraph.models import Kind, Memory, SkillFigures
 from remegraph.rules.copying import copied
-from remegraph.rules.generalizing import prose, stand_ins, texts
+from remegraph.rules.generalizing import prose, stand_ins
 from remegraph.rules.inventing import invented
 
 __all__ = ["Candidate", "objection", "private", "still_private", "words"]

@@ -24,6 +24,7 @@ from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.exchange.checking import Candidate, objection, private, still_private, words
 from remegraph.exchange.cleaning import Cleaner
 from remegraph.exchange.naming import Known, known
+from remegraph.language.plain import texts
 from remegraph.models import (
     Kind,
     KnowledgeItem,
@@ -44,7 +45,6 @@ from remegraph.rules.generalizing import (
     prose,
     reworded,
     says_something,
-    texts,
     title_of,
 )
 from remegraph.rules.sharable import unsharable

@@ -9,13 +9,13 @@ from dataclasses import replace
 from remegraph.errors import SkillError
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.weighing import Candidate
-from remegraph.language.plain import folded
+from remegraph.language.plain import folded, texts
 from remegraph.models import Partition, Skill, Topic
 from remegraph.rules.claims import read_claims
 from remegraph.rules.commanding import commands
 from remegraph.rules.naming import operation_id
 from remegraph.rules.procedures import check_skill, told
-from remegraph.rules.understanding import texts, understood
+from remegraph.rules.understanding import understood
 
 __all__ = ["read"]
 

@@ -15,7 +15,7 @@ from remegraph.language.scripts import HAN, has_cjk
 from remegraph.language.times import resolve
 from remegraph.language.tokens import stop_words
 
-__all__ = ["Entity", "EntityKind", "entities"]
+__all__ = ["Entity", "EntityKind", "entities", "whole_word"]
 
 EntityKind = Literal["name", "number", "date", "quoted", "term"]
 
@@ -122,7 +122,7 @@ def _chinese_names() -> re.Pattern[str]:
 def _candidates(text: str, known: Collection[str]) -> Iterator[_Found]:
     for name in known:
         if name.strip():
-            for match in re.finditer(_whole(name), text, re.IGNORECASE):
+            for match in re.finditer(whole_word(name), text, re.IGNORECASE):
                 yield *match.span(), 0, "name"
     for match in _TERM.finditer(text):
         yield *match.span("inner" if match["inner"] else 0), 1, "term"
@@ -137,7 +137,7 @@ def _candidates(text: str, known: Collection[str]) -> Iterator[_Found]:
         yield from _chinese_candidates(text)
 
 
-def _whole(name: str) -> str:
+def whole_word(name: str) -> str:
     """Return a pattern of `name` as a whole word; Chinese has no word ends to look for."""
     return re.escape(name) if has_cjk(name) else rf"(?<!\w){re.escape(name)}(?!\w)"
 

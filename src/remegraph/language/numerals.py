@@ -55,7 +55,8 @@ def _chinese(words: str) -> int:
             group += (digit or 1) * _POWERS[character]
             digit = 0
         elif character in _GROUPS:
-            total = (total + (group + digit or 1)) * _GROUPS[character]
+            smaller = total % _GROUPS[character]  # of 一万亿, 一万 is multiplied; of 一亿二千万, 一亿 is not
+            total += (smaller + group + digit or 1) * _GROUPS[character] - smaller
             group = digit = 0
         else:
             raise ValueError(f"{words!r} is no number")

@@ -137,6 +137,8 @@ def _shifted(match: re.Match[str], said: datetime) -> Period:
 
 def _half(match: re.Match[str], said: datetime) -> Period:
     unit, amount = _HALVES[match["unit"].removeprefix("个")]
+    if match["side"] == "内":
+        return periods.around(said, unit, 0, amount)
     return periods.shifted(said, unit, -amount if match["side"] == "前" else amount)
 
 

@@ -1,8 +1,8 @@
 """Every prompt is a file here, in English and Chinese; this is their strict loader.
 
-A file holds a front matter line `variables: a, b`, the system part, a line `=====`, and the user part; a
-file without the divider has a user part only. A variable stands in the text as `{{name}}`. Files whose variables differ from the declared ones, unknown
-variables and missing ones are errors.
+A file holds a front matter line `variables: a, b`, the system part, a line `=====`, and the user part; a file without
+the divider has a user part only. A variable stands in the text as `{{name}}`. Files whose variables differ from the
+declared ones, unknown variables and missing ones are errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Which of several skills for one task: by a lower bound of the success rate, after each has had its trials.
 
-The bounds are those of the score interval (Wilson, "Probable inference, the law of succession, and statistical
-inference", JASA 22, 1927): with few runs they are wide, and without any they are 0 and 1.
+The bounds are those of Wilson's score interval: with few runs they are wide, and without any they are 0 and 1.
 
 A lower bound alone never tries again what began badly. So a variant is on trial while it has fewer runs than
 2 + 3 × ln(1 + runs of all) and its upper bound reaches the best lower bound: what is shown to be worse is left alone,
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from remegraph.models import SkillFigures
+from remegraph.rules.reliability import interval
 
 __all__ = ["Verdict", "choose", "wilson"]
 
@@ -34,12 +34,7 @@ def wilson(successes: int, runs: int) -> tuple[float, float]:
         successes: How many runs succeeded.
         runs: How many there were.
     """
-    if not runs:
-        return 0.0, 1.0
-    rate, square = successes / runs, _Z * _Z
-    centre = (rate + square / (2 * runs)) / (1 + square / runs)
-    half = _Z / (1 + square / runs) * math.sqrt(rate * (1 - rate) / runs + square / (4 * runs * runs))
-    return (centre - half if successes else 0.0), (centre + half if successes < runs else 1.0)
+    return interval(successes, runs, _Z)
 
 
 def choose(variants: Sequence[SkillFigures]) -> Verdict:

@@ -28,6 +28,7 @@ __all__ = [
     "relatives",
     "same",
     "slot",
+    "stated",
 ]
 
 _FAVOURITE = "favourite_"

@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Literal, TypedDict, cast
 
+from remegraph.language.entities import whole_word
 from remegraph.language.tokens import query_tokens
 from remegraph.rules.claims import relatives
 from remegraph.rules.wording import wording
@@ -218,9 +219,9 @@ def _core(text: str, who: str, language: Language) -> _Core:
     words: set[str] = set()
     if _search(grammar["first_person"], text):
         words.add(f"@{who.casefold()}")
-    elif who and who.casefold() in text.casefold():
-        words.add(f"@{who.casefold()}")
-        text = re.sub(re.escape(who), " ", text, flags=re.IGNORECASE)
+    elif who:  # as a whole word: there is an Ann in "cannot"
+        text, named = re.subn(whole_word(who), " ", text, flags=re.IGNORECASE)
+        words |= {f"@{who.casefold()}"} if named else set()
     text = re.sub(grammar["copula"], " ", text, flags=re.IGNORECASE)
     kept = re.sub(grammar["no_negation"], " ", text, flags=re.IGNORECASE)
     sides = [(_LIKED, f"{grammar['likes']}|{grammar['consumes']}", grammar["dislikes"])]

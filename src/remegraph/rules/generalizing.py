@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from remegraph.language.plain import texts
 from remegraph.language.sentences import sentences
 from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
@@ -28,7 +29,6 @@ __all__ = [
     "reworded",
     "says_something",
     "stand_ins",
-    "texts",
     "title_of",
 ]
 
@@ -149,19 +149,6 @@ def stand_ins() -> frozenset[str]:
     return frozenset(part for text in said for part in text.casefold().split())
 
 
-def texts(value: Any) -> Iterator[str]:
-    """Yield all texts of JSON, its keys among them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield key
-            yield from texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from texts(each)
-
-
 # ------------------------------------------------------------------------------------------- inside
 
 _Say = Callable[[str], str]
@@ -183,25 +170,19 @@ def _workflow(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
 
 
 def _profile(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
-    private = listed("private")
-    attributes = {
-        name: value
-        for name, each in content["attributes"].items()
-        if name.casefold() not in private and (value := _said(each, say))
-    }
     return {
         "entity_type": say(content["entity_type"]),
-        "generalized_attributes": attributes,
+        "generalized_attributes": _said(_public(content["attributes"]), say),
         "source_domain": say(str(content.get("domain", ""))) or "general",
     }
 
 
 def _semantic(content: Mapping[str, Any], say: _Say) -> dict[str, Any]:
     definition = say(content["definition"])
-    properties = {name: value for name, each in content["properties"].items() if (value := _said(each, say))}
     return {
         "concept_name": say(content["concept_name"]),
-        "generalized_properties": properties | ({"definition": definition} if definition else {}),
+        "generalized_properties": _said(content["properties"], say)
+        | ({"definition": definition} if definition else {}),
         "domain": say(str(content.get("domain", ""))) or "general",
     }
 
@@ -224,14 +205,26 @@ _MAKERS: Mapping[Kind, Callable[[Mapping[str, Any], _Say], dict[str, Any]]] = {
 }
 
 
+def _public(value: Any) -> Any:
+    """Return attributes without those that are private, at any depth."""
+    if isinstance(value, list):
+        return [_public(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _public(each) for name, each in value.items() if name.casefold() not in listed("private")}
+    return value
+
+
+_NOTHING: tuple[Any, ...] = ("", [], {}, None)
+
+
 def _said(value: Any, say: _Say) -> Any:
     """Return a value said in general; nothing where nothing is left."""
     if isinstance(value, str):
         return say(value)
     if isinstance(value, list):
-        return [said for each in value if (said := _said(each, say)) not in ("", [], {})]
+        return [said for each in value if (said := _said(each, say)) not in _NOTHING]
     if isinstance(value, Mapping):
-        return {key: said for key, each in value.items() if (said := _said(each, say)) not in ("", [], {})}
+        return {key: said for key, each in value.items() if (said := _said(each, say)) not in _NOTHING}
     return value
 
 

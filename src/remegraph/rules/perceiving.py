@@ -33,17 +33,16 @@ def marks(message: Message, language: _Language, *, told: bool = True) -> tuple[
     return tuple(_mark(each, _reading(message, each), language, told=told) for each in message.attachments)
 
 
-def shown(message: Message, language: _Language | None = None) -> str:
-    """Return the words of a message with a mark for each of its attachments.
+def shown(message: Message) -> str:
+    """Return the words of a message with a mark for each of its attachments, in the language of the words.
 
     Args:
         message: The message.
-        language: Of the marks; that of its words unless given.
     """
     text = message.text
     if isinstance(message.content, str):
         return text
-    return " ".join(part for part in (text, *marks(message, language or language_of(text))) if part)
+    return " ".join(part for part in (text, *marks(message, language_of(text))) if part)
 
 
 def _mark(attachment: Attachment, reading: str | None, language: _Language, *, told: bool) -> str:

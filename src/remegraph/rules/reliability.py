@@ -9,7 +9,7 @@ from math import sqrt
 __all__ = ["Prior", "expected", "fitted_prior", "interval"]
 
 _Z = 1.959964
-"""95 %."""
+"""Half of the width of an interval that holds 95 %, in standard deviations."""
 
 _LEAST, _MOST = 0.02, 0.9
 """Bounds of the overdispersion: few tools with few calls would otherwise say that all are alike, or that none tells."""
@@ -36,18 +36,21 @@ class Prior:
         return self.failures / self.weight
 
 
-def interval(hits: int, known: int) -> tuple[float, float]:
-    """Return between which rates the true one lies with 95 % (Wilson, 1927); 0 to 1 where nothing is known.
+def interval(hits: int, known: int, z: float = _Z) -> tuple[float, float]:
+    """Return between which rates the true one lies with 95 %, by the score interval; 0 to 1 where nothing is known.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927.
 
     Args:
         hits: How often it happened.
         known: Of how many.
+        z: Half of its width in standard deviations, for another share than 95 %.
     """
     if not known:
         return 0.0, 1.0
-    rate, spread = hits / known, _Z * _Z / known
+    rate, spread = hits / known, z * z / known
     middle = rate + spread / 2
-    reach = _Z * sqrt(rate * (1 - rate) / known + spread / (4 * known))
+    reach = z * sqrt(rate * (1 - rate) / known + spread / (4 * known))
     low, high = (middle - reach) / (1 + spread), (middle + reach) / (1 + spread)
     return max(0.0, low) if hits else 0.0, min(1.0, high) if hits < known else 1.0
 

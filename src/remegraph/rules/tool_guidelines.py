@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from remegraph.language.scripts import CJK
 from remegraph.models import Memory, ToolWindow
+from remegraph.rules.summarising import length
 
 __all__ = [
     "MOST_WORDS",
@@ -24,12 +24,11 @@ __all__ = [
     "is_guideline",
     "objection",
     "situation",
-    "words",
 ]
 
 MOST_WORDS = 200
+"""As `length` counts them."""
 
-_WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
 _CITATION = re.compile(r"\[([^\[\]]*)\]")
 _CITABLE = re.compile(r"[^\s\[\]](?:[^\[\]\n\r]{0,62}[^\s\[\]])?")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
@@ -115,15 +114,6 @@ def citable(call_id: str) -> bool:
     return _CITABLE.fullmatch(call_id) is not None
 
 
-def words(text: str) -> int:
-    """Return how many words a text has; each Chinese, Japanese or Korean character counts as one.
-
-    Args:
-        text: Any text.
-    """
-    return len(_WORD.findall(text))
-
-
 def objection(text: str, calls: Collection[str]) -> str:
     """Return what is wrong with a guideline, or nothing.
 
@@ -131,7 +121,7 @@ def objection(text: str, calls: Collection[str]) -> str:
         text: The guideline; it cites calls in brackets.
         calls: The ids that there are.
     """
-    if (count := words(text)) > MOST_WORDS:
+    if (count := length(text)) > MOST_WORDS:
         return f"the guideline has {count} words; at most {MOST_WORDS} are allowed."
     cited = _CITATION.findall(text)
     if unknown := sorted(set(cited) - set(calls)):
@@ -149,7 +139,7 @@ def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
         language: The language to write in.
     """
     said = list(_sentences(facts, _texts()[language]))
-    while words(" ".join(said)) > MOST_WORDS and len(said) > 1:
+    while length(" ".join(said)) > MOST_WORDS and len(said) > 1:
         said.pop()  # what counts least stands last
     return " ".join(said) if language == "en" else "".join(said)
 

@@ -1,15 +1,48 @@
-"""What was heard of a tool call as it happened, and what its messages tell: one call, counted once."""
+"""Which result answers which tool call, and what was heard of a call as it happened: one call, counted once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
-from remegraph.models import ToolRecord
+from remegraph.models import Message, ToolCall, ToolRecord
 
-__all__ = ["joined", "twin"]
+__all__ = ["Called", "called", "joined", "twin"]
 
 T = TypeVar("T")
+
+
+class Called(NamedTuple):
+    """A tool call in a conversation."""
+
+    at: int
+    """The place of the message that asks for it."""
+    call: ToolCall
+    answer: int | None
+    """The place of its result; none where nothing answers it."""
+
+
+def called(messages: Sequence[Message]) -> list[Called]:
+    """Return the tool calls of a conversation in their order, each with its result.
+
+    A result answers the newest message that waits for one of its id, and there the first such call: hosts use ids again,
+    and some give none.
+
+    Args:
+        messages: In their order.
+    """
+    found: list[Called] = []
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    for at, message in enumerate(messages):
+        if message.role == "tool" and (asked := waiting[message.tool_call_id]):
+            place = asked.pop()
+            found[place] = found[place]._replace(answer=at)
+        places = range(len(found), len(found) + len(message.tool_calls))
+        found += [Called(at, call, None) for call in message.tool_calls]
+        for place in reversed(places):
+            waiting[found[place].call.call_id].append(place)
+    return found
 
 
 def twin(known: Iterable[ToolRecord], new: ToolRecord) -> ToolRecord | None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from remegraph.language.plain import plain
 from remegraph.models import Avoidance, Condition, Message, Skill, SkillStep, StepPattern
 from remegraph.rules.templates import fits, literal
+from remegraph.rules.tool_records import called
 
 __all__ = [
     "Call",
@@ -84,12 +85,10 @@ def read_run(messages: Sequence[Message]) -> Run:
     Args:
         messages: In their order.
     """
-    results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     calls = [
-        Call(plain(call.name), call.args, results[call.call_id].ok is not False, results[call.call_id].text)
-        for message in messages
-        for call in message.tool_calls
-        if call.call_id in results
+        Call(plain(call.name), call.args, messages[answer].ok is not False, messages[answer].text)
+        for _, call, answer in called(messages)
+        if answer is not None
     ]
     requests = tuple(message.text for message in messages if message.from_user and message.text)
     return Run(requests, tuple(calls))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
@@ -33,7 +33,7 @@ from remegraph.models import (
 from remegraph.rules.forms import NOTES, payload_of
 from remegraph.rules.saying import sentence
 
-__all__ = ["ItemContent", "Understood", "texts", "topic_of", "understood"]
+__all__ = ["ItemContent", "Understood", "topic_of", "understood"]
 
 ItemContent = KnowledgeContent | MemoryContent
 
@@ -84,20 +84,6 @@ def understood(content: ItemContent, title: str = "") -> Understood:
         language=language_of(words),
         skill=_skill(payload) if is_workflow else None,
     )
-
-
-def texts(value: JsonValue) -> Iterator[str]:
-    """Yield all texts of a JSON value, names among them."""
-    inside = [value]
-    while inside:
-        part = inside.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict):
-            yield from part
-            inside.extend(reversed(part.values()))
-        elif isinstance(part, list):
-            inside.extend(reversed(part))
 
 
 def _as_memory(content: ItemContent) -> MemoryContent:

@@ -9,7 +9,7 @@ import pytest
 from remegraph.models import Evidence, Memory, Message, Partition, Role, Topic
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.coverage import uncovered
-from remegraph.rules.review import review
+from remegraph.rules.objections import review
 
 TIME = datetime(2024, 3, 5, 18, 22, tzinfo=UTC)
 ANN = Topic(type="personal", target_name="Ann")
