@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
 from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import check_numbers, required, twin
+from remegraph.kit.calling import check_numbers, twin
 from remegraph.kit.pack_building import PackBuilding
-from remegraph.kit.pack_keys import PackKeys
 from remegraph.kit.packing import File, actor_of, conflict_of, path_of, steps, wanted
 from remegraph.models import (
     PackDiff,
     PackInfo,
     PackInstalled,
-    Partition,
     Scope,
-    Signature,
-    TrustedKey,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Packs"]
 
 
-class Packs(PackBuilding, PackKeys):
+class Packs(PackBuilding):
     """Builds packs, and takes them in: measured first, then checked, then all of it or nothing."""
 
     # ------------------------------------------------------------------------------------------- reading
@@ -221,15 +217,11 @@ class Packs(PackBuilding, PackKeys):
     # ------------------------------------------------------------------------------------------- inside
 
     def _opened(self, path: File) -> PackFile:
-        from remegraph.exchange.packs.layout import PURPOSE
         from remegraph.exchange.packs.limits import LIMITS
         from remegraph.exchange.packs.reading import PackFile
 
-        def verify(manifest: bytes, signature: Signature) -> TrustedKey:
-            return self._store().verify(manifest, signature, purpose=PURPOSE)
-
         self._parts()
-        return PackFile(path_of(path), LIMITS, verify)
+        return PackFile(path_of(path), LIMITS, self._verify)
 
     @contextmanager
     def _checked(self, path: File, *, required: bool | None) -> Iterator[PackFile]:
@@ -254,13 +246,6 @@ class Packs(PackBuilding, PackKeys):
                 "If it is yours, pass trust=1, or sign it with a key that settings.sharing.trust gives 1.",
             )
         return found
-
-    def _places(self, scope: Scope) -> tuple[Partition, Partition]:
-        """Return where a scope's words are, and where its memories live."""
-        from remegraph.engine.routing import home
-
-        library = self._library(required(scope))
-        return library.partition(), home(library, self._settings.trust_boundary)
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
         from remegraph.exchange.packs.installing import offer
