@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.reading import Reading
 from remegraph.models import Chunk, Depth, Hit, Injected, Injection, Memory, Scope, Trigger, Workspace
 
-if TYPE_CHECKING:
-    from remegraph.ports import NewId
-
 __all__ = ["Injecting"]
 
 
 class Injecting(Reading):
     """The verbs of the kit about rules, and what is read for them. Only `promote` changes anything."""
-
-    _new_id: NewId
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
 
     def inject(
         self,

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, check_times, required, twin
-from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope, Weight
-from remegraph.settings import LifecyclePolicy, Settings
+from remegraph.kit.verbs import Verbs
+from remegraph.models import LIVE, Explanation, Fading, Memory, RecallFilter, Scope, Weight
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.retaining import Retained
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Keeping"]
 
 
-class Keeping(ABC):
+class Keeping(Verbs):
     """The verbs of the kit about how memories fade. Only `restore` changes anything."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _reviews: ReviewBuffer
-    _active: ActiveTier
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
 
     def explain(
         self,
@@ -179,6 +160,3 @@ class Keeping(ABC):
         from remegraph.lifecycle.retaining import retained
 
         return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
-
-    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
-        return self.settings.for_agent(partition.agent).lifecycle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,45 +9,21 @@ from typing import TYPE_CHECKING
 from remegraph.errors import BudgetExceededError, ModelUnavailableError
 from remegraph.kit.calling import required, twin
 from remegraph.kit.observing import observed
-from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope, ToolRefresh
-from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
     from remegraph.engine.metering import Meter
     from remegraph.engine.tool_guidelines import GuideInput
     from remegraph.kit.draining import Cancel
-    from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import OnProgress
     from remegraph.lifecycle.maintenance import Round, Step
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Maintaining"]
 
 
-class Maintaining(ABC):
+class Maintaining(Verbs):
     """What is done now and then, by itself or when asked. A dry run tells it all before."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _reviews: ReviewBuffer
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
-
-    @abstractmethod
-    def _write_noted(self) -> None:
-        """Write down what recall noted."""
-
-    @abstractmethod
-    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
-        """Return how the memories of a partition live on."""
 
     @observed("maintain")
     def maintain(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, check_times, required, twin
-from remegraph.kit.health import Health
 from remegraph.kit.observing import observed
 from remegraph.kit.recalling import recall_input, recalled
-from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.toolbox import ToolMemory
+from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     LIVE,
     BlockSummary,
@@ -35,44 +33,20 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
-    from remegraph.kit.parts import Parts
-    from remegraph.lifecycle.active import ActiveTier
-    from remegraph.lifecycle.working import WorkingMemory
-    from remegraph.ports import Clock
 
 __all__ = ["Reading"]
 
 
-class Reading(ABC):
+class Reading(Verbs):
     """The verbs of the kit that only read."""
 
-    settings: Settings
-    health: Health
-    _clock: Clock
-    _reviews: ReviewBuffer
-    _working: WorkingMemory
-    _active: ActiveTier
     tools: ToolMemory
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _write_noted_soon(self) -> None:
-        """Write down what was noted, while nobody waits for it."""
-
-    def _config(self) -> RunnableConfig:
-        return {"max_concurrency": self.settings.summary.max_concurrency}
 
     @observed("recall")
     def recall(

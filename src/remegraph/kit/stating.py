@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from remegraph.errors import WITHOUT_VECTORS, InputError
+from remegraph.errors import InputError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     Category,
     EnforcementLevel,
@@ -20,29 +20,17 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.settings import Settings
-from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.engine.saving import MemoryWriter
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Stating"]
 
 _log = logging.getLogger(__name__)
 
 
-class Stating(ABC):
+class Stating(Verbs):
     """The verbs of the kit that write one memory at a time. Each has a raw record, a block and evidence, too."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
 
     def remember_self(
         self,
@@ -252,12 +240,3 @@ class Stating(ABC):
 
         parts = self._open_parts()
         return MemoryWriter(parts.archive, parts.searcher, self._clock, self._new_id, self.settings)
-
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
-        try:
-            self._open_parts().projection.sync()
-        except WITHOUT_VECTORS as error:
-            _log.warning("What was stated has no vector yet: %s", error, extra=event("index.behind", error))
-            return (f"vectors: {error.what}",)
-        return ()
