@@ -71,18 +71,17 @@ class Activating(Verbs):
     adeactivate = twin(deactivate)
 
     def _pin(self, memory_id: str, scope: Scope, *, resident: bool) -> Memory:
-        from remegraph.engine.routing import at_home, own
         from remegraph.lifecycle.active import pin
 
         check_text(memory_id=memory_id)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = pin(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
             resident=resident,
             actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            at_home=parts.at_home(scope),
             at=self._clock(),
             operation_id=self._new_id(),
         )

@@ -135,17 +135,16 @@ class Injecting(Reading):
             ConflictError: It changed just now, or its words are known in all projects already.
             InputError: The id is no text, or there is no reason.
         """
-        from remegraph.engine.routing import at_home, own
         from remegraph.governance.promoting import promote
 
         check_text(memory_id=memory_id, reason=reason)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = promote(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
             actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            at_home=parts.at_home(scope),
             reason=reason,
             at=self._clock(),
             new_id=self._new_id,

@@ -138,14 +138,13 @@ class Keeping(Verbs):
             ConflictError: It was learned anew meanwhile, or it changed just now.
             InputError: The id is no text.
         """
-        from remegraph.engine.routing import own
         from remegraph.lifecycle.fading import restore
 
         check_text(memory_id=memory_id)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = restore(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
             actor=scope.agent or "operator",
             at=self._clock(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from remegraph.kit.absorbing import absorber
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.extracting import Extracting
 from remegraph.kit.facade import Access
-from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
+from remegraph.models import Absorption, KnowledgeItem, Memory, Recall, Scope
 
 __all__ = ["Knowledge"]
 
@@ -101,7 +101,8 @@ class Knowledge(Extracting):
         """
         from remegraph.governance.approving import waiting
 
-        return waiting(self._parts().archive, self._own(scope))
+        parts = self._parts()
+        return waiting(parts.archive, parts.own(self._library(scope)))
 
     awaiting = twin(waiting)
 
@@ -159,8 +160,8 @@ class Knowledge(Extracting):
         parts = self._parts()
         memory = decide(
             parts.archive,
-            self._commit,
-            self._own(scope),
+            parts.disputes.commit,
+            parts.own(self._library(scope)),
             memory_id,
             by=by,
             note=note,
@@ -183,15 +184,3 @@ class Knowledge(Extracting):
         from remegraph.kit.pack_keys import key_list
 
         return signer(item, TrustStore.open(key_list(self._settings)))
-
-    def _own(self, scope: Scope) -> Sequence[Partition]:
-        from remegraph.engine.routing import own
-
-        parts, library = self._parts(), self._library(required(scope))
-        return own(parts.archive.visible(library), library, parts.settings.trust_boundary)
-
-    def _commit(self, change: ChangeSet) -> tuple[ChangeSet, Receipt]:
-        from remegraph.engine.disputes import Disputes
-
-        parts = self._parts()
-        return Disputes(parts.archive, parts.searcher).commit(change)

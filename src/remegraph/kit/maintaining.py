@@ -61,7 +61,7 @@ class Maintaining(Verbs):
 
         meter = Meter(budget)
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = maintain(self._steps(meter), self._own(scope), this).evolve(usage=meter.usage())
+        done = maintain(self._steps(meter), self._open_parts().own(required(scope)), this).evolve(usage=meter.usage())
         return (
             done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if done.changed and not dry_run else done
         )
@@ -101,18 +101,13 @@ class Maintaining(Verbs):
 
         meter = Meter(budget)
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = self._consolidated(self._own(scope), this, meter).evolve(usage=meter.usage())
+        done = self._consolidated(self._open_parts().own(required(scope)), this, meter).evolve(usage=meter.usage())
         changed = (done.made or done.grown) and not dry_run
         return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
 
     aconsolidate = twin(consolidate)
 
     # ------------------------------------------------------------------------------------------- inside
-
-    def _own(self, scope: Scope) -> Sequence[Partition]:
-        from remegraph.engine.routing import own
-
-        return own(self._open_parts().archive.visible(required(scope)), scope, self.settings.trust_boundary)
 
     def _steps(self, meter: Meter) -> Mapping[str, Step]:
         """Return the steps of a maintenance run, in their order."""

@@ -180,7 +180,6 @@ class Packs(PackBuilding):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
-        from remegraph.engine.routing import at_home
         from remegraph.exchange.packs.installing import arrival
 
         if activate:
@@ -198,7 +197,7 @@ class Packs(PackBuilding):
             actor=actor_of(scope),
             at=parts.clock(),
             recipe=parts.settings.summary.recipe,
-            at_home=at_home(scope, parts.settings),
+            at_home=parts.at_home(scope),
         )
         try:
             receipt = parts.archive.commit(change)

@@ -294,11 +294,10 @@ class Skills(Facade):
         return self._parts().thinkers.of(self._home(scope).agent)
 
     def _writer(self) -> SkillWriter:
-        from remegraph.engine.disputes import Disputes
         from remegraph.engine.procedures import SkillWriter
 
         parts = self._parts()
-        return SkillWriter(parts.archive, Disputes(parts.archive, parts.searcher), parts.clock, parts.settings)
+        return SkillWriter(parts.archive, parts.disputes, parts.clock, parts.settings)
 
     def _skill(self, skill_id: str, scope: Scope) -> tuple[Memory, Skill]:
         from remegraph.rules.procedures import read_workflow

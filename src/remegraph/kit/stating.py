@@ -216,19 +216,18 @@ class Stating(Verbs):
             InputError: The type is none of these, the memories are one, or something is no text.
             NotFoundError: There is no such memory, or it is not this user's.
         """
-        from remegraph.engine.routing import at_home, own
         from remegraph.engine.tying import tie
 
         check_text(source_id=source_id, target_id=target_id, reason=reason)
         if type not in get_args(LinkType):
             raise InputError(f"There is no type of link {type!r}.", f"Give one of {', '.join(get_args(LinkType))}.")
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         return tie(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
             actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            at_home=parts.at_home(scope),
             operation_id=self._new_id(),
             now=self._clock(),
         )
