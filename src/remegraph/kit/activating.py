@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import Memory, Scope
 
@@ -80,7 +80,7 @@ class Activating(Verbs):
             parts.own(required(scope)),
             memory_id,
             resident=resident,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at_home=parts.at_home(scope),
             at=self._clock(),
             operation_id=self._new_id(),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import check_text, check_times, required, stream, twin
+from remegraph.kit.calling import actor_of, check_text, check_times, required, stream, twin
 from remegraph.kit.facade import Access, Facade
 from remegraph.models import (
     Archaeology,
@@ -132,7 +132,7 @@ class Governance(Facade):
             parts.own(scope),
             memory_id,
             version,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at_home=parts.at_home(scope),
             at=parts.clock(),
             new_id=parts.new_id(),

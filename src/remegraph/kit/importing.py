@@ -8,9 +8,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
-from remegraph.kit.calling import check_text, library, required, twin, zone
+from remegraph.kit.calling import actor_of, check_text, library, required, twin, zone
 from remegraph.kit.facade import Facade
-from remegraph.kit.packing import File, actor_of, path_of
+from remegraph.kit.packing import File, path_of
 from remegraph.models import ForeignMemory, Imported, Progress, Scope
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.reading import Reading
 from remegraph.models import Chunk, Depth, Hit, Injected, Injection, Memory, Scope, Trigger, Workspace
 
@@ -143,7 +143,7 @@ class Injecting(Reading):
             parts.archive,
             parts.own(required(scope)),
             memory_id,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at_home=parts.at_home(scope),
             reason=reason,
             at=self._clock(),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.calling import actor_of, check_text, check_times, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import LIVE, Explanation, Fading, Memory, RecallFilter, Scope, Weight
 
@@ -146,7 +146,7 @@ class Keeping(Verbs):
             parts.archive,
             parts.own(required(scope)),
             memory_id,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at=self._clock(),
             operation_id=self._new_id(),
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.extracting import Extracting
 from remegraph.kit.facade import Access
 from remegraph.models import Absorption, KnowledgeItem, Memory, Recall, Scope
@@ -34,12 +34,12 @@ class Knowledge(Extracting):
         scope: Scope,
         from_agent: str | None = None,
     ) -> Absorption:
-        """Make memories of what other agents shared: all of the items or, on an error, none. The same again changes nothing.
+        """Make memories of what other agents shared: all of the items or, on an error, none; the same again changes nothing.
 
-        Each is trusted no further than it says, and than `settings.sharing` says of its source, which this
-        ledger or a signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once by each agent; what
-        contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can be executed and
-        checked becomes a skill that nobody has tried yet. No model is called.
+        Each is trusted no further than it says, and than `settings.sharing` says of its source, which this ledger or a
+        signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once
+        by each agent; what contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can
+        be executed and checked becomes a skill that nobody has tried yet. No model is called.
 
         Args:
             items: Knowledge items, or JSON in their form.
@@ -66,7 +66,7 @@ class Knowledge(Extracting):
             offers,
             said_in=library.partition(),
             lives_in=home(library, parts.settings.trust_boundary),
-            actor=agent or "operator",
+            actor=actor_of(scope),
         )
         return done.evolve(degraded=self._follow())
 

@@ -38,8 +38,9 @@ class Maintaining(Verbs):
         """Tidy up: fade, merge, consolidate, write guidelines of tools, archive, purge.
 
         What has faded loses its priority, what says the same is merged, what is alike becomes one conclusion, what is
-        all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays, and the
-        messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
+        all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays,
+        and the messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the
+        summaries.
 
         What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
         journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,

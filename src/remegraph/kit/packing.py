@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import CancelledError, InputError, PackError
 from remegraph.kit.calling import check_text
-from remegraph.models import PackKind, Progress, Scope, Signature, Status, Topic, TopicType
+from remegraph.models import PackKind, Progress, Signature, Status, Topic, TopicType
 
 if TYPE_CHECKING:
     from remegraph.kit.draining import Cancel
     from remegraph.kit.summarizing import OnProgress
 
-__all__ = ["File", "actor_of", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
+__all__ = ["File", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
 
 File = str | PathLike[str]
 """The path of a file."""
@@ -36,11 +36,6 @@ def path_of(path: object) -> Path:
     text = fspath(cast("File", path))
     check_text(path=text)
     return Path(text)
-
-
-def actor_of(scope: Scope) -> str:
-    """Return who acts, for the journal."""
-    return scope.agent or "operator"
 
 
 def topic_of(key: object) -> Topic:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
 from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import check_numbers, twin
+from remegraph.kit.calling import actor_of, check_numbers, twin
 from remegraph.kit.pack_building import PackBuilding
-from remegraph.kit.packing import File, actor_of, conflict_of, path_of, steps, wanted
+from remegraph.kit.packing import File, conflict_of, path_of, steps, wanted
 from remegraph.models import (
     PackDiff,
     PackInfo,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import check_text, check_times, required, twin
+from remegraph.kit.calling import check_numbers, check_text, check_times, required, twin
 from remegraph.kit.observing import observed
 from remegraph.kit.recalling import recall_input, recalled
 from remegraph.kit.toolbox import ToolMemory
@@ -81,7 +81,8 @@ class Reading(Verbs):
             topics: Only these topics, by key.
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
-            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
+            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless
+                given.
             previous: What was asked before it: a question that refers back ("and where was that?") is read with it.
             task: What is in mind for this task comes first in the context; see `sense`.
             review: Whether it strengthens the memories that it finds; somebody who only tries queries out says no.
@@ -141,9 +142,11 @@ class Reading(Verbs):
 
         Raises:
             NotFoundError: The scope has no such topic.
+            InputError: The key is no text.
         """
         from remegraph.engine.topic_agent import TopicAgent
 
+        check_text(topic=topic)
         parts = self._open_parts()
         for shelf in parts.archive.topics(parts.archive.visible(required(scope))):
             if shelf.topic.key.casefold() == topic.casefold():
@@ -220,8 +223,7 @@ class Reading(Verbs):
         archive = self._open_parts().archive
         if key_word is not None and not isinstance(key_word, str):
             raise InputError(f"key_word is of type {type(key_word).__name__}.", "Give text.")
-        if limit < 1:
-            raise InputError(f"The limit is {limit}.", "Ask for at least one message.")
+        check_numbers(least=1, whole=True, limit=limit)
         check_times(time_start=time_start, time_end=time_end)
         return archive.messages(
             archive.visible(required(scope)), key_word=key_word, time_start=time_start, time_end=time_end, limit=limit
@@ -318,14 +320,14 @@ class Reading(Verbs):
             limit: So many at most; all unless given.
 
         Raises:
-            InputError: The limit is not positive.
+            InputError: The limit is not positive, or the topic is no text.
         """
-        if limit is not None and limit < 1:
-            raise InputError(f"limit is {limit}.", "Give at least 1.")
+        check_numbers(least=1, whole=True, limit=limit)
         archive = self._open_parts().archive
         partitions = archive.visible(required(scope))
         asked = None
         if topic is not None:
+            check_text(topic=topic)
             asked = [
                 shelf.topic for shelf in archive.topics(partitions) if shelf.topic.key.casefold() == topic.casefold()
             ]

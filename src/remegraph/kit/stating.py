@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     Category,
@@ -68,7 +68,7 @@ class Stating(Verbs):
             self._new_id,
             Shelf(partition=where, topic=self_topic()),
             content,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             recipe=self.settings.summary.recipe,
             importance=importance,
             governed=governed,
@@ -102,9 +102,9 @@ class Stating(Verbs):
         """Remember one statement (F3, F4). No model is called.
 
         The same words, and what is similar strictly above `merge_threshold` (the agent's, else that of the summary
-        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
-        told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked, and
-        `kit.conflicts` has them. Anything else is a new memory.
+        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200.
+        What contradicts a memory is told apart: where both parse into slots, the new one supersedes the old one; else
+        both are kept and linked, and `kit.conflicts` has them. Anything else is a new memory.
 
         Args:
             key: What it is about, in a few words; searched too.
@@ -226,7 +226,7 @@ class Stating(Verbs):
             parts.archive,
             parts.own(required(scope)),
             Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at_home=parts.at_home(scope),
             operation_id=self._new_id(),
             now=self._clock(),
