@@ -186,7 +186,8 @@ def open_parts(
         archive = _archive(settings, clock, new_id)
         opened.callback(archive.close)
         database = archive.database
-        index = index or _index(settings, database, require_index=require_index)
+        if index is None:
+            index = _index(settings, database, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
             settle(database)
