@@ -202,9 +202,11 @@ def test_gauges_tell_what_waits_until_the_kit_closes(tmp_path: Path, told: Told)
         kit.summarize(scope=ANN, close=True)
         done = told.metrics()
     names = ("remegraph.index.lag", "remegraph.queue.depth", "remegraph.blocks.pending")
-    assert [[number for number, _ in waiting[name]] for name in names] == [[0], [1], [1]]
+    depth = {attributes["remegraph.state"]: number for number, attributes in waiting["remegraph.queue.depth"]}
+    assert depth == {"asleep": 0, "waiting": 1, "running": 0, "dead": 0}
     assert waiting["remegraph.queue.depth"][0][1].keys() == {"remegraph.ledger", "remegraph.state"}
-    assert [number for name in names for number, _ in done[name] if name != names[1]] == [0, 0]
+    assert [waiting[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 1]
+    assert [done[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 0]
     assert not told.metrics().keys() & set(names)
 
 

@@ -286,6 +286,11 @@ def _elsewhere(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[0] | {"evidence": evidence}, *found[1:]]
 
 
+def _from_a_picture(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    evidence = [found[0]["evidence"][0] | {"attachment": "0" * 64}]
+    return [found[0] | {"evidence": evidence}, *found[1:]]
+
+
 def _partition(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     place = {"tenant": "default", "user": "victim", "agent": None, "project": None}
     return _set(partition=place)(found)
@@ -388,6 +393,7 @@ CASES: list[Case] = [
     Case("a memory given twice", "duplicate", _records("memories", _twin)),
     Case("a version that is missing", "reference", _records("memories", _set(version=2))),
     Case("evidence that is missing", "reference", _records("memories", _elsewhere)),
+    Case("evidence in a picture that no pack holds", "reference", _records("memories", _from_a_picture)),
     Case("a quote that nobody said", "reference", _records("memories", _misquoted)),
     Case("a block that is missing", "reference", _records("memories", _set(block_ids=["20990101_01"]))),
     Case("a memory that replaces a stranger", "reference", _records("memories", _set(supersedes=["another's"]))),

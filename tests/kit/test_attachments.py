@@ -270,6 +270,26 @@ def test_what_is_learned_from_a_picture_cites_it_and_is_quarantined(tmp_path: Pa
         assert kit.admin.verify().differences == ()
 
 
+@pytest.mark.requirement("K9")
+def test_an_export_leaves_behind_what_rests_on_a_picture_and_can_be_installed(tmp_path: Path) -> None:
+    """A pack holds no pictures: one memory that nothing there bears out would keep all the others from home."""
+    words = "Ann is the new president."
+    script = LEARNS | {
+        "DescribeAnswer": {"descriptions": [{"n": 1, "text": f"A poster: {words}"}]},
+        "ProposalAnswer": proposal(create(words, 2, words), create("Ann likes posters.", 1, "I like it")),
+    }
+    with seeing(tmp_path / "old", script) as kit, open_kit(tmp_path / "new") as other:
+        kit.add_messages([shows("I like it.", image())], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        built = kit.packs.build(tmp_path / "ann.pack", scope=ANN, include=["quarantined"])
+        (learned,) = kit.knowledge.waiting(scope=ANN)
+        assert built.left_out == {learned.memory_id: "It rests on an attachment, and a pack holds none."}
+
+        other.packs.install(tmp_path / "ann.pack", scope=ANN, trust=1)
+        assert "Ann likes posters." in {memory.content for memory in other.memories(scope=ANN)}
+        assert other.admin.verify().differences == ()
+
+
 def test_words_of_a_picture_are_no_evidence_of_what_the_user_said(tmp_path: Path) -> None:
     """A model that mixes the two up is told so, and nothing is learned in the user's name."""
     words = "Ann is the new president."

@@ -205,6 +205,14 @@ def test_what_is_wrong_inside_is_found_all_at_once(home: Path, look: Callable[..
     assert told(look(fix=True, ahead=-DAY)) == told(found)
 
 
+def test_a_memory_whose_block_is_gone_is_told(home: Path, look: Callable[..., Diagnosis]) -> None:
+    """The trace of such a memory would end at nothing, and nobody would know before they need it."""
+    run(home, "DELETE FROM blocks")
+    (finding,) = look().findings
+    assert (finding.check, finding.severity) == ("records", "error")
+    assert "its blocks are missing" in finding.what
+
+
 def test_what_is_safe_is_mended_and_all_is_looked_at_again(home: Path, look: Callable[..., Diagnosis]) -> None:
     """At three in the night, one command that puts right what it may, and says what is left, is worth a manual."""
     (home / "journal.key").chmod(0o644)

@@ -169,6 +169,24 @@ def test_a_dump_of_items_is_read_line_by_line(kit: MemoryKit, tmp_path: Path) ->
     assert said_by(kit, Scope(user="u-18")) == {"Bob drinks beer."}
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00"])
+def test_a_record_with_a_time_at_an_end_of_the_calendar_comes_in(kit: MemoryKit, time: str) -> None:
+    """Programs write such times for "unknown"; one of them must not keep a person from moving."""
+    assert kit.imports.mem0([record("m1", "Ann drinks oolong.", created_at=time)], scope=ANN).created == 1
+    (memory,) = kit.memories(scope=ANN)
+    assert [each.text for each in kit.retrieve_block(memory.block_ids[0], scope=ANN)] == ["Ann drinks oolong."]
+
+
+def test_no_record_gets_the_label_of_a_block_that_was_erased(kit: MemoryKit) -> None:
+    """Whoever noted a label must never be led to words that came later."""
+    kit.imports.mem0([record("m1", "Ann drinks oolong."), record("m2", "Ann lives in Lisbon.")], scope=ANN)
+    (gone,) = (memory for memory in kit.memories(scope=ANN) if "Lisbon" in memory.content)
+    kit.admin.erase(ANN, message_ids=[gone.evidence[0].message_id])
+    kit.imports.mem0([record("m3", "Ann owns a boat.")], scope=ANN)
+    labels = {memory.content: memory.block_ids for memory in kit.memories(scope=ANN, statuses=["active"])}
+    assert labels == {"Ann drinks oolong.": ("20240720_01",), "Ann owns a boat.": ("20240720_03",)}
+
+
 @pytest.mark.slow
 def test_two_thousand_memories_of_mem0_come_whole_by_batches(kit: MemoryKit) -> None:
     """Nothing is lost, whatever the size; a run that is cancelled goes on where it stopped."""

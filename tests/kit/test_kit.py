@@ -320,6 +320,17 @@ async def test_kits_close_at_the_end_of_their_block_also_after_an_error(tmp_path
         await again.atopics(scope=ANN)
 
 
+def test_an_index_that_is_given_serves_even_if_it_counts_as_empty(tmp_path: Path) -> None:
+    """Many a store of vectors knows its length; a fresh one must not be taken for none and be left aside unseen."""
+
+    class Counting(InMemoryVectorIndex):
+        def __len__(self) -> int:
+            return 0
+
+    with MemoryKit.open(tmp_path, settings=Settings(), model=None, embedder=None, index=Counting()):
+        assert not (tmp_path / "index").exists()
+
+
 def test_closing_closes_the_index_that_was_given() -> None:
     """What a kit is given to work with it gives back."""
     closed: list[bool] = []

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from remegraph import (
 )
 from remegraph.demo import ANN as PERSON
 from remegraph.demo import XIAOLIN, play
+from remegraph.exchange.packs import writing
+from remegraph.exchange.packs.limits import LIMITS
 from remegraph.exchange.signing import SigningKey
 from remegraph.failpoints import listen
-from remegraph.models import Memory, Progress
+from remegraph.models import Memory, PackKind, Progress
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, open_kit, said
 
@@ -392,6 +395,24 @@ def test_a_preset_leaves_out_whose_it_was_and_what_is_private(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("kind", "limit"),
+    [("export", "file"), ("export", "member"), ("export", "total"), ("export", "records"), ("preset", "items")],
+)
+def test_a_pack_that_nobody_could_read_is_not_built_and_the_one_before_stays(
+    source: MemoryKit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: PackKind, limit: str
+) -> None:
+    """Whoever moves finds out when the old home is gone, and then it is too late."""
+    path = tmp_path / "ann.pack"
+    source.packs.build(path, scope=ANN, kind=kind)
+    before = path.read_bytes()
+    monkeypatch.setattr(writing, "LIMITS", replace(LIMITS, **{limit: 2}))
+    with pytest.raises(PackError) as caught:
+        source.packs.build(path, scope=ANN, kind=kind)
+    assert caught.value.reason == "too_large"
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [before]
+
+
+@pytest.mark.parametrize(
     "choice",
     [
         {"kind": "script"},
@@ -402,6 +423,9 @@ def test_a_preset_leaves_out_whose_it_was_and_what_is_private(tmp_path: Path) ->
         {"desensitize": True},
         {"activate": ["x"]},
         {"pack_id": "a\0b"},
+        {"domain": "drinks"},
+        {"memory_ids": "abc"},
+        {"kind": "preset", "activate": "drinks"},
     ],
     ids=str,
 )

@@ -99,11 +99,18 @@ def test_a_kit_that_closes_stops_it_and_the_next_one_goes_on(tmp_path: Path, mon
     assert not set(first.texts) & set(second.texts)
 
 
-def test_a_new_embedder_that_fails_is_told_and_recall_goes_on(tmp_path: Path) -> None:
-    """Nobody waits for it, so nobody sees it fail, unless it is told where operators look."""
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ModelUnavailableError("It does not answer."), "It does not answer."),
+        (ZeroDivisionError("x"), "ZeroDivisionError"),
+    ],
+)
+def test_a_new_embedder_that_fails_is_told_and_recall_goes_on(tmp_path: Path, error: Exception, reason: str) -> None:
+    """Nobody waits for it, so nobody sees it fail, unless it is told where operators look, however it fails."""
 
     def fail() -> None:
-        raise ModelUnavailableError("It does not answer.")
+        raise error
 
     told(tmp_path)
     slow = Slow()
@@ -112,5 +119,5 @@ def test_a_new_embedder_that_fails_is_told_and_recall_goes_on(tmp_path: Path) ->
     with changed(tmp_path, slow) as kit:
         assert kit._reindexing is not None
         kit._reindexing.wait()
-        assert "It does not answer." in str(kit.admin.stats()["background_failure"])
+        assert reason in str(kit.admin.stats()["background_failure"])
         assert kit.recall("Lisbon", scope=ANN).memories

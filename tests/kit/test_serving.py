@@ -14,6 +14,7 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope, SetupError
 from remegraph.errors import ModelUnavailableError, VectorIndexError
+from remegraph.kit import serving as worker_module
 from remegraph.models import SummaryReport
 from remegraph.ports import Job, Outcome
 from remegraph.settings import CapturePolicy, Settings, SummaryPolicy
@@ -91,6 +92,25 @@ def test_a_worker_does_what_waits_and_what_comes_in_and_stops_when_told(
             assert outcomes.get(timeout=PATIENCE) == "done"
         assert kit.admin.jobs() == ()
         assert kit.admin.health().queue.running == 0
+
+
+def test_a_worker_goes_on_bringing_in_what_waits_for_the_index_however_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker lives for weeks: one odd answer of a host's own embedder must not cost all vectors from then on."""
+    stop, tried = Event(), list[str]()
+
+    def sync() -> int:
+        tried.append("again")
+        if len(tried) == 3:
+            stop.set()
+        raise ZeroDivisionError("a defect of the host's")
+
+    with opened(tmp_path) as kit:
+        monkeypatch.setattr(worker_module, "_KEEP", 0.001)
+        monkeypatch.setattr(kit._open_parts().projection, "sync", sync)
+        worker_module._keep_index(kit._open_parts(), kit.health, stop)
+        assert kit.health.stats()["background_failures"] == 3
 
 
 def test_a_worker_that_is_stopped_finishes_its_block_and_gives_the_job_back(tmp_path: Path) -> None:

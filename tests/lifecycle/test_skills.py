@@ -568,7 +568,7 @@ BAD: dict[str, tuple[Callable[[Any, Scope, str], object], type[RemegraphError], 
     "no domain": (
         lambda skills, scope, _: skills.learn("talk", scope=scope, task="x", domain=" "), InputError, "in words"
     ),
-    "k zero": (lambda skills, scope, _: skills.find("x", scope=scope, k=0), InputError, "at least one"),
+    "k zero": (lambda skills, scope, _: skills.find("x", scope=scope, k=0), InputError, "whole number, 1 or more"),
     "no thread": (lambda skills, scope, _: skills.learn("x", scope=scope, task="y"), NotFoundError, "add_messages"),
     "failed as text": (
         lambda skills, scope, _: skills.learn("talk", scope=scope, task="y", failed="x"), InputError, "list of threads"

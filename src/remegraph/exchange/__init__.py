@@ -1,1 +1,1 @@
-"""What comes in from elsewhere: chat messages of other libraries, and files of conversations."""
+"""What comes from elsewhere or leaves: messages of other libraries, files, exports, packs, and knowledge that agents share."""

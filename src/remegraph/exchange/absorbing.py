@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from remegraph.errors import ConflictError, MessageChangedError
+from remegraph.exchange.bringing import brought, done
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.reading import read
-from remegraph.exchange.recording import THREAD, Drafts, around, done, message_of, recorded
+from remegraph.exchange.recording import THREAD, Drafts, message_of
 from remegraph.exchange.weighing import Candidate, Known, Verdict, weigh
 from remegraph.models import (
     LIVE,
@@ -149,10 +150,8 @@ class Absorber:
         there = self.archive.blocks([said_in], message_ids=list(wanted))
         blocks = {block.thread.removeprefix(THREAD): block.block_id for block in there}
         missing = [message_of(each, now) for name, each in wanted.items() if name not in blocks]
-        since, until = around(now)
-        near = self.archive.blocks([said_in], time_start=since, time_end=until)
-        brought = recorded(missing, said_in, near)
-        blocks |= {block.message_ids[0]: block.block_id for block in brought.blocks}
+        raw = brought(self.archive, said_in, missing)
+        blocks |= {block.message_ids[0]: block.block_id for block in raw.blocks}
         old = [verdict.memory_id for verdict in writing if verdict.outcome == "corroborated"]
         heads = self.archive.memories([lives_in], ids=old) if old else ()
         drafts = Drafts({memory.memory_id: memory for memory in heads}, lives_in, now)
@@ -164,8 +163,8 @@ class Absorber:
             recorded_at=now,
             at_home=self.at_home,
             changes=tuple(drafts.changes.values()),
-            work=tuple(done(block, said_in, self.recipe) for block in brought.blocks),
-            brought=brought,
+            work=done((block.block_id for block in raw.blocks), said_in, self.recipe),
+            brought=raw,
         )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
+from remegraph.exchange.bringing import brought, done
 from remegraph.language.plain import folded
 from remegraph.language.scripts import language_of
 from remegraph.models import (
     LIVE,
-    Block,
     BlockSummary,
-    Brought,
     BroughtBlock,
     ChangeSet,
     Evidence,
@@ -23,15 +21,12 @@ from remegraph.models import (
     Message,
     Partition,
     Topic,
-    Work,
 )
 from remegraph.ports import Archive
 from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.naming import operation_id
 
 __all__ = ["Importing"]
-
-_DAY = timedelta(days=1)
 
 
 @dataclass
@@ -74,14 +69,14 @@ class Importing:
             now: When they are taken in.
         """
         messages = [self._message(each, now) for each in records]
-        blocks = self._blocks(messages)
+        raw = brought(self.archive, self.said_in, messages)
         topic = self._topic()
         heads = {
             folded(each.content): each
             for each in self.archive.memories([self.lives_in], topics=[topic], statuses=sorted(LIVE))
         }
         changes: dict[str, MemoryChange] = {}
-        for each, message, block in zip(records, messages, blocks, strict=True):
+        for each, message, block in zip(records, messages, raw.blocks, strict=True):
             words = folded(each.content)
             if (old := heads.get(words)) is None:
                 memory = self._memory(each, message, block, topic, now)
@@ -103,12 +98,9 @@ class Importing:
             recorded_at=now,
             at_home=self.at_home,
             changes=tuple(changes.values()),
-            summaries=tuple(self._entry(message, block) for message, block in zip(messages, blocks, strict=True)),
-            work=tuple(
-                Work(partition=self.said_in, block_id=block.block_id, recipe=self.recipe, state="done", attempts=1)
-                for block in blocks
-            ),
-            brought=Brought(partition=self.said_in, messages=tuple(messages), blocks=tuple(blocks)),
+            summaries=tuple(self._entry(message, block) for message, block in zip(messages, raw.blocks, strict=True)),
+            work=done((block.block_id for block in raw.blocks), self.said_in, self.recipe),
+            brought=raw,
         )
 
     # ------------------------------------------------------------------------------------------- raw records
@@ -127,19 +119,6 @@ class Importing:
             time=each.updated_at or each.created_at or now,
             extra={"imported": each.system, "record": each.record},
         )
-
-    def _blocks(self, messages: Sequence[Message]) -> list[BroughtBlock]:
-        """Give each raw record a block, under the next label of its day that is free."""
-        times = [message.time for message in messages]
-        near = self.archive.blocks([self.said_in], time_start=min(times) - 2 * _DAY, time_end=max(times) + 2 * _DAY)
-        last = _last_labels(near)
-        blocks = []
-        for message in messages:
-            day = f"{message.time.astimezone(UTC):%Y%m%d}"
-            last[day] += 1
-            label = f"{day}_{last[day]:02}"
-            blocks.append(BroughtBlock(block_id=label, thread=message.thread, message_ids=(message.message_id,)))
-        return blocks
 
     def _entry(self, message: Message, block: BroughtBlock) -> BlockSummary:
         return BlockSummary(
@@ -205,11 +184,3 @@ def _source(each: ForeignMemory) -> Mapping[str, object]:
 
 def _evidence(message: Message, block: BroughtBlock) -> Evidence:
     return Evidence(message_id=message.message_id, quote=message.text, block_id=block.block_id)
-
-
-def _last_labels(blocks: Iterable[Block]) -> Counter[str]:
-    last: Counter[str] = Counter()
-    for block in blocks:
-        day, _, number = block.block_id.partition("_")
-        last[day] = max(last[day], int(number))
-    return last

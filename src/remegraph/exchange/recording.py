@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from remegraph.exchange.weighing import Candidate, Verdict
 from remegraph.models import (
-    Block,
-    Brought,
-    BroughtBlock,
     Evidence,
     Memory,
     MemoryChange,
@@ -18,14 +14,13 @@ from remegraph.models import (
     Origin,
     Partition,
     Skill,
-    Work,
 )
 from remegraph.rules.claims import slot
 from remegraph.rules.origins import borne_out
 from remegraph.rules.procedures import workflow
 from remegraph.rules.standing import APPROVE
 
-__all__ = ["THREAD", "Drafts", "around", "done", "message_of", "recorded"]
+__all__ = ["THREAD", "Drafts", "message_of"]
 
 THREAD = "absorbed:"
 """What the threads of raw records begin with."""
@@ -50,34 +45,6 @@ def message_of(candidate: Candidate, now: datetime) -> Message:
         content=[{"type": "text", "text": candidate.memory_id}, item],
         time=now,
     )
-
-
-def around(now: datetime) -> tuple[datetime, datetime]:
-    """Return the times between which all blocks of a day lie, in whatever zone that is."""
-    return now - timedelta(days=2), now + timedelta(days=2)
-
-
-def recorded(messages: Sequence[Message], said_in: Partition, near: Iterable[Block]) -> Brought:
-    """Return raw records with a block for each, under the next labels that are free.
-
-    Args:
-        messages: The records, all of one time.
-        said_in: Where they go.
-        near: The blocks that are there of the days around.
-    """
-    day = f"{messages[0].time:%Y%m%d}" if messages else ""
-    taken = (int(block.block_id[9:]) for block in near if block.block_id[:8] == day)
-    first = max(taken, default=0) + 1
-    blocks = (
-        BroughtBlock(block_id=f"{day}_{number:02}", thread=message.thread, message_ids=(message.message_id,))
-        for number, message in enumerate(messages, start=first)
-    )
-    return Brought(partition=said_in, messages=tuple(messages), blocks=tuple(blocks))
-
-
-def done(block: BroughtBlock, said_in: Partition, recipe: str) -> Work:
-    """Return that a raw record is not to be summarised: it has no words of its own to be found by."""
-    return Work(partition=said_in, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
 
 
 @dataclass

@@ -21,20 +21,16 @@ def absorber(parts: Parts, scope: Scope, *, dry_run: bool = False) -> Absorber:
         scope: Who takes them in.
         dry_run: Whether it only tells what it would do.
     """
-    from remegraph.engine.disputes import Disputes
-    from remegraph.engine.routing import at_home
     from remegraph.exchange.absorbing import Absorber
 
-    disputes = Disputes(parts.archive, parts.searcher)
-
     def weighed(change: ChangeSet) -> tuple[ChangeSet, Receipt]:
-        return disputes.weigh(change), Receipt(operation_id=change.operation_id, replayed=False)
+        return parts.disputes.weigh(change), Receipt(operation_id=change.operation_id, replayed=False)
 
     return Absorber(
         archive=parts.archive,
         near=parts.searcher.worded,
-        commit=weighed if dry_run else disputes.commit,
+        commit=weighed if dry_run else parts.disputes.commit,
         clock=parts.clock,
         recipe=parts.settings.summary.recipe,
-        at_home=at_home(scope, parts.settings),
+        at_home=parts.at_home(scope),
     )

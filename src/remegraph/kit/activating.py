@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Memory, Scope
-from remegraph.settings import Settings
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.lifecycle.active import ActiveTier
-    from remegraph.lifecycle.working import WorkingMemory
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Activating"]
 
 
-class Activating(ABC):
+class Activating(Verbs):
     """The verbs of the kit about the active tier."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _active: ActiveTier
-    _working: WorkingMemory
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
 
     def active(self, *, scope: Scope, task: str | None = None) -> tuple[Memory, ...]:
         """Return the memories that stand ready without a query: core rules, then what was used most of late.
@@ -94,18 +71,17 @@ class Activating(ABC):
     adeactivate = twin(deactivate)
 
     def _pin(self, memory_id: str, scope: Scope, *, resident: bool) -> Memory:
-        from remegraph.engine.routing import at_home, own
         from remegraph.lifecycle.active import pin
 
         check_text(memory_id=memory_id)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = pin(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
             resident=resident,
-            actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
             at=self._clock(),
             operation_id=self._new_id(),
         )

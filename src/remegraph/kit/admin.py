@@ -13,7 +13,7 @@ from remegraph.kit.erasing import Erasing
 from remegraph.kit.examining import Examining
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
-from remegraph.models import AuditHead, JobState, Mismatch, Partition, Progress, Verification
+from remegraph.models import AuditHead, JobState, Memory, Mismatch, Partition, Progress, StoredMessage, Verification
 from remegraph.rules.quotes import cited_text, find_quote
 
 __all__ = ["Admin"]
@@ -141,22 +141,32 @@ class Admin(BackingUp, Erasing, Examining):
             for block in blocks
             if not {(block.thread, block.first_seq), (block.thread, block.last_seq)} <= places
         ]
+        labels = {block.block_id for block in blocks}
         sharers = [other for other in archive.partitions() if other != partition and partition.sees(other)]
         for memory in memories:
-            missing = [item.message_id for item in memory.evidence if item.message_id not in messages]
-            elsewhere = {each.message_id: each for each in archive.messages(sharers, ids=missing)} if missing else {}
-            sources = [
-                (item, messages.get(item.message_id) or elsewhere.get(item.message_id)) for item in memory.evidence
-            ]
-            if any(
-                source is None or find_quote(item.quote, cited_text(item, source)) is None for item, source in sources
-            ):
+            cited = {item.message_id for item in memory.evidence}
+            said = {name: messages[name] for name in cited if name in messages}
+            if elsewhere := sorted(cited - said.keys()):
+                said |= {each.message_id: each for each in archive.messages(sharers, ids=elsewhere)}
+            if not _borne_out(memory, said):
                 found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its words are missing"))
+            if gone := set(memory.block_ids) - labels:
+                gone -= {block.block_id for block in archive.blocks(sharers, ids=sorted(gone))}
+            if gone:
+                found.append(Mismatch(where="memories", record_id=memory.memory_id, problem="its blocks are missing"))
         lost = [
             Mismatch(where="attachments", record_id=sha256, problem="its bytes are missing")
             for sha256 in archive.attachments.missing(partition)
         ]
         return [*found, *lost, *self._parts().trail.differences(partition)]
+
+
+def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
+    """Return whether all words that a memory cites stand in these messages."""
+    return all(
+        item.message_id in said and find_quote(item.quote, cited_text(item, said[item.message_id])) is not None
+        for item in memory.evidence
+    )
 
 
 def _cut(head: AuditHead) -> Mismatch:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from remegraph.errors import NotFoundError
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Scope, StoredMessage
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from remegraph.exchange.attaching import Intake
-    from remegraph.kit.parts import Parts
 
 __all__ = ["Attaching"]
 
 
-class Attaching(ABC):
+class Attaching(Verbs):
     """What messages hold beside words. Nothing is ever fetched: what came without bytes stays a reference."""
-
-    settings: Settings
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
 
     def attachment(self, sha256: str, *, scope: Scope) -> bytes:
         """Return the bytes of an attachment, to the letter.

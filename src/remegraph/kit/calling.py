@@ -15,7 +15,18 @@ from remegraph.models import Scope
 from remegraph.models.base import encodable
 from remegraph.settings import Settings
 
-__all__ = ["acting", "check_numbers", "check_text", "check_times", "library", "required", "stream", "twin", "zone"]
+__all__ = [
+    "acting",
+    "actor_of",
+    "check_numbers",
+    "check_text",
+    "check_times",
+    "library",
+    "required",
+    "stream",
+    "twin",
+    "zone",
+]
 
 _MOST = 10**12
 """More than this of anything is no count, and no time."""
@@ -91,6 +102,11 @@ def acting(scope: object) -> Scope:
             "The scope names no agent.", "Only an agent has memories of its own: Scope(user=..., agent=...)."
         )
     return found
+
+
+def actor_of(scope: Scope) -> str:
+    """Return who acts, for the journal."""
+    return scope.agent or "operator"
 
 
 def zone(timezone: str | tzinfo | None) -> tzinfo | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -11,16 +11,14 @@ from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, library, required, twin, zone
-from remegraph.kit.health import Health
 from remegraph.kit.observing import observed
+from remegraph.kit.verbs import Verbs
 from remegraph.models import AddReceipt, Captured, Cut, Scope
-from remegraph.settings import AgentMemorySettings, Settings
+from remegraph.settings import AgentMemorySettings
 
 if TYPE_CHECKING:
     from remegraph.exchange.attaching import Intake
-    from remegraph.kit.parts import Parts
-    from remegraph.kit.running import Runner
-    from remegraph.ports import Clock, Tail
+    from remegraph.ports import Tail
 
 __all__ = ["Capturing"]
 
@@ -28,24 +26,12 @@ _ATTEMPTS = 5
 """How often others may record the same messages just before us."""
 
 
-class Capturing(ABC):
+class Capturing(Verbs):
     """The verbs of the kit that write conversations back by themselves, as the settings of the agent say."""
-
-    settings: Settings
-    health: Health
-    _clock: Clock
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
 
     @abstractmethod
     def _intake(self, *, strict: bool) -> Intake:
         """Return what takes the bytes out of messages."""
-
-    @abstractmethod
-    def _background(self) -> Runner:
-        """Return the runner, if the kit is open."""
 
     def library(self, scope: Scope) -> Scope:
         """Return the scope that an agent's memories live under: its own, or that of all agents of the user.

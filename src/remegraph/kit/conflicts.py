@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import get_args
 
 from remegraph.errors import ConflictError, InputError
 from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.facade import Facade
-from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Partition, Scope
+from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Scope
 
 __all__ = ["Conflicts"]
 
@@ -44,7 +44,8 @@ class Conflicts(Facade):
             raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ConflictState))}.")
         if isinstance(kinds, str) or not set(kinds) <= set(get_args(ConflictKind)):
             raise InputError(f"kinds is {kinds!r}.", f"Give a list of {', '.join(get_args(ConflictKind))}.")
-        return listed(self._parts().archive, self._own(scope), state, kinds)
+        parts = self._parts()
+        return listed(parts.archive, parts.own(required(scope)), state, kinds)
 
     alist = twin(list)  # noqa: A003 - the verb above
 
@@ -82,29 +83,23 @@ class Conflicts(Facade):
             ConflictError: The memories changed since it was listed, or it was decided otherwise meanwhile.
             InputError: There is no such decision, or it cannot be carried out.
         """
-        from remegraph.engine.disputes import Disputes
-        from remegraph.engine.routing import at_home
         from remegraph.governance.conflicts import Resolution, check, find, resolve
 
         check_text(conflict_id=conflict_id, decision=decision, by=by, note=note, keep=keep)
         resolution = Resolution(decision, by, note, keep, by_model)
         check(resolution)
-        parts, mine = self._parts(), self._own(scope)
+        parts = self._parts()
+        mine = parts.own(required(scope))
         conflict = find(parts.archive, mine, conflict_id)
         if conflict.state == "resolved":
             return _as_decided(conflict, decision)
-        home = at_home(scope, self._settings)
+        home = parts.at_home(scope)
         change = resolve(conflict, resolution, at_home=home, operation_id=parts.new_id(), now=parts.clock())
-        Disputes(parts.archive, parts.searcher).commit(change)
+        parts.disputes.commit(change)
         self._follow()
         return find(parts.archive, mine, conflict_id)
 
     aresolve = twin(resolve)
-
-    def _own(self, scope: Scope) -> Sequence[Partition]:
-        from remegraph.engine.routing import own
-
-        return own(self._parts().archive.visible(required(scope)), scope, self._settings.trust_boundary)
 
 
 def _as_decided(conflict: Conflict, decision: Decision) -> Conflict:

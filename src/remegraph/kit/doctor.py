@@ -6,18 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from remegraph.errors import EmbedderMismatchError, RemegraphError
 from remegraph.kit.examining import Seen, mended
-from remegraph.kit.kit import FROM_SETTINGS, MemoryKit
+from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.models import Check, Diagnosis, Finding
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from remegraph.kit.kit import _FromSettings
     from remegraph.ports import Clock, Embedder, VectorIndex, Vectors
 
 __all__ = ["diagnose"]
@@ -48,7 +47,7 @@ def diagnose(
         for each in outside
     ):
         return Diagnosis(checks=_OUTSIDE, findings=outside)
-    chosen = settings.embedder if embedder is FROM_SETTINGS else cast("Embedder | Embeddings | str | None", embedder)
+    chosen = settings.embedder if isinstance(embedder, _FromSettings) else embedder
     usable, findings = _embedder(settings, chosen)
     if usable is None:
         return Diagnosis(checks=(*_OUTSIDE, "embedder"), findings=(*outside, *findings))

@@ -156,11 +156,9 @@ class Forms(Facade):
         return item.evolve(content=content_of(new), timestamp=new.said_at)
 
     def _writer(self, parts: Parts) -> ItemWriter:
-        from remegraph.engine.disputes import Disputes
         from remegraph.engine.forming import ItemWriter
 
-        disputes = Disputes(parts.archive, parts.searcher)
-        return ItemWriter(parts.archive, disputes, parts.clock, parts.new_id, parts.settings)
+        return ItemWriter(parts.archive, parts.disputes, parts.clock, parts.new_id, parts.settings)
 
 
 def _held(result: SaveResult) -> Memory:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import check_text, check_times, required, stream, twin
+from remegraph.kit.calling import actor_of, check_text, check_times, required, stream, twin
 from remegraph.kit.facade import Access, Facade
 from remegraph.models import (
     Archaeology,
@@ -122,21 +122,18 @@ class Governance(Facade):
             InputError: The version was not live, or the id is no text.
             ConflictError: Something changed meanwhile, or its words stand in another live memory.
         """
-        from remegraph.engine.routing import at_home, own
         from remegraph.governance.restoring import restore
 
         check_text(memory_id=memory_id)
         parts = self._parts()
-        archive = parts.archive
-        visible = archive.visible(required(scope))
         memory = restore(
-            archive,
-            visible,
-            own(visible, scope, parts.settings.trust_boundary),
+            parts.archive,
+            parts.archive.visible(required(scope)),
+            parts.own(scope),
             memory_id,
             version,
-            actor=scope.agent or "operator",
-            at_home=at_home(scope, parts.settings),
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
             at=parts.clock(),
             new_id=parts.new_id(),
             operation_id=parts.new_id(),

@@ -8,9 +8,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import CancelledError, ConflictError, ErasedError, InputError, ScopeError
-from remegraph.kit.calling import check_text, library, required, twin, zone
+from remegraph.kit.calling import actor_of, check_text, library, required, twin, zone
 from remegraph.kit.facade import Facade
-from remegraph.kit.packing import File, actor_of, path_of
+from remegraph.kit.packing import File, path_of
 from remegraph.models import ForeignMemory, Imported, Progress, Scope
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Imports(Facade):
         )
 
     def _importing(self, whose: Scope) -> Importing:
-        from remegraph.engine.routing import at_home, home
+        from remegraph.engine.routing import home
         from remegraph.exchange.importing import Importing
 
         parts, shelves = self._parts(), library(whose, self._settings)
@@ -156,7 +156,7 @@ class Imports(Facade):
             lives_in=home(shelves, self._settings.trust_boundary),
             actor=actor_of(whose),
             recipe=self._settings.summary.recipe,
-            at_home=at_home(whose, self._settings),
+            at_home=parts.at_home(whose),
         )
 
     def _commit(self, importing: Importing, news: Sequence[ForeignMemory]) -> None:
@@ -178,16 +178,13 @@ class Imports(Facade):
 
     def _committed(self, importing: Importing, news: Sequence[ForeignMemory]) -> int:
         """Commit new records; return how many memories they made."""
-        from remegraph.engine.disputes import Disputes
-
         parts = self._parts()
-        disputes = Disputes(parts.archive, parts.searcher)
         for _ in range(_ATTEMPTS - 1):
             try:
-                return disputes.commit(importing.change(news, parts.clock()))[1].created
+                return parts.disputes.commit(importing.change(news, parts.clock()))[1].created
             except ConflictError:
                 continue  # a label was taken, or a memory changed, between our look and our write
-        return disputes.commit(importing.change(news, parts.clock()))[1].created
+        return parts.disputes.commit(importing.change(news, parts.clock()))[1].created
 
 
 def _values(source: object) -> Iterator[Any]:

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.reading import Reading
 from remegraph.models import Chunk, Depth, Hit, Injected, Injection, Memory, Scope, Trigger, Workspace
-
-if TYPE_CHECKING:
-    from remegraph.ports import NewId
 
 __all__ = ["Injecting"]
 
 
 class Injecting(Reading):
     """The verbs of the kit about rules, and what is read for them. Only `promote` changes anything."""
-
-    _new_id: NewId
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
 
     def inject(
         self,
@@ -146,17 +135,16 @@ class Injecting(Reading):
             ConflictError: It changed just now, or its words are known in all projects already.
             InputError: The id is no text, or there is no reason.
         """
-        from remegraph.engine.routing import at_home, own
         from remegraph.governance.promoting import promote
 
         check_text(memory_id=memory_id, reason=reason)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = promote(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
-            actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
             reason=reason,
             at=self._clock(),
             new_id=self._new_id,

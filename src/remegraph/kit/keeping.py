@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, check_times, required, twin
-from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import LIVE, Explanation, Fading, Memory, Partition, RecallFilter, Scope, Weight
-from remegraph.settings import LifecyclePolicy, Settings
+from remegraph.kit.calling import actor_of, check_text, check_times, required, twin
+from remegraph.kit.verbs import Verbs
+from remegraph.models import LIVE, Explanation, Fading, Memory, RecallFilter, Scope, Weight
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.lifecycle.active import ActiveTier
     from remegraph.lifecycle.retaining import Retained
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Keeping"]
 
 
-class Keeping(ABC):
+class Keeping(Verbs):
     """The verbs of the kit about how memories fade. Only `restore` changes anything."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _reviews: ReviewBuffer
-    _active: ActiveTier
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
 
     def explain(
         self,
@@ -157,16 +138,15 @@ class Keeping(ABC):
             ConflictError: It was learned anew meanwhile, or it changed just now.
             InputError: The id is no text.
         """
-        from remegraph.engine.routing import own
         from remegraph.lifecycle.fading import restore
 
         check_text(memory_id=memory_id)
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         memory = restore(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             memory_id,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             at=self._clock(),
             operation_id=self._new_id(),
         )
@@ -179,6 +159,3 @@ class Keeping(ABC):
         from remegraph.lifecycle.retaining import retained
 
         return list(retained(self._open_parts().archive, memories, self._lifecycle_of, self._reviews.accesses()))
-
-    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
-        return self.settings.for_agent(partition.agent).lifecycle

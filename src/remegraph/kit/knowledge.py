@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import actor_of, check_text, required, twin
 from remegraph.kit.extracting import Extracting
 from remegraph.kit.facade import Access
-from remegraph.models import Absorption, ChangeSet, KnowledgeItem, Memory, Partition, Recall, Receipt, Scope
+from remegraph.models import Absorption, KnowledgeItem, Memory, Recall, Scope
 
 __all__ = ["Knowledge"]
 
@@ -34,12 +34,12 @@ class Knowledge(Extracting):
         scope: Scope,
         from_agent: str | None = None,
     ) -> Absorption:
-        """Make memories of what other agents shared: all of the items or, on an error, none. The same again changes nothing.
+        """Make memories of what other agents shared: all of the items or, on an error, none; the same again changes nothing.
 
-        Each is trusted no further than it says, and than `settings.sharing` says of its source, which this
-        ledger or a signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once by each agent; what
-        contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can be executed and
-        checked becomes a skill that nobody has tried yet. No model is called.
+        Each is trusted no further than it says, and than `settings.sharing` says of its source, which this ledger or a
+        signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once
+        by each agent; what contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can
+        be executed and checked becomes a skill that nobody has tried yet. No model is called.
 
         Args:
             items: Knowledge items, or JSON in their form.
@@ -66,7 +66,7 @@ class Knowledge(Extracting):
             offers,
             said_in=library.partition(),
             lives_in=home(library, parts.settings.trust_boundary),
-            actor=agent or "operator",
+            actor=actor_of(scope),
         )
         return done.evolve(degraded=self._follow())
 
@@ -101,7 +101,8 @@ class Knowledge(Extracting):
         """
         from remegraph.governance.approving import waiting
 
-        return waiting(self._parts().archive, self._own(scope))
+        parts = self._parts()
+        return waiting(parts.archive, parts.own(self._library(scope)))
 
     awaiting = twin(waiting)
 
@@ -159,8 +160,8 @@ class Knowledge(Extracting):
         parts = self._parts()
         memory = decide(
             parts.archive,
-            self._commit,
-            self._own(scope),
+            parts.disputes.commit,
+            parts.own(self._library(scope)),
             memory_id,
             by=by,
             note=note,
@@ -183,15 +184,3 @@ class Knowledge(Extracting):
         from remegraph.kit.pack_keys import key_list
 
         return signer(item, TrustStore.open(key_list(self._settings)))
-
-    def _own(self, scope: Scope) -> Sequence[Partition]:
-        from remegraph.engine.routing import own
-
-        parts, library = self._parts(), self._library(required(scope))
-        return own(parts.archive.visible(library), library, parts.settings.trust_boundary)
-
-    def _commit(self, change: ChangeSet) -> tuple[ChangeSet, Receipt]:
-        from remegraph.engine.disputes import Disputes
-
-        parts = self._parts()
-        return Disputes(parts.archive, parts.searcher).commit(change)

@@ -1,57 +1,33 @@
-"""The verbs that turn what was recorded into memories: block by block, in the foreground."""
+"""The verbs that turn what was recorded into memories, block by block: what is new, what failed, or whatever waits."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, cast
 
 from remegraph.kit.calling import check_numbers, required, twin
-from remegraph.kit.health import Health
 from remegraph.kit.observing import aobserved, observed
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Budget, Scope, SummaryReport
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from remegraph.engine.summarizer import BlockOutcome, SummarizerInput
     from remegraph.kit.draining import Cancel, Duty
-    from remegraph.kit.parts import Parts
-    from remegraph.kit.running import Runner
     from remegraph.kit.summarizing import Loop, OnProgress
 
 __all__ = ["Learning"]
 
 
-class Learning(ABC):
+class Learning(Verbs):
     """The verbs of the kit that learn from messages: what is new, what failed, or whatever waits."""
-
-    settings: Settings
-    health: Health
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _background(self) -> Runner:
-        """Return the runner, if the kit is open."""
-
-    @abstractmethod
-    def _config(self) -> RunnableConfig:
-        """Return how graphs are run."""
 
     @abstractmethod
     def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
         """Do the upkeep of one scope; return after which time again."""
-
-    @abstractmethod
-    def _write_noted(self) -> None:
-        """Write down what was noted."""
 
     @observed("summarize")
     def summarize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,45 +9,21 @@ from typing import TYPE_CHECKING
 from remegraph.errors import BudgetExceededError, ModelUnavailableError
 from remegraph.kit.calling import required, twin
 from remegraph.kit.observing import observed
-from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope, ToolRefresh
-from remegraph.settings import LifecyclePolicy, Settings
 
 if TYPE_CHECKING:
     from remegraph.engine.metering import Meter
     from remegraph.engine.tool_guidelines import GuideInput
     from remegraph.kit.draining import Cancel
-    from remegraph.kit.parts import Parts
     from remegraph.kit.summarizing import OnProgress
     from remegraph.lifecycle.maintenance import Round, Step
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Maintaining"]
 
 
-class Maintaining(ABC):
+class Maintaining(Verbs):
     """What is done now and then, by itself or when asked. A dry run tells it all before."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-    _reviews: ReviewBuffer
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so."""
-
-    @abstractmethod
-    def _write_noted(self) -> None:
-        """Write down what recall noted."""
-
-    @abstractmethod
-    def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
-        """Return how the memories of a partition live on."""
 
     @observed("maintain")
     def maintain(
@@ -63,8 +38,9 @@ class Maintaining(ABC):
         """Tidy up: fade, merge, consolidate, write guidelines of tools, archive, purge.
 
         What has faded loses its priority, what says the same is merged, what is alike becomes one conclusion, what is
-        all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays, and the
-        messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the summaries.
+        all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays,
+        and the messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the
+        summaries.
 
         What is archived is found with `only=RecallFilter(statuses=("archived",))` and comes back with `restore`; the
         journal says why it went. A run that was stopped is finished by the next one, and one that runs beside another,
@@ -86,7 +62,7 @@ class Maintaining(ABC):
 
         meter = Meter(budget)
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = maintain(self._steps(meter), self._own(scope), this).evolve(usage=meter.usage())
+        done = maintain(self._steps(meter), self._open_parts().own(required(scope)), this).evolve(usage=meter.usage())
         return (
             done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if done.changed and not dry_run else done
         )
@@ -126,18 +102,13 @@ class Maintaining(ABC):
 
         meter = Meter(budget)
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = self._consolidated(self._own(scope), this, meter).evolve(usage=meter.usage())
+        done = self._consolidated(self._open_parts().own(required(scope)), this, meter).evolve(usage=meter.usage())
         changed = (done.made or done.grown) and not dry_run
         return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
 
     aconsolidate = twin(consolidate)
 
     # ------------------------------------------------------------------------------------------- inside
-
-    def _own(self, scope: Scope) -> Sequence[Partition]:
-        from remegraph.engine.routing import own
-
-        return own(self._open_parts().archive.visible(required(scope)), scope, self.settings.trust_boundary)
 
     def _steps(self, meter: Meter) -> Mapping[str, Step]:
         """Return the steps of a maintenance run, in their order."""

@@ -1,22 +1,20 @@
-"""What the verbs of the kit tell of themselves when they are done: figures, for spans, metrics and the log."""
+"""What a kit tells its operator: what its verbs did, in figures for spans, metrics and the log, and what waits."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args
 
-from remegraph.models import AddReceipt, Captured, Maintenance, Recall, SummaryReport
+from remegraph.models import AddReceipt, Captured, JobState, Maintenance, Recall, SummaryReport
 from remegraph.settings import without_passwords
-from remegraph.telemetry import Attributes, Gauges, event
+from remegraph.telemetry import Attributes, Gauges, Telemetry, event
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
     from remegraph.ports import Archive, JobQueue
     from remegraph.storage.projection import VectorProjection
 
@@ -25,8 +23,13 @@ __all__ = ["aobserved", "gauges", "observed", "pseudonym"]
 _log = logging.getLogger(__name__)
 
 
+class _Parts(Protocol):
+    @property
+    def telemetry(self) -> Telemetry: ...
+
+
 class _Kit(Protocol):
-    def _open_parts(self) -> Parts: ...
+    def _open_parts(self) -> _Parts: ...
 
 
 K = TypeVar("K", bound=_Kit)
@@ -132,11 +135,14 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
         jobs: The queue.
         recipe: Name of the way of summarising.
     """
-    from remegraph.kit.draining import KIND, UPKEEP
+
+    def jobs_by_state() -> Mapping[str, int]:
+        depth = jobs.depth()
+        return {state: getattr(depth, state) for state in get_args(JobState)}
 
     return {
         "remegraph.index.lag": lambda: {"": projection.lag()},
-        "remegraph.queue.depth": lambda: Counter(job.state for kind in (KIND, UPKEEP) for job in jobs.waiting(kind)),
+        "remegraph.queue.depth": jobs_by_state,
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
     }
 

@@ -1,36 +1,26 @@
-"""The verb that writes packs."""
+"""The verb that writes packs, and what goes into one."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import NotFoundError
-from remegraph.kit.calling import check_text, twin
-from remegraph.kit.facade import Facade
+from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.pack_keys import PackKeys
 from remegraph.kit.packing import File, check_choice, path_of, signing, steps, topic_of
 from remegraph.models import Memory, PackBuilt, PackKind, Partition, Scope, Status
 
 if TYPE_CHECKING:
     from remegraph.exchange.packs.exporting import Contents
-    from remegraph.exchange.packs.reading import PackFile
     from remegraph.kit.draining import Cancel
     from remegraph.kit.summarizing import OnProgress
 
 __all__ = ["PackBuilding"]
 
 
-class PackBuilding(Facade, ABC):
+class PackBuilding(PackKeys):
     """How memories become a file."""
-
-    @abstractmethod
-    def _opened(self, path: File) -> PackFile:
-        """Open a pack."""
-
-    @abstractmethod
-    def _places(self, scope: Scope) -> tuple[Partition, Partition]:
-        """Return where a scope's words are, and where its memories live."""
 
     def build(
         self,
@@ -71,13 +61,14 @@ class PackBuilding(Facade, ABC):
 
         Raises:
             InputError: A choice cannot be used, the file cannot be written, or the key cannot be read.
+            PackError: There is more than one pack may hold; nothing was written.
             NotFoundError: A memory is not of this scope.
             CancelledError: `cancel` said so; nothing was written.
         """
         from remegraph.exchange.packs.exporting import export, preset
         from remegraph.exchange.packs.writing import write
 
-        check_choice(kind, include, desensitize=desensitize, activate=activate)
+        check_choice(kind, include, desensitize=desensitize, activate=activate, memory_ids=memory_ids, domain=domain)
         check_text(pack_id=pack_id)
         said_in, lives_in = self._places(scope)
         memories = self._chosen(lives_in, topic, memory_ids, include)
@@ -88,7 +79,7 @@ class PackBuilding(Facade, ABC):
         else:
             contents = export(self._parts().archive, lives_in, said_in, memories, step)
         target = path_of(path)
-        write(
+        info = write(
             target,
             kind,
             contents.members,
@@ -96,12 +87,18 @@ class PackBuilding(Facade, ABC):
             domain=domain,
             activate=activate,
             sign=None if key is None else signing(path_of(key)),
+            verify=self._verify,
         )
-        with self._opened(target) as pack:
-            info = pack.info
         return PackBuilt(path=str(target), pack=info, left_out=contents.left_out, dropped=contents.dropped)
 
     abuild = twin(build)
+
+    def _places(self, scope: Scope) -> tuple[Partition, Partition]:
+        """Return where a scope's words are, and where its memories live."""
+        from remegraph.engine.routing import home
+
+        library = self._library(required(scope))
+        return library.partition(), home(library, self._settings.trust_boundary)
 
     def _chosen(
         self, lives_in: Partition, topic: str | None, memory_ids: Sequence[str] | None, include: Collection[Status]

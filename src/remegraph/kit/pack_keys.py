@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.kit.calling import check_text, twin
 from remegraph.kit.facade import Facade
-from remegraph.models import TrustedKey
+from remegraph.models import Signature, TrustedKey
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,6 +65,12 @@ class PackKeys(Facade):
 
     def _file(self) -> Path:
         return key_list(self._settings)
+
+    def _verify(self, manifest: bytes, signature: Signature) -> TrustedKey:
+        """Return the believed key that signed a manifest."""
+        from remegraph.exchange.packs.layout import PURPOSE
+
+        return self._store().verify(manifest, signature, purpose=PURPOSE)
 
     def _store(self) -> TrustStore:
         from remegraph.exchange.signing import TrustStore

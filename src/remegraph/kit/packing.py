@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from remegraph.errors import CancelledError, InputError, PackError
 from remegraph.kit.calling import check_text
-from remegraph.models import PackKind, Progress, Scope, Signature, Status, Topic, TopicType
+from remegraph.models import PackKind, Progress, Signature, Status, Topic, TopicType
 
 if TYPE_CHECKING:
     from remegraph.kit.draining import Cancel
     from remegraph.kit.summarizing import OnProgress
 
-__all__ = ["File", "actor_of", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
+__all__ = ["File", "check_choice", "conflict_of", "path_of", "signing", "steps", "topic_of", "wanted"]
 
 File = str | PathLike[str]
 """The path of a file."""
@@ -38,11 +38,6 @@ def path_of(path: object) -> Path:
     return Path(text)
 
 
-def actor_of(scope: Scope) -> str:
-    """Return who acts, for the journal."""
-    return scope.agent or "operator"
-
-
 def topic_of(key: object) -> Topic:
     """Return the topic of a key `type:name`.
 
@@ -56,15 +51,20 @@ def topic_of(key: object) -> Topic:
     return Topic(type=cast("TopicType", kind), target_name=name)
 
 
-def check_choice(kind: object, include: Collection[str], *, desensitize: bool, activate: Sequence[str]) -> None:
-    """Refuse choices that cannot be used, or do not go together.
+def check_choice(
+    kind: object, include: Collection[str], *, desensitize: bool, activate: Sequence[str], **lists: object
+) -> None:
+    """Refuse choices that cannot be used, or do not go together; of other lists, whatever is one text.
 
     Raises:
         InputError: They are such.
     """
     if kind not in get_args(PackKind):
         raise InputError(f"There is no kind of pack {kind!r}.", f"Give one of {', '.join(get_args(PackKind))}.")
-    if isinstance(include, str) or not set(include) <= _ASKED_FOR:
+    for name, several in {"include": include, "activate": activate, **lists}.items():
+        if isinstance(several, str):
+            raise InputError(f"{name} is one text.", "Give a list.")
+    if not set(include) <= _ASKED_FOR:
         raise InputError(f"include is {include!r}.", f"Give a list of {', '.join(sorted(_ASKED_FOR))}.")
     if kind == "preset" and include:
         raise InputError("A preset holds what is live.", "Leave include out, or build an export.")

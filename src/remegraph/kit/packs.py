@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
 from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import check_numbers, required, twin
+from remegraph.kit.calling import actor_of, check_numbers, twin
 from remegraph.kit.pack_building import PackBuilding
-from remegraph.kit.pack_keys import PackKeys
-from remegraph.kit.packing import File, actor_of, conflict_of, path_of, steps, wanted
+from remegraph.kit.packing import File, conflict_of, path_of, steps, wanted
 from remegraph.models import (
     PackDiff,
     PackInfo,
     PackInstalled,
-    Partition,
     Scope,
-    Signature,
-    TrustedKey,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Packs"]
 
 
-class Packs(PackBuilding, PackKeys):
+class Packs(PackBuilding):
     """Builds packs, and takes them in: measured first, then checked, then all of it or nothing."""
 
     # ------------------------------------------------------------------------------------------- reading
@@ -184,7 +180,6 @@ class Packs(PackBuilding, PackKeys):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
-        from remegraph.engine.routing import at_home
         from remegraph.exchange.packs.installing import arrival
 
         if activate:
@@ -202,7 +197,7 @@ class Packs(PackBuilding, PackKeys):
             actor=actor_of(scope),
             at=parts.clock(),
             recipe=parts.settings.summary.recipe,
-            at_home=at_home(scope, parts.settings),
+            at_home=parts.at_home(scope),
         )
         try:
             receipt = parts.archive.commit(change)
@@ -221,15 +216,11 @@ class Packs(PackBuilding, PackKeys):
     # ------------------------------------------------------------------------------------------- inside
 
     def _opened(self, path: File) -> PackFile:
-        from remegraph.exchange.packs.layout import PURPOSE
         from remegraph.exchange.packs.limits import LIMITS
         from remegraph.exchange.packs.reading import PackFile
 
-        def verify(manifest: bytes, signature: Signature) -> TrustedKey:
-            return self._store().verify(manifest, signature, purpose=PURPOSE)
-
         self._parts()
-        return PackFile(path_of(path), LIMITS, verify)
+        return PackFile(path_of(path), LIMITS, self._verify)
 
     @contextmanager
     def _checked(self, path: File, *, required: bool | None) -> Iterator[PackFile]:
@@ -254,13 +245,6 @@ class Packs(PackBuilding, PackKeys):
                 "If it is yours, pass trust=1, or sign it with a key that settings.sharing.trust gives 1.",
             )
         return found
-
-    def _places(self, scope: Scope) -> tuple[Partition, Partition]:
-        """Return where a scope's words are, and where its memories live."""
-        from remegraph.engine.routing import home
-
-        library = self._library(required(scope))
-        return library.partition(), home(library, self._settings.trust_boundary)
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
         from remegraph.exchange.packs.installing import offer

@@ -1,16 +1,18 @@
-"""Builds the parts of a kit from its settings, and closes what it opened if a later part fails."""
+"""The parts of a kit: opened as its settings say, all or none, and what is made of them once it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import BaseDocumentCompressor
 
+from remegraph.engine import routing
+from remegraph.engine.disputes import Disputes
 from remegraph.engine.reranking import Reranker
 from remegraph.engine.retrieval import RetrievalAgent
 from remegraph.engine.retriever import Retriever, build_retriever
@@ -18,6 +20,7 @@ from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.kit.observing import gauges, pseudonym
 from remegraph.kit.thinkers import Thinkers
+from remegraph.models import Partition, Scope
 from remegraph.ports import (
     Attention,
     AuditTrail,
@@ -58,7 +61,7 @@ __all__ = ["Parts", "ledger_url", "open_parts"]
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything behind a kit. What only summarising needs is made when it is first asked for."""
+    """Everything behind a kit."""
 
     settings: Settings
     clock: Clock
@@ -72,9 +75,7 @@ class Parts:
     """None where workers look for jobs themselves."""
     items: SqlItems
     eraser: SqlEraser
-    searcher: Searcher
-    retriever: Retriever
-    agents: dict[str, RetrievalAgent]
+    reranker: Reranker | None
     count_tokens: TokenCounter
     thinkers: Thinkers
     embedder: Embedder
@@ -84,6 +85,40 @@ class Parts:
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
+    agents: dict[str, RetrievalAgent] = field(default_factory=dict)
+    """Custom Sub Agents, by topic key or type."""
+
+    def own(self, scope: Scope) -> list[Partition]:
+        """Return the partitions whose memories are a scope's to change: its user's, or their team's."""
+        return routing.own(self.archive.visible(scope), scope, self.settings.trust_boundary)
+
+    def at_home(self, scope: Scope) -> bool:
+        """Return whether what all agents of the user own is a scope's to change."""
+        return routing.at_home(scope, self.settings)
+
+    @cached_property
+    def searcher(self) -> Searcher:
+        """Finds memories and index entries by words and vectors."""
+        return Searcher(self.archive, self.projection, self.embedder)
+
+    @cached_property
+    def disputes(self) -> Disputes:
+        """Commits changes, held against what is known."""
+        return Disputes(self.archive, self.searcher)
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """The retriever's graph."""
+        return build_retriever(
+            self.archive,
+            self.searcher,
+            self.settings.recall,
+            self.agents,
+            grants=self.grants,
+            sharing=self.settings.sharing,
+            count=self.count_tokens,
+            reranker=self.reranker,
+        )
 
     @cached_property
     def summarizer(self) -> Summarizer:
@@ -128,7 +163,7 @@ def open_parts(
     reranker: BaseDocumentCompressor | None,
     attention: Mapping[Purpose, Attention],
 ) -> Parts:
-    """Open the ledger, take the index if it is free, and build the graphs.
+    """Open the ledger, and take the index if it is free.
 
     Args:
         settings: What and where.
@@ -148,52 +183,33 @@ def open_parts(
     """
     telemetry = telemetry_of(asked=settings.opentelemetry)
     with ExitStack() as opened:
-        home, policy = settings.home.expanduser(), settings.recall
-        if settings.ledger_url is None:
-            _make_home(home)
-        key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
-        blobs = BlobFolder(settings.blobs) if settings.blobs else None
-        archive = SqlArchive.open(
-            ledger_url(settings), key=key, clock=clock, new_id=new_id, quorum=settings.sharing.quorum, blobs=blobs
-        )
+        archive = _archive(settings, clock, new_id)
         opened.callback(archive.close)
-        index = index or _index(settings, home, archive.database, require_index=require_index)
+        database = archive.database
+        if index is None:
+            index = _index(settings, database, require_index=require_index)
         if index is not None:
             opened.callback(index.close)
-            settle(archive.database)
+            settle(database)
         projection = VectorProjection.open(
-            archive.database, index, embedder, exact_limit=policy.exact_limit, reindex=reindex, telemetry=telemetry
+            database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex, telemetry=telemetry
         )
-        jobs = SqlJobQueue(archive.database, clock)
+        jobs = SqlJobQueue(database, clock)
         waiting = gauges(archive, projection, jobs, settings.summary.recipe)
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
-        grants = SqlGrants(archive.database, archive.journal, clock, new_id)
-        searcher = Searcher(archive, projection, embedder)
-        agents: dict[str, RetrievalAgent] = {}
         return Parts(
             settings=settings,
             clock=clock,
             new_id=new_id,
             archive=archive,
             projection=projection,
-            trail=SqlAuditTrail(archive.database, archive.journal),
-            grants=grants,
+            trail=SqlAuditTrail(database, archive.journal),
+            grants=SqlGrants(database, archive.journal, clock, new_id),
             jobs=jobs,
-            courier=_courier(settings, archive.database, clock),
-            items=SqlItems(archive.database, clock),
+            courier=_courier(settings, database, clock),
+            items=SqlItems(database, clock),
             eraser=SqlEraser(archive, projection, clock, new_id),
-            searcher=searcher,
-            retriever=build_retriever(
-                archive,
-                searcher,
-                policy,
-                agents,
-                grants=grants,
-                sharing=settings.sharing,
-                count=count_tokens,
-                reranker=_reranker(reranker, policy),
-            ),
-            agents=agents,
+            reranker=_reranker(reranker, settings.recall),
             count_tokens=count_tokens,
             thinkers=thinkers,
             embedder=embedder,
@@ -227,6 +243,16 @@ def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | 
     return Procrastinate(database, clock)
 
 
+def _archive(settings: Settings, clock: Clock, new_id: NewId) -> SqlArchive:
+    home = settings.home.expanduser()
+    if settings.ledger_url is None:
+        _make_home(home)
+    key = settings.journal_key.encode() if settings.journal_key else journal_key(home)
+    blobs = BlobFolder(settings.blobs) if settings.blobs else None
+    quorum = settings.sharing.quorum
+    return SqlArchive.open(ledger_url(settings), key=key, clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
+
+
 def _make_home(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -246,9 +272,10 @@ def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:
     return Reranker(compressor, first=policy.rerank, seconds=policy.rerank_timeout)
 
 
-def _index(settings: Settings, home: Path, database: Database, *, require_index: bool) -> VectorIndex | None:
+def _index(settings: Settings, database: Database, *, require_index: bool) -> VectorIndex | None:
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
+    home = settings.home.expanduser()
     owner = IndexOwner.acquire(home / "index")
     if owner is not None:
         return GuardedIndex(database, owner)

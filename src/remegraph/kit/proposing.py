@@ -162,10 +162,8 @@ class Proposing(Facade):
         )
 
     def _check_agent(self, scope: Scope) -> str:
-        from remegraph.engine.routing import at_home
-
         found = acting(scope)
-        if at_home(found, self._settings):
+        if self._parts().at_home(found):
             raise InputError(f"The library of agent {found.agent} is shared already.", "Save it: all have it at once.")
         return str(found.agent)
 
@@ -182,13 +180,9 @@ class Proposing(Facade):
 
     def _done(self, proposal_id: str, scope: Scope, act: Callable[[Consensus], ChangeSet]) -> Proposal:
         """Commit what an act changes; where another came first, weigh it anew."""
-        from remegraph.engine.disputes import Disputes
-
-        parts = self._parts()
-        disputes = Disputes(parts.archive, parts.searcher)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                disputes.commit(act(self._consensus(scope)))
+                self._parts().disputes.commit(act(self._consensus(scope)))
             except ConflictError:
                 if attempt == _ATTEMPTS:
                     raise

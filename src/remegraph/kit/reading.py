@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import check_text, check_times, required, twin
-from remegraph.kit.health import Health
+from remegraph.kit.calling import check_numbers, check_text, check_times, required, twin
 from remegraph.kit.observing import observed
 from remegraph.kit.recalling import recall_input, recalled
-from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.kit.toolbox import ToolMemory
+from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     LIVE,
     BlockSummary,
@@ -35,44 +33,20 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-
     from remegraph.engine.retrieval import Found
     from remegraph.engine.topic_agent import TopicAgent
-    from remegraph.kit.parts import Parts
-    from remegraph.lifecycle.active import ActiveTier
-    from remegraph.lifecycle.working import WorkingMemory
-    from remegraph.ports import Clock
 
 __all__ = ["Reading"]
 
 
-class Reading(ABC):
+class Reading(Verbs):
     """The verbs of the kit that only read."""
 
-    settings: Settings
-    health: Health
-    _clock: Clock
-    _reviews: ReviewBuffer
-    _working: WorkingMemory
-    _active: ActiveTier
     tools: ToolMemory
     embedder_name: str
     """Name of the embedder, as it is recorded with every vector."""
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _write_noted_soon(self) -> None:
-        """Write down what was noted, while nobody waits for it."""
-
-    def _config(self) -> RunnableConfig:
-        return {"max_concurrency": self.settings.summary.max_concurrency}
 
     @observed("recall")
     def recall(
@@ -107,7 +81,8 @@ class Reading(ABC):
             topics: Only these topics, by key.
             only: Which memories may be returned: by type, tag, status, trust, and as of which time.
             without: Ids of raw messages that the caller has at hand, which need not be found again.
-            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless given.
+            asked_at: When it is asked, for the times that it names ("last week") and the age of what is found; now unless
+                given.
             previous: What was asked before it: a question that refers back ("and where was that?") is read with it.
             task: What is in mind for this task comes first in the context; see `sense`.
             review: Whether it strengthens the memories that it finds; somebody who only tries queries out says no.
@@ -167,9 +142,11 @@ class Reading(ABC):
 
         Raises:
             NotFoundError: The scope has no such topic.
+            InputError: The key is no text.
         """
         from remegraph.engine.topic_agent import TopicAgent
 
+        check_text(topic=topic)
         parts = self._open_parts()
         for shelf in parts.archive.topics(parts.archive.visible(required(scope))):
             if shelf.topic.key.casefold() == topic.casefold():
@@ -246,8 +223,7 @@ class Reading(ABC):
         archive = self._open_parts().archive
         if key_word is not None and not isinstance(key_word, str):
             raise InputError(f"key_word is of type {type(key_word).__name__}.", "Give text.")
-        if limit < 1:
-            raise InputError(f"The limit is {limit}.", "Ask for at least one message.")
+        check_numbers(least=1, whole=True, limit=limit)
         check_times(time_start=time_start, time_end=time_end)
         return archive.messages(
             archive.visible(required(scope)), key_word=key_word, time_start=time_start, time_end=time_end, limit=limit
@@ -344,14 +320,14 @@ class Reading(ABC):
             limit: So many at most; all unless given.
 
         Raises:
-            InputError: The limit is not positive.
+            InputError: The limit is not positive, or the topic is no text.
         """
-        if limit is not None and limit < 1:
-            raise InputError(f"limit is {limit}.", "Give at least 1.")
+        check_numbers(least=1, whole=True, limit=limit)
         archive = self._open_parts().archive
         partitions = archive.visible(required(scope))
         asked = None
         if topic is not None:
+            check_text(topic=topic)
             asked = [
                 shelf.topic for shelf in archive.topics(partitions) if shelf.topic.key.casefold() == topic.casefold()
             ]

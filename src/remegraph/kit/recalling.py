@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import check_text, check_times, required
+from remegraph.kit.calling import check_numbers, check_text, check_times, required
 from remegraph.models import Depth, Memory, Recall, RecallFilter, RecallMode, Scope
 from remegraph.settings import Settings
 
@@ -52,7 +52,8 @@ def recall_input(
 
     time_start, time_end = time_range
     k = settings.recall.k if k is None else k
-    _check_asked(query, previous, k)
+    _check_asked(query, previous)
+    check_numbers(least=1, whole=True, k=k)
     _check_choice(depth=depth, mode=mode)
     for name, value, wanted in (("topics", topics, "topic keys"), ("without", without, "message ids")):
         if isinstance(value, str):
@@ -87,14 +88,12 @@ def recall_input(
     }
 
 
-def _check_asked(query: object, previous: object, k: int) -> None:
+def _check_asked(query: object, previous: object) -> None:
     for name, text in (("query", query), ("previous", previous)):
         if not isinstance(text, str):
             raise InputError(f"{name} is of type {type(text).__name__}.", "Ask with text.")
     if not str(query).strip():
         raise InputError("The query is empty.", "Ask something.")
-    if k < 1:
-        raise InputError(f"k is {k}.", "Ask for at least one hit.")
 
 
 def _check_choice(**chosen: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from remegraph.errors import CancelledError, RemegraphError
+from remegraph.errors import CancelledError
 from remegraph.kit.health import Health
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Reindexing:
             self._projection.reindex(self._embedder, progress=self._go_on)
         except CancelledError:
             return
-        except RemegraphError as error:
+        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the embedder may be a host's own
             self._health.note("background", error)
 
     def _go_on(self, _done: int, _total: int) -> None:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.exchange.chat import MessageLike, to_messages
 from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Chunk, Scope, Sensed
-from remegraph.settings import Settings
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
     from remegraph.lifecycle.sensory import SensoryBuffer
-    from remegraph.lifecycle.working import WorkingMemory
-    from remegraph.ports import Clock
 
 __all__ = ["Sensing"]
 
 
-class Sensing(ABC):
+class Sensing(Verbs):
     """The verbs of the kit that live in this process alone: another one, or a restart, knows nothing of them."""
 
-    settings: Settings
-    _clock: Clock
     _sensory: SensoryBuffer
-    _working: WorkingMemory
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
 
     def sense(
         self,

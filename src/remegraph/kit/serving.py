@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from remegraph.errors import WITHOUT_VECTORS, CancelledError, RemegraphError, SetupError
+from remegraph.errors import CancelledError, RemegraphError
 from remegraph.kit.draining import Duty, Worker
 from remegraph.kit.running import Runner
 
@@ -50,7 +50,7 @@ def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
     while not stop.wait(_KEEP):
         try:
             parts.projection.sync()
-        except (*WITHOUT_VECTORS, SetupError) as error:
+        except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
             health.note("background", error)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from remegraph.errors import InputError, NotFoundError, SkillError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import check_numbers, check_text, required, twin
 from remegraph.kit.facade import Access, Facade
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
 
@@ -142,8 +142,7 @@ class Skills(Facade):
             InputError: The query is empty or no text, or k is less than 1.
         """
         _check_words(query=query)
-        if k < 1:
-            raise InputError(f"k is {k}.", "Ask for at least one.")
+        check_numbers(least=1, whole=True, k=k)
         return self._found(query, self._writer().known(self._home(scope)))[:k]
 
     afind = twin(find)
@@ -294,11 +293,10 @@ class Skills(Facade):
         return self._parts().thinkers.of(self._home(scope).agent)
 
     def _writer(self) -> SkillWriter:
-        from remegraph.engine.disputes import Disputes
         from remegraph.engine.procedures import SkillWriter
 
         parts = self._parts()
-        return SkillWriter(parts.archive, Disputes(parts.archive, parts.searcher), parts.clock, parts.settings)
+        return SkillWriter(parts.archive, parts.disputes, parts.clock, parts.settings)
 
     def _skill(self, skill_id: str, scope: Scope) -> tuple[Memory, Skill]:
         from remegraph.rules.procedures import read_workflow

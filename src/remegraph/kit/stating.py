@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from remegraph.errors import WITHOUT_VECTORS, InputError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.errors import InputError
+from remegraph.kit.calling import actor_of, check_text, required, twin
+from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     Category,
     EnforcementLevel,
@@ -20,29 +20,17 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.settings import Settings
-from remegraph.telemetry import event
 
 if TYPE_CHECKING:
     from remegraph.engine.saving import MemoryWriter
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock, NewId
 
 __all__ = ["Stating"]
 
 _log = logging.getLogger(__name__)
 
 
-class Stating(ABC):
+class Stating(Verbs):
     """The verbs of the kit that write one memory at a time. Each has a raw record, a block and evidence, too."""
-
-    settings: Settings
-    _clock: Clock
-    _new_id: NewId
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
 
     def remember_self(
         self,
@@ -80,7 +68,7 @@ class Stating(ABC):
             self._new_id,
             Shelf(partition=where, topic=self_topic()),
             content,
-            actor=scope.agent or "operator",
+            actor=actor_of(scope),
             recipe=self.settings.summary.recipe,
             importance=importance,
             governed=governed,
@@ -114,9 +102,9 @@ class Stating(ABC):
         """Remember one statement (F3, F4). No model is called.
 
         The same words, and what is similar strictly above `merge_threshold` (the agent's, else that of the summary
-        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200. What contradicts a memory is
-        told apart: where both parse into slots, the new one supersedes the old one; else both are kept and linked, and
-        `kit.conflicts` has them. Anything else is a new memory.
+        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200.
+        What contradicts a memory is told apart: where both parse into slots, the new one supersedes the old one; else
+        both are kept and linked, and `kit.conflicts` has them. Anything else is a new memory.
 
         Args:
             key: What it is about, in a few words; searched too.
@@ -228,19 +216,18 @@ class Stating(ABC):
             InputError: The type is none of these, the memories are one, or something is no text.
             NotFoundError: There is no such memory, or it is not this user's.
         """
-        from remegraph.engine.routing import at_home, own
         from remegraph.engine.tying import tie
 
         check_text(source_id=source_id, target_id=target_id, reason=reason)
         if type not in get_args(LinkType):
             raise InputError(f"There is no type of link {type!r}.", f"Give one of {', '.join(get_args(LinkType))}.")
-        archive = self._open_parts().archive
+        parts = self._open_parts()
         return tie(
-            archive,
-            own(archive.visible(required(scope)), scope, self.settings.trust_boundary),
+            parts.archive,
+            parts.own(required(scope)),
             Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
-            actor=scope.agent or "operator",
-            at_home=at_home(scope, self.settings),
+            actor=actor_of(scope),
+            at_home=parts.at_home(scope),
             operation_id=self._new_id(),
             now=self._clock(),
         )
@@ -252,12 +239,3 @@ class Stating(ABC):
 
         parts = self._open_parts()
         return MemoryWriter(parts.archive, parts.searcher, self._clock, self._new_id, self.settings)
-
-    def _bring_up_to_date(self) -> tuple[str, ...]:
-        """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
-        try:
-            self._open_parts().projection.sync()
-        except WITHOUT_VECTORS as error:
-            _log.warning("What was stated has no vector yet: %s", error, extra=event("index.behind", error))
-            return (f"vectors: {error.what}",)
-        return ()

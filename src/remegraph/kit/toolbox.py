@@ -236,12 +236,11 @@ class ToolMemory(Facade):
         """Return what is to be run, and on what."""
         from remegraph.engine.metering import Meter
         from remegraph.engine.nodes import node
-        from remegraph.engine.routing import own
 
-        parts, archive = self._parts(), self._archive()
-        mine = own(archive.visible(required(scope)), scope, self._settings.trust_boundary)
+        parts = self._parts()
+        self._calls.flush()
         return node(parts.guide.refresh, "tool_guidelines"), {
-            "partitions": mine,
+            "partitions": parts.own(required(scope)),
             "tools": _names(tools),
             "thinker": parts.thinkers.of(scope.agent),
             "meter": Meter(budget),

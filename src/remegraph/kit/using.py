@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit.calling import check_text, required, twin
-from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.verbs import Verbs
 from remegraph.models import Memory, Scope
-
-if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
-    from remegraph.ports import Clock
 
 __all__ = ["Using"]
 
 
-class Using(ABC):
+class Using(Verbs):
     """The verbs of the kit that note which memories were used.
 
     Like recall they only note it: who writes anyway writes it down. No memory is changed, and none is borne out by an
     answer that repeats it.
     """
-
-    _clock: Clock
-    _reviews: ReviewBuffer
-
-    @abstractmethod
-    def _open_parts(self) -> Parts:
-        """Return the parts, if the kit is open."""
-
-    @abstractmethod
-    def _write_noted_soon(self) -> None:
-        """Write down what was noted, while nobody waits for it."""
 
     def used(self, memory_ids: Sequence[str], *, scope: Scope) -> None:
         """Note that these memories were of use, which counts more than that recall returned them.

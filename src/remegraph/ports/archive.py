@@ -187,6 +187,10 @@ class Archive(Notes, Protocol):
         """Return blocks that meet all conditions, oldest first; a time range keeps those that it touches."""
         ...
 
+    def free_labels(self, partition: Partition, times: Sequence[datetime]) -> tuple[str, ...]:
+        """Return labels for new blocks of these times, one for each: none that a block has, or an erased one had."""
+        ...
+
     def summaries(
         self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
     ) -> tuple[BlockSummary, ...]:

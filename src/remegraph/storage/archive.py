@@ -270,6 +270,13 @@ class SqlArchive(SqlNotes):
             shelves = self._interning.known(connection, partitions)
             return block_rows.read(connection, shelves, wanted, ids, message_ids)
 
+    def free_labels(self, partition: Partition, times: Sequence[datetime]) -> tuple[str, ...]:
+        """Return labels for new blocks; see `Archive.free_labels`."""
+        with self.database.read() as connection:
+            known = self._interning.known(connection, [partition])
+            here = next(iter(known), 0)  # no partition has number 0
+            return block_rows.free_labels(connection, here, partition, times, self.tombstones)
+
     def summaries(
         self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
     ) -> tuple[BlockSummary, ...]:

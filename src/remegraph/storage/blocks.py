@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from remegraph.storage.rows import chunks, from_micros, micros, offset_seconds
 from remegraph.storage.tables import blocks, messages, summaries, threads, work
 from remegraph.storage.tombstones import Tombstones
 
-__all__ = ["BlockFilter", "add", "new", "pending", "read", "read_summaries", "record", "tails"]
+__all__ = ["BlockFilter", "add", "free_labels", "new", "pending", "read", "read_summaries", "record", "tails"]
 
 
 def tails(
@@ -118,7 +118,7 @@ def _inside(
 
 
 def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessage], tombstones: Tombstones) -> Block:
-    """Write a block with the next free label of its day: one that an erased block had is not used again.
+    """Write a block with the next free label of its day.
 
     Args:
         connection: A write transaction that holds the partition's lock.
@@ -127,14 +127,9 @@ def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessag
         tombstones: What was erased.
     """
     first, last = inside[0], inside[-1]
-    said = first.time
-    day = f"{said.year:04}{said.month:02}{said.day:02}"  # the date where it was said
-    here = (blocks.c.partition_id == partition_id, blocks.c.day == day)
-    number = connection.execute(select(func.coalesce(func.max(blocks.c.number), 0)).where(*here)).scalar_one() + 1
-    while tombstones.among(connection, "block", first.partition, [f"{day}_{number:02}"]):
-        number += 1
+    (label,) = free_labels(connection, partition_id, first.partition, [first.time], tombstones)
     block = Block(
-        block_id=f"{day}_{number:02}",
+        block_id=label,
         partition=first.partition,
         thread=first.thread,
         first_seq=first.seq,
@@ -144,6 +139,38 @@ def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessag
     )
     record(connection, partition_id, block)
     return block
+
+
+def free_labels(
+    connection: Connection,
+    partition_id: int,
+    partition: Partition,
+    times: Iterable[datetime],
+    tombstones: Tombstones,
+) -> tuple[str, ...]:
+    """Return the next free label of the day for each of these times: one that an erased block had is not used again.
+
+    Args:
+        connection: A connection.
+        partition_id: Where.
+        partition: The same, by its fields.
+        times: When the first words of each block were said.
+        tombstones: What was erased.
+    """
+    last: dict[str, int] = {}
+    found: list[str] = []
+    for said in times:
+        day = f"{said.year:04}{said.month:02}{said.day:02}"  # the date where it was said
+        if day not in last:
+            here = (blocks.c.partition_id == partition_id, blocks.c.day == day)
+            last[day] = connection.execute(
+                select(func.coalesce(func.max(blocks.c.number), 0)).where(*here)
+            ).scalar_one()
+        last[day] += 1
+        while tombstones.among(connection, "block", partition, [f"{day}_{last[day]:02}"]):
+            last[day] += 1
+        found.append(f"{day}_{last[day]:02}")
+    return tuple(found)
 
 
 def record(connection: Connection, partition_id: int, block: Block) -> None:

@@ -102,8 +102,8 @@ def export(
     words = _Words.of(archive, said_in, histories.values())
     found = Contents({"messages.jsonl": [], "blocks.jsonl": [], "memories.jsonl": [], "links.jsonl": []})
     for memory_id, versions in sorted(histories.items()):
-        if not words.bear_out(versions):
-            found.left_out[memory_id] = "Its evidence lies in another scope."
+        if why := words.lacking(versions):
+            found.left_out[memory_id] = why
     kept = {each: versions for each, versions in sorted(histories.items()) if each not in found.left_out}
     for versions in kept.values():
         for version in versions:
@@ -156,13 +156,15 @@ class _Words:
             )
         return cls(blocks, {said[seq].message_id: said[seq] for seq in sorted(said)})
 
-    def bear_out(self, versions: Sequence[Memory]) -> bool:
-        """Return whether all that the versions cite is here."""
-        return all(
-            set(_blocks(version)) <= self.blocks.keys()
-            and all(item.message_id in self.messages for item in version.evidence)
-            for version in versions
-        )
+    def lacking(self, versions: Sequence[Memory]) -> str:
+        """Return what of all that the versions cite cannot go along; empty where everything can."""
+        cited = [item for version in versions for item in version.evidence]
+        blocks = {block_id for version in versions for block_id in _blocks(version)}
+        if not blocks <= self.blocks.keys() or any(item.message_id not in self.messages for item in cited):
+            return "Its evidence lies in another scope."
+        if any(item.attachment for item in cited):
+            return "It rests on an attachment, and a pack holds none."
+        return ""
 
     def lines(self, cited: Collection[str]) -> dict[str, list[bytes]]:
         """Return the lines of these blocks, and of the messages that they hold."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remegraph.errors import PackError
+from remegraph.exchange.bringing import done
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.packs.layout import BlockLine, Item
 from remegraph.exchange.packs.reading import PackFile
@@ -24,7 +25,6 @@ from remegraph.models import (
     Origin,
     Partition,
     TrustedKey,
-    Work,
 )
 from remegraph.ports import Archive
 from remegraph.rules.forms import importance_of
@@ -119,10 +119,7 @@ class Arrival:
             ),
             links=self.links,
             summaries=tuple(_entry(block, said, said_in) for block in fresh if block.entry is not None),
-            work=tuple(
-                Work(partition=said_in, block_id=block.block_id, recipe=recipe, state="done", attempts=1)
-                for block in fresh
-            ),
+            work=done((block.block_id for block in fresh), said_in, recipe),
             brought=Brought(
                 partition=said_in,
                 messages=self.messages,

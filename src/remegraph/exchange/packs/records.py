@@ -142,6 +142,8 @@ class ExportRecords:
         for item in version.evidence:
             if item.message_id not in self._blocks.get(item.block_id, frozenset()):
                 raise PackError("reference", f"{where} cites message {item.message_id!r}, which is not in its block.")
+            if item.attachment:
+                raise PackError("reference", f"{where} cites an attachment, and a pack holds none.")
         return version
 
 

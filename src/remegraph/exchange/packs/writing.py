@@ -1,4 +1,4 @@
-"""Packs written: the same content, under the same version of zlib, is always the same file."""
+"""Packs written: the same content, under the same version of zlib, is always the same file, and one that can be read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from uuid import uuid4
 from remegraph.errors import InputError, PackError
 from remegraph.exchange.packs.layout import FORMAT, MANIFEST, MEMBERS, SIGNATURE, VERSION, Manifest, line_of
 from remegraph.exchange.packs.limits import LIMITS
-from remegraph.exchange.packs.reading import record_of
+from remegraph.exchange.packs.reading import PackFile, Verify, record_of
 from remegraph.models import Signature
-from remegraph.models.packs import PackKind
+from remegraph.models.packs import PackInfo, PackKind
 
 __all__ = ["Sign", "write"]
 
@@ -32,8 +32,9 @@ def write(
     domain: Sequence[str] = (),
     activate: Sequence[str] = (),
     sign: Sign | None = None,
-) -> None:
-    """Write a pack, whole or not at all.
+    verify: Verify,
+) -> PackInfo:
+    """Write a pack that every reader takes, whole or not at all; return what it says of itself.
 
     Args:
         path: Where to.
@@ -43,14 +44,16 @@ def write(
         domain: The fields that it is for.
         activate: Ids and tags that it wants to have active.
         sign: Signs the manifest.
+        verify: Tells whose signature that is.
 
     Raises:
         InputError: The file cannot be written.
-        PackError: A field of the manifest cannot be used, or a record is too large for any reader.
+        PackError: A field of the manifest cannot be used, or the pack or a record of it is too large for any reader.
     """
     data = {name: b"".join(members[name]) for name in MEMBERS[kind]}
     for name, lines in members.items():
-        if any(len(line) > LIMITS.line for line in lines) or len(lines) > LIMITS.records:
+        most = LIMITS.items if kind == "preset" else LIMITS.records
+        if any(len(line) > LIMITS.line for line in lines) or len(lines) > most:
             raise PackError("too_large", f"{name} is too large, or one of its records is.", "Make several packs.")
     content = [
         {"name": name, "sha256": hashlib.sha256(each).hexdigest(), "size": len(each), "count": len(members[name])}
@@ -63,22 +66,26 @@ def write(
     files = {MANIFEST: manifest}
     if sign is not None:
         files[SIGNATURE] = line_of(sign(manifest))
-    _write_zip(path, files | data)
-
-
-def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
     draft = path.with_name(f"{path.name}.{uuid4().hex}")
     try:
-        with zipfile.ZipFile(draft, "w") as pack:
-            for name, data in files.items():
-                entry = zipfile.ZipInfo(name, _BEGINNING)
-                entry.create_system = 3  # as on Unix, wherever it is made
-                entry.external_attr = (stat.S_IFREG | 0o644) << 16
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                pack.writestr(entry, data, compresslevel=6)
+        _write_zip(draft, files | data)
+        with PackFile(draft, LIMITS, verify) as pack:
+            info = pack.info
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise InputError(
             f"The pack {path} cannot be written ({error}).", "Name a file in a folder of yours."
         ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return info
+
+
+def _write_zip(path: Path, files: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as pack:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(name, _BEGINNING)
+            entry.create_system = 3  # as on Unix, wherever it is made
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            pack.writestr(entry, data, compresslevel=6)
