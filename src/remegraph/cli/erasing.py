@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.reading import full_id
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.models import Subject
 
 __all__ = ["erase"]

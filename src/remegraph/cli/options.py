@@ -18,11 +18,14 @@ __all__ = [
     "ME",
     "Agent",
     "AsJson",
+    "By",
     "Heads",
     "Home",
     "MemoryId",
     "Model",
+    "Note",
     "Project",
+    "Reason",
     "Since",
     "Tenant",
     "Timezone",
@@ -42,6 +45,9 @@ _WHERE = "Where and how"
 MemoryId = Annotated[
     str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
 ]
+By = Annotated[str, typer.Option("--by", help="Who decides; the user unless given.", show_default=False)]
+Note = Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the journal.", show_default=False)]
 User = Annotated[
     str, typer.Option("--user", "-u", envvar="REMEGRAPH_USER", help="The person talked with.", rich_help_panel=_WHO)
 ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.cli.options import AsJson, Home
 from remegraph.cli.session import guarded, open_kit
 from remegraph.models import PackKind, Status
@@ -66,7 +66,7 @@ def build(
             scope=ask.scope,
             kind=kind,
             topic=topic,
-            memory_ids=memory,
+            memory_ids=None if memory is None else [full_id(kit, each, ask.scope) for each in memory],
             include=asked_for,
             pack_id=pack_id,
             domain=domain or (),

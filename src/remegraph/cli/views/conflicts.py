@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, minute, nothing, plain, state_of, table_of
+from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, minute, nothing, plain, state_of, table_of
 from remegraph.models import Conflict, Memory
 
 __all__ = ["conflicts"]
@@ -28,7 +28,9 @@ def conflicts(found: Sequence[Conflict]) -> Views:
 
 
 def _said(memory: Memory) -> Text:
-    return Text.assemble(plain(memory.content), " ", state_of(memory.status))
+    return Text.assemble(
+        plain(memory.content), " ", state_of(memory.status), (f" {memory.memory_id[:SHORT_ID]}", "dim")
+    )
 
 
 def _outcome(conflict: Conflict) -> str:
