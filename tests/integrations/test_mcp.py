@@ -355,7 +355,7 @@ async def test_an_error_that_nobody_foresaw_is_not_told_to_the_client(
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError("Ann's secret")
 
-    monkeypatch.setattr(kit, "arecall", broken)
+    monkeypatch.setattr(kit, "recall", broken)
     monkeypatch.setattr(kit, "atopics", broken)
     async with client(kit, user, mode=mode) as session:
         for failing in (session.call_tool("search_memory", {"query": "tea"}), read(session, "remegraph://topics")):
@@ -374,7 +374,7 @@ async def test_a_ledger_that_cannot_be_reached_is_told_as_such(
     def down(*_args: Any, **_kwargs: Any) -> Any:
         raise OperationalError("SELECT", {}, Exception("disk"))
 
-    monkeypatch.setattr(kit, "arecall", down)
+    monkeypatch.setattr(kit, "recall", down)
     monkeypatch.setattr(kit, "amemories", down)
     async with client(kit, user) as session:
         result = await session.call_tool("search_memory", {"query": "tea"})
