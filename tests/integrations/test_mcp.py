@@ -375,14 +375,17 @@ async def test_a_ledger_that_cannot_be_reached_is_told_as_such(
         raise OperationalError("SELECT", {}, Exception("disk"))
 
     monkeypatch.setattr(kit, "recall", down)
-    monkeypatch.setattr(kit, "amemories", down)
+    for verb in ("memories", "trace"):
+        monkeypatch.setattr(kit, verb, down)
+        monkeypatch.setattr(kit, f"a{verb}", down)
     async with client(kit, user) as session:
         result = await session.call_tool("search_memory", {"query": "tea"})
         assert result.is_error
-        with pytest.raises(MCPError, match="cannot be reached") as told:
-            await read(session, "remegraph://memories")
+        for uri in ("remegraph://memories", "remegraph://memories/any"):
+            with pytest.raises(MCPError, match="cannot be reached") as told:
+                await read(session, uri)
+            assert told.value.code == INTERNAL_ERROR, uri
     assert "cannot be reached" in text(result)
-    assert told.value.code == INTERNAL_ERROR
 
 
 async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(

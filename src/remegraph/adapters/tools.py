@@ -35,7 +35,7 @@ from remegraph.rules.conditions import described
 from remegraph.rules.context import framed
 from remegraph.rules.disarming import vouched
 
-__all__ = ["memory_tools", "skill_tools", "tool_advice"]
+__all__ = ["memory_tools", "skill_tools", "tool_advice", "traced"]
 
 _MODEL_LIMIT = 0.89
 """Only a person or an application sets .9 or more (core rules); a model that asks for it gets this."""
@@ -164,7 +164,7 @@ class _Tools(OfSomebody):
         """Show where a memory comes from: the exact words, who said them, and when."""
         with answered():
             trace = self._kit.trace(memory_id, scope=self._who(runtime))
-        return _traced(trace, runtime)
+        return reply("trace_memory", traced(trace), runtime, [trace.memory.memory_id])
 
     atrace = twin(trace)
 
@@ -268,7 +268,12 @@ def _found(found: Recall, runtime: ToolRuntime[Any, Any] | None) -> Answer:
     return reply("search_memory", said, runtime, [each for each in ids if each not in found.left_out])
 
 
-def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> Answer:
+def traced(trace: Trace) -> str:
+    """Return where a memory comes from, as a model reads it: the memory, then the words that it rests on.
+
+    Args:
+        trace: As `kit.trace` returns it.
+    """
     memory = trace.memory
     head = {"id": memory.memory_id, "status": memory.status, "version": memory.version}
     head["text"] = vouched(memory.content, memory.trust)
@@ -278,7 +283,7 @@ def _traced(trace: Trace, runtime: ToolRuntime[Any, Any] | None) -> Answer:
         for quote in trace.quotes
     ]
     missing = [{"missing": what} for what in trace.missing]
-    return reply("trace_memory", framed([head, *quotes, *missing]), runtime, [memory.memory_id])
+    return framed([head, *quotes, *missing])
 
 
 def _chosen(choice: SkillChoice, calls: Sequence[ToolCall], runtime: ToolRuntime[Any, Any] | None) -> Answer:

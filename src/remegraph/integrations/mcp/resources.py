@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mcp import UriTemplate
 from mcp.types import Resource, ResourceTemplate
 
+from remegraph.adapters.tools import traced
 from remegraph.errors import NotFoundError
 from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, BlockSummary, Memory, Scope, Shelf, StoredMessage
@@ -56,14 +57,13 @@ TEMPLATES = [
 ]
 
 
-async def read(kit: MemoryKit, scope: Scope, uri: str, traced: Callable[[str], Awaitable[str]]) -> str:
+async def read(kit: MemoryKit, scope: Scope, uri: str) -> str:
     """Return what stands at an address.
 
     Args:
         kit: The memory.
         scope: Who reads.
         uri: The address.
-        traced: Tells where a memory comes from.
 
     Raises:
         NotFoundError: There is nothing for this scope.
@@ -79,7 +79,7 @@ async def read(kit: MemoryKit, scope: Scope, uri: str, traced: Callable[[str], A
         case "topic", str(key):
             return _lines([_memory(each) for each in await _on_topic(kit, scope, key)])
         case "memory", str(memory_id):
-            return await traced(memory_id)
+            return traced(await kit.atrace(memory_id, scope=scope))
         case "block", str(block_id):
             return framed(_message(each) for each in await kit.aretrieve_block(block_id, scope=scope))
     raise NotFoundError(f"There is no resource {uri!r} here.", f"Read one of {', '.join(_addresses())}.")
