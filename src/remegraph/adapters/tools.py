@@ -16,7 +16,7 @@ from pydantic import Field
 from remegraph.adapters.answering import NO_RUNTIME, Answer, MemoryId, OfSomebody, answered, as_tool, reply
 from remegraph.adapters.conflicts import settle
 from remegraph.adapters.injecting import turns
-from remegraph.adapters.scopes import ScopeSource, run_id
+from remegraph.adapters.scopes import ScopeSource, run_id, thread_of
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import (
@@ -215,8 +215,7 @@ class _SkillTools(OfSomebody):
 
 
 def _session(runtime: ToolRuntime[Any, Any] | None) -> str:
-    thread = runtime.config.get("configurable", {}).get("thread_id") if runtime else None
-    return "" if thread is None else str(thread)
+    return thread_of(runtime.config) if runtime else ""
 
 
 def _call_id(runtime: ToolRuntime[Any, Any] | None) -> str:
