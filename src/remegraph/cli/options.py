@@ -1,4 +1,4 @@
-"""The options that commands share, each said once, and how their values are read."""
+"""What commands share in how they are typed: options, each said once, how their values are read, and groups."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ __all__ = [
     "Timezone",
     "Until",
     "User",
+    "group",
     "read_time",
     "read_zone",
     "scope_of",
@@ -106,6 +107,15 @@ Until = Annotated[
     str | None,
     typer.Option("--until", help="Only what was said at this time or earlier.", show_default=False),
 ]
+
+
+def group(about: str) -> typer.Typer:
+    """Return an empty group of commands.
+
+    Args:
+        about: What they are for.
+    """
+    return typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, help=about)
 
 
 def scope_of(user: str, agent: str | None, project: str | None, tenant: str) -> Scope:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import typer
-
 from remegraph.cli import views
 from remegraph.cli.asking import Asked, asked, full_id
-from remegraph.cli.options import By, MemoryId, Note
+from remegraph.cli.options import By, MemoryId, Note, group
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then.",
+app = group(
+    "What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then."
 )
 
 
