@@ -1,4 +1,4 @@
-"""The commands, gathered."""
+"""The commands as one program: in the order in which `--help` shows them, with the options that hold for all."""
 
 from __future__ import annotations
 

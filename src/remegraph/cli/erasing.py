@@ -1,4 +1,4 @@
-"""The command that erases."""
+"""The command that erases for good: it asks first, and shows the receipt."""
 
 from __future__ import annotations
 
