@@ -388,7 +388,7 @@ async def test_a_ledger_that_cannot_be_reached_is_told_as_such(
     assert "cannot be reached" in text(result)
 
 
-async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(
+async def test_a_long_reading_is_cut_and_says_that_there_is_more(
     kit: MemoryKit, user: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A context that is flooded forgets the question."""
@@ -396,11 +396,21 @@ async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(
     saved(kit, user, "bees", BEES)
     monkeypatch.setattr(resources, "_MOST", 1)
     monkeypatch.setattr(resources, "_LONGEST", 9)
-    (block, _) = kit.blocks(scope=user)
+    saved(kit, user, "hall", SMALL)
+    (block, *_) = kit.blocks(scope=user)
+    reading, rows = kit.amemories, list[int]()
+
+    async def counted(**asked: Any) -> Any:
+        found = await reading(**asked)
+        rows.append(len(found))
+        return found
+
+    monkeypatch.setattr(kit, "amemories", counted)
     async with client(kit, user) as session:
         newest, left = lines(await read(session, "remegraph://memories"))
         (message,) = lines(await read(session, f"remegraph://blocks/{block.block_id}"))
-    assert (newest["id"], left["left_out"]) == (kit.memories(scope=user)[0].memory_id, 1)
+    assert (newest["id"], left["left_out"]) == (kit.memories(scope=user)[0].memory_id, "all others")
+    assert rows == [2], "no more is read than it takes to know that there is more"
     assert (message["text"], message["more_characters"]) == (TEA[:9], len(TEA) - 9)
 
 

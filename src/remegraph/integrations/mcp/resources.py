@@ -18,7 +18,7 @@ from remegraph.rules.standing import QUARANTINE_BELOW
 __all__ = ["RESOURCES", "TEMPLATES", "read"]
 
 _MOST = 200
-"""Records that one reading shows, the newest; the rest is counted, and there for the searching."""
+"""Records that one reading shows, the newest; that there are others is said, and searching finds them."""
 
 _LONGEST = 4000
 """Characters that it shows of one message: a tool may have returned a book."""
@@ -73,7 +73,7 @@ async def read(kit: MemoryKit, scope: Scope, uri: str) -> str:
         case "topics", None:
             return _lines([_topic(shelf) for shelf in await kit.atopics(scope=scope)])
         case "memories", None:
-            return _lines([_memory(each) for each in await kit.amemories(scope=scope, statuses=sorted(LIVE))])
+            return _lines([_memory(each) for each in await _newest(kit, scope)])
         case "blocks", None:
             return _lines([_block(each) for each in reversed(await kit.ablocks(scope=scope))])
         case "topic", str(key):
@@ -105,13 +105,17 @@ async def _on_topic(kit: MemoryKit, scope: Scope, key: str) -> Sequence[Memory]:
     keys = {shelf.topic.key.casefold() for shelf in await kit.atopics(scope=scope)}
     if key.casefold() not in keys:
         raise NotFoundError(f"There is no topic {key!r} here.", f"See {_TOPICS}.")
-    return await kit.amemories(scope=scope, topic=key, statuses=sorted(LIVE))
+    return await _newest(kit, scope, key)
+
+
+async def _newest(kit: MemoryKit, scope: Scope, topic: str | None = None) -> Sequence[Memory]:
+    """Return what is shown, and one more where there are others: to count them all would read them all."""
+    return await kit.amemories(scope=scope, topic=topic, statuses=sorted(LIVE), limit=_MOST + 1)
 
 
 def _lines(records: Sequence[Mapping[str, object]]) -> str:
-    more = len(records) - _MOST
-    left_out = [{"left_out": more, "because": "these are the newest; search_memory finds the others"}]
-    return framed([*records[:_MOST], *(left_out if more > 0 else [])]) or "Nothing is remembered yet."
+    others = [{"left_out": "all others", "because": "these are the newest; search_memory finds the others"}]
+    return framed([*records[:_MOST], *(others if len(records) > _MOST else [])]) or "Nothing is remembered yet."
 
 
 def _topic(shelf: Shelf) -> dict[str, object]:
