@@ -25,12 +25,12 @@ def main() -> None:
     """Run the eval that is named, or list them all."""
     evals = _evals()
     if len(sys.argv) == 1:
-        width = max(map(len, evals), default=0)
-        print("\n".join(f"{name:{width}}  {title}" for name, title in evals.items()) or "There are no evals yet.")
+        width = max(map(len, evals))
+        print("\n".join(f"{name:{width}}  {title}" for name, title in evals.items()))
         return
     name = sys.argv[1]
     if name not in evals:
-        sys.exit(f"There is no eval {name!r}. There are: {', '.join(evals) or 'none'}.")
+        sys.exit(f"There is no eval {name!r}. There are: {', '.join(evals)}.")
     sys.argv = sys.argv[1:]
     runpy.run_module(f"evals.{name}", run_name="__main__", alter_sys=True)
 

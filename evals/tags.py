@@ -32,7 +32,7 @@ from typing import TypedDict, cast
 
 import numpy as np
 
-from evals._figures import Figure, finish, lines
+from evals._figures import Figure, block, finish
 from evals._metrics import interval, recall, reciprocal_rank
 from evals._pages import place
 from remegraph import MemoryKit, Scope, Settings
@@ -265,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with MemoryKit.open(settings=settings, model=None, embedder=None, new_id=SequentialIds()) as kit:
             outcomes = measure(kit, people(options.seed))
     shown, found = "\n".join(table(outcomes)), list(figures(outcomes))
-    place(options.page, {"tags": shown, "tags figures": "\n".join(("```text", *lines(found), "```"))})
+    place(options.page, {"tags": shown, "tags figures": block(found)})
     print(shown, end="\n\n")
     finish(found)
 

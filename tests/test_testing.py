@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from remegraph import VectorIndexError
 from remegraph.testing import (
+    FaultyChatModel,
     FrozenClock,
     InMemoryVectorIndex,
     ModelCall,
@@ -82,6 +83,22 @@ def test_faults_come_as_real_models_make_them() -> None:
     assert texts[2] == '{"shade"'[: len(texts[2])]
     assert texts[3] == ""
     assert len(model.calls) == 5
+
+
+async def test_a_call_that_hangs_ends_once_the_model_is_healed() -> None:
+    """A test of an outage ends with it: a call that is awaited is let go as one in a thread is."""
+    reached = asyncio.Event()
+
+    def step(_: ModelCall) -> dict[str, int]:
+        reached.set()
+        return {"shade": 1}
+
+    model = FaultyChatModel(script={"Red": step}, faults=("hang",), hang=30)
+    hanging = asyncio.ensure_future(model.bind_tools([Red], tool_choice="any").ainvoke("?"))
+    await reached.wait()
+    model.heal()
+    with pytest.raises(TimeoutError, match="hung"):
+        await asyncio.wait_for(hanging, timeout=10)
 
 
 def test_an_answer_can_be_made_from_the_call() -> None:

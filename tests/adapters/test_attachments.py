@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
-from remegraph import MemoryKit, Scope
+from remegraph import MemoryKit, Scope, SetupError
 from remegraph.adapters import MemoryMiddleware, MessageHistory, with_memory
 from remegraph.testing import ScriptedChatModel
 from tests.pictures import PNG, image, sha
@@ -73,3 +73,18 @@ async def test_a_history_gives_pictures_back_as_a_model_takes_them(kit: MemoryKi
 
     assert history.messages == talk
     assert await history.aget_messages() == talk
+
+
+async def test_a_cleared_history_does_without_the_pictures_before(kit: MemoryKit) -> None:
+    """A picture whose bytes are lost stops the chat; a fresh start must be one, and reads no old pictures."""
+    history = MessageHistory(kit, ANN, "t")
+    history.add_messages([HumanMessage(TURN)])
+    for file in kit.settings.home.rglob(sha(PNG)):
+        file.unlink()
+    with pytest.raises(SetupError):
+        _ = history.messages
+    history.clear()
+    history.add_messages([HumanMessage("Hello again.")])
+
+    assert [message.text for message in history.messages] == ["Hello again."]
+    assert [message.text for message in await history.aget_messages()] == ["Hello again."]

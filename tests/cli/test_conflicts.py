@@ -32,3 +32,18 @@ def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path)
     assert over["decided"]["note"] == "I counted."
     assert "There is no conflict 'abc'" in run("resolve", "abc", "add").stderr
     assert run("resolve", "abc", "perhaps").exit_code == 2
+
+
+@pytest.mark.requirement("G7")
+def test_the_one_that_stays_is_named_by_what_the_list_shows_of_its_id(run: Run, tmp_path: Path) -> None:
+    """Both sentences stand there with the beginnings of their ids: whoever keeps the older one types what they see."""
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
+        for count in (250, 320):
+            kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"))
+
+    (conflict,) = json.loads(run("conflicts", "--json").stdout)
+    older = conflict["older"]["memory_id"]
+    assert older[:8] in run("conflicts").stdout
+    done = run("resolve", conflict["conflict_id"], "supersede", "--keep", older[:8])
+    assert done.exit_code == 0, done.output
+    assert [each["content"] for each in json.loads(run("memories", "--json").stdout)] == ["The hall seats 250."]

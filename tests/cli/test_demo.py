@@ -52,6 +52,20 @@ def test_the_demo_shows_the_whole_path(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+def test_the_demo_stays_by_itself_whatever_is_configured(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It promises no network: a key must not send its talk anywhere, nor a ledger's URL put it among real memories."""
+    real = tmp_path / "real.sqlite"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    monkeypatch.setenv("REMEGRAPH_LEDGER_URL", f"sqlite:///{real}")
+    result = run("demo", "--home", str(tmp_path / "remy"))
+    assert result.exit_code == 0, result.output
+    assert (result.stderr, "openai" in result.stdout, real.exists()) == ("", False, False)
+    shown = "".join(result.stdout.split())
+    assert "OPENAI_API_KEY=REMEGRAPH_LEDGER_URL=remegraph--home" in shown, "the next commands look at the same memory"
+
+
 def test_the_demo_tells_the_same_as_json(run: Run) -> None:
     """Its figures can be checked by a program."""
     data = json.loads(run("demo", "--json").stdout)

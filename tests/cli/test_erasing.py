@@ -27,3 +27,22 @@ def test_erase_asks_first_then_shows_what_went_and_what_is_not_covered(run: Run,
     assert json.loads(again.stdout)["error"]["type"] == "NotFoundError"
     resumed = run("erase", "--resume", "--json")
     assert json.loads(resumed.stdout) == []
+
+
+def test_a_person_with_a_part_named_beside_is_refused_and_nothing_goes(run: Run, chat: Path) -> None:
+    """Whoever names a thread means the thread: one word too many must not cost everything that a person ever said."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    for part in (["--thread", "main"], ["--message", "m1"], ["--memory", "m1"]):
+        refused = run("erase", "--user", "ann", "--person", *part, "--yes")
+        assert refused.exit_code == 1, refused.output
+    assert "Lisbon" in run("messages", "--user", "ann").output
+
+
+def test_a_memory_is_erased_by_the_beginning_of_its_id_as_lists_show_it(run: Run, chat: Path) -> None:
+    """Lists show eight characters of an id: what is seen there can be typed."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    found = json.loads(run("memories", "--user", "ann", "--json").stdout)
+    erased = run("erase", "--user", "ann", "--memory", found[0]["memory_id"][:8], "--yes")
+    assert erased.exit_code == 0, erased.output
+    left = json.loads(run("memories", "--user", "ann", "--json").stdout)
+    assert found[0]["memory_id"] not in {each["memory_id"] for each in left}

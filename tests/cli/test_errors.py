@@ -89,6 +89,22 @@ def test_a_file_without_zones_is_refused_with_the_option_that_helps(run: Run, tm
     assert not (tmp_path / "home").exists()
 
 
+def test_a_key_that_is_set_later_names_the_option_by_which_an_offline_home_opens(
+    run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sets OpenAI's key for something else has lost no memory: the error tells what to type."""
+    assert run("ingest", str(chat)).exit_code == 0
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    refused = run("stats")
+    assert (refused.exit_code, "REMEGRAPH_EMBEDDER" in refused.stderr, "hashed:1024" in refused.stderr) == (
+        1,
+        True,
+        True,
+    )
+    monkeypatch.setenv("REMEGRAPH_EMBEDDER", "hashed:1024")
+    assert run("stats").exit_code == 0
+
+
 def test_a_bad_line_is_found_before_anything_is_recorded(run: Run, tmp_path: Path) -> None:
     """Half an import is worse than none."""
     path = tmp_path / "chat.jsonl"

@@ -49,3 +49,13 @@ def test_a_signed_pack_is_known_as_its_makers_on_the_command_line(run: Run, chat
     assert {item["outcome"] for item in done["items"]} == {"quarantined"}
     assert "revoked" in run("pack", "revoke", made["key_id"], "--home", other).stdout
     assert run("pack", "verify", file, "--home", other).exit_code == 1
+
+
+@pytest.mark.requirement("K9")
+def test_a_pack_of_one_memory_takes_the_beginning_of_its_id(run: Run, chat: Path, tmp_path: Path) -> None:
+    """Lists show eight characters of an id: what is seen there can be typed."""
+    run("ingest", str(chat))
+    named = json.loads(run("memories", "--json").stdout)[0]["memory_id"]
+    built = run("pack", "build", str(tmp_path / "one.pack"), "--memory", named[:8])
+    assert built.exit_code == 0, built.output
+    assert "1 memories" in built.stdout

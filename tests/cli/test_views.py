@@ -12,7 +12,9 @@ from remegraph.models import (
     BlockSummary,
     Evidence,
     Hit,
+    Maintenance,
     Memory,
+    Merge,
     Mismatch,
     Partition,
     Quote,
@@ -204,3 +206,13 @@ def test_what_merely_waits_for_the_index_is_told_from_what_differs() -> None:
 
     assert "Waiting for the index, and found by SQL until then: 1 record." in told(waits, unmade)
     assert "remegraph rebuild" in told(waits, unmade, lost)
+
+
+def test_a_list_that_is_cut_says_how_much_is_not_shown() -> None:
+    """Whoever decides by a list must know that it goes on."""
+    merges = tuple(Merge(kept=MEMORY, merged=(OLD,)) for _ in range(23))
+    text = shown(*views.maintenance(Maintenance(dry_run=True, merges=merges, abstracted=(MEMORY,) * 25)))
+    assert ("… and 3 more" in text, "… and 5 more" in text) == (True, True)
+
+    wrong = [Mismatch(where="line", record_id=str(line), problem="changed") for line in range(24)]
+    assert "… and 4 more" in shown(*views.checked("journal.jsonl", wrong))

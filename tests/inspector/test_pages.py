@@ -153,7 +153,8 @@ def test_long_lists_come_page_by_page(
 @pytest.mark.parametrize(
     "address",
     ["/memories?page=0", "/memories?page=-1", "/memories?page=99999999999", "/memories?status=odd&topic=none:at all",
-     "/recall?q=x&k=abc&depth=odd&mode=odd", "/forecast?days=1e9", "/audit?since=odd&until=2025-99-99", "/timeline?page=x"],
+     "/recall?q=x&k=abc&depth=odd&mode=odd", "/forecast?days=1e9", "/audit?since=odd&until=2025-99-99", "/timeline?page=x",
+     f"/memories?page={'9' * 5000}", "/audit?until=9999-12-31", "/audit?since=0001-01-01"],
 )  # fmt: skip
 def test_an_odd_address_still_gives_a_page(visiting: Visiting, address: str) -> None:
     """Addresses are typed, cut and pasted by hand."""

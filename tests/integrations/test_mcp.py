@@ -355,7 +355,7 @@ async def test_an_error_that_nobody_foresaw_is_not_told_to_the_client(
     def broken(*_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError("Ann's secret")
 
-    monkeypatch.setattr(kit, "arecall", broken)
+    monkeypatch.setattr(kit, "recall", broken)
     monkeypatch.setattr(kit, "atopics", broken)
     async with client(kit, user, mode=mode) as session:
         for failing in (session.call_tool("search_memory", {"query": "tea"}), read(session, "remegraph://topics")):
@@ -374,18 +374,21 @@ async def test_a_ledger_that_cannot_be_reached_is_told_as_such(
     def down(*_args: Any, **_kwargs: Any) -> Any:
         raise OperationalError("SELECT", {}, Exception("disk"))
 
-    monkeypatch.setattr(kit, "arecall", down)
-    monkeypatch.setattr(kit, "amemories", down)
+    monkeypatch.setattr(kit, "recall", down)
+    for verb in ("memories", "trace"):
+        monkeypatch.setattr(kit, verb, down)
+        monkeypatch.setattr(kit, f"a{verb}", down)
     async with client(kit, user) as session:
         result = await session.call_tool("search_memory", {"query": "tea"})
         assert result.is_error
-        with pytest.raises(MCPError, match="cannot be reached") as told:
-            await read(session, "remegraph://memories")
+        for uri in ("remegraph://memories", "remegraph://memories/any"):
+            with pytest.raises(MCPError, match="cannot be reached") as told:
+                await read(session, uri)
+            assert told.value.code == INTERNAL_ERROR, uri
     assert "cannot be reached" in text(result)
-    assert told.value.code == INTERNAL_ERROR
 
 
-async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(
+async def test_a_long_reading_is_cut_and_says_that_there_is_more(
     kit: MemoryKit, user: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A context that is flooded forgets the question."""
@@ -393,11 +396,21 @@ async def test_a_long_reading_is_cut_and_says_how_much_is_left_out(
     saved(kit, user, "bees", BEES)
     monkeypatch.setattr(resources, "_MOST", 1)
     monkeypatch.setattr(resources, "_LONGEST", 9)
-    (block, _) = kit.blocks(scope=user)
+    saved(kit, user, "hall", SMALL)
+    (block, *_) = kit.blocks(scope=user)
+    reading, rows = kit.amemories, list[int]()
+
+    async def counted(**asked: Any) -> Any:
+        found = await reading(**asked)
+        rows.append(len(found))
+        return found
+
+    monkeypatch.setattr(kit, "amemories", counted)
     async with client(kit, user) as session:
         newest, left = lines(await read(session, "remegraph://memories"))
         (message,) = lines(await read(session, f"remegraph://blocks/{block.block_id}"))
-    assert (newest["id"], left["left_out"]) == (kit.memories(scope=user)[0].memory_id, 1)
+    assert (newest["id"], left["left_out"]) == (kit.memories(scope=user)[0].memory_id, "all others")
+    assert rows == [2], "no more is read than it takes to know that there is more"
     assert (message["text"], message["more_characters"]) == (TEA[:9], len(TEA) - 9)
 
 

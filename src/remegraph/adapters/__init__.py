@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from remegraph.adapters.accounting import history_tools
     from remegraph.adapters.arguments import checked_arguments
     from remegraph.adapters.conflicts import conflict_tools
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
     from remegraph.adapters.hearing import ToolMemoryHandler
-    from remegraph.adapters.histories import history_tools
     from remegraph.adapters.history import MessageHistory
     from remegraph.adapters.injecting import inject
     from remegraph.adapters.labels import decode_label, encode_label
@@ -96,7 +96,7 @@ _HOMES = {
     "conflict_tools": "conflicts",
     "decode_label": "labels",
     "encode_label": "labels",
-    "history_tools": "histories",
+    "history_tools": "accounting",
     "inject": "injecting",
     "memory_node": "nodes",
     "memory_tools": "tools",

@@ -10,7 +10,8 @@ from langchain_core.messages import BaseMessage, messages_from_dict
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.exchange.chat import to_langchain_dict
 from remegraph.kit import MemoryKit
-from remegraph.models import Scope, StoredMessage
+from remegraph.kit.calling import twin
+from remegraph.models import Scope
 
 __all__ = ["MessageHistory"]
 
@@ -39,14 +40,11 @@ class MessageHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # the base class declares a plain attribute
         """The messages, oldest first."""
-        scope = resolve_scope(self._scope)
-        return _shown(self._kit.with_attachments(self._kit.messages(self._thread, scope=scope), scope=scope))
+        return self._shown()
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return the messages, oldest first."""
-        scope = resolve_scope(self._scope)
-        found = await self._kit.amessages(self._thread, scope=scope)
-        return _shown(await self._kit.awith_attachments(found, scope=scope))
+        return await self._ashown()
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages, all or none; they are durable once this returns. A known id with the same content is skipped.
@@ -70,11 +68,16 @@ class MessageHistory(BaseChatMessageHistory):
         """Show nothing of what was said so far; see the class."""
         await self._kit.aadd_messages([_mark()], scope=resolve_scope(self._scope), thread=self._thread)
 
+    def _shown(self) -> list[BaseMessage]:
+        """Return what was said since the last mark, with the bytes of its attachments and of no others."""
+        scope = resolve_scope(self._scope)
+        stored = self._kit.messages(self._thread, scope=scope)
+        marks = [number for number, message in enumerate(stored, start=1) if _CLEARED in message.extra]
+        since = self._kit.with_attachments(stored[marks[-1] if marks else 0 :], scope=scope)
+        return messages_from_dict([to_langchain_dict(message) for message in since])
+
+    _ashown = twin(_shown)
+
 
 def _mark() -> Mapping[str, object]:
     return {"role": "system", "content": "", "extra": {_CLEARED: True}}
-
-
-def _shown(stored: Sequence[StoredMessage]) -> list[BaseMessage]:
-    marks = [number for number, message in enumerate(stored, start=1) if _CLEARED in message.extra]
-    return messages_from_dict([to_langchain_dict(message) for message in stored[marks[-1] if marks else 0 :]])

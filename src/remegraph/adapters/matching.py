@@ -1,4 +1,4 @@
-"""LangGraph's filters over values, and its patterns over namespaces."""
+"""LangGraph's filters over values, and its patterns over namespaces: the ledger, which holds items, knows neither."""
 
 from __future__ import annotations
 

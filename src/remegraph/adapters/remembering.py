@@ -10,7 +10,7 @@ from langchain_core.runnables.config import ensure_config
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
 from remegraph.adapters.injecting import newest_answer, newest_words, previous_words, turns
-from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id
+from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id, thread_of
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import Injection, Recall, Scope
@@ -107,5 +107,4 @@ class Remembering:
 
 def _thread() -> str:
     """Return the thread of the run at hand; runs that name none are one conversation."""
-    thread = ensure_config().get("configurable", {}).get("thread_id")
-    return "main" if thread is None else str(thread)
+    return thread_of(ensure_config()) or "main"

@@ -1,4 +1,4 @@
-"""The kit as a LangChain retriever."""
+"""The kit as a LangChain retriever, for chains that ask for documents."""
 
 from __future__ import annotations
 

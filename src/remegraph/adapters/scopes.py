@@ -15,7 +15,7 @@ from remegraph.errors import ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import Record, Token
 
-__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope", "run_id"]
+__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope", "run_id", "thread_of"]
 
 _Name = Annotated[Token, Field(min_length=1)]
 
@@ -96,6 +96,16 @@ def run_id(config: RunnableConfig) -> str:
     """
     places = (config.get("configurable", {}), config.get("metadata", {}))
     return next((str(place["run_id"]) for place in places if place.get("run_id") is not None), "")
+
+
+def thread_of(config: RunnableConfig) -> str:
+    """Return the thread of a run, as `configurable` names it; else nothing.
+
+    Args:
+        config: Of the run.
+    """
+    thread = config.get("configurable", {}).get("thread_id")
+    return "" if thread is None else str(thread)
 
 
 def _running() -> RuntimeLike | None:

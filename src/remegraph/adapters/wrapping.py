@@ -21,6 +21,7 @@ from remegraph.adapters.remembering import Remembering
 from remegraph.adapters.scopes import ScopeSource
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
+from remegraph.kit.calling import twin
 from remegraph.models import Scope
 
 __all__ = ["with_memory"]
@@ -101,21 +102,14 @@ class _Around:
         recalled = self._memory.recall(messages)
         return self._seen(state, recalled), recalled
 
-    async def abefore(self, state: Any) -> tuple[Any, str]:
-        messages = conversation(state, self._messages_key)
-        await self._memory.acapture(messages)
-        recalled = await self._memory.arecall(messages)
-        return self._seen(state, recalled), recalled
+    abefore = twin(before)
 
     def after(self, state: Any, recalled: str, update: Any) -> Any:
         update, said = _identified(update, self._messages_key)
         self._memory.capture([*conversation(state, self._messages_key), *said], recalled)
         return update
 
-    async def aafter(self, state: Any, recalled: str, update: Any) -> Any:
-        update, said = _identified(update, self._messages_key)
-        await self._memory.acapture([*conversation(state, self._messages_key), *said], recalled)
-        return update
+    aafter = twin(after)
 
     def _seen(self, state: Any, memory: str) -> Any:
         """Return the state as the node sees it."""

@@ -1,4 +1,4 @@
-"""The commands, gathered."""
+"""The commands as one program: in the order in which `--help` shows them, with the options that hold for all."""
 
 from __future__ import annotations
 
@@ -106,11 +106,15 @@ def remegraph(
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    groups = {"backup": backups.app, "import": importing.app, "pack": packs.app, "quarantine": quarantine.app}
-    context.default_map = {**_to_each(app, given), **{name: _to_each(each, given) for name, each in groups.items()}}
+    context.default_map = _to_each(app, given)
 
 
 def _to_each(commands: typer.Typer, given: dict[str, object]) -> dict[str, object]:
-    """Return the options given to a program as those of each of its commands."""
+    """Return the options given to a program as those of each of its commands, also of those in groups."""
     names = (each.name or (each.callback.__name__ if each.callback else "") for each in commands.registered_commands)
-    return dict.fromkeys(names, given)
+    groups = {
+        str(each.name): _to_each(each.typer_instance, given)
+        for each in commands.registered_groups
+        if each.typer_instance is not None
+    }
+    return {**dict.fromkeys(names, given), **groups}

@@ -8,18 +8,14 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import AsJson, Home
+from remegraph.cli.options import AsJson, Home, group
 from remegraph.cli.session import guarded, open_kit
 from remegraph.kit.backing_up import inspect_backup, restore_backup
 from remegraph.settings import Settings
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Copies of a home on SQLite, taken while it is used.",
-)
+app = group("Copies of a home on SQLite, taken while it is used.")
 
 _Folder = Annotated[Path, typer.Argument(help="The folder of the backup.", show_default=False)]
 

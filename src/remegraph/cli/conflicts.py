@@ -8,10 +8,9 @@ from typing import Annotated, get_args
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.errors import InputError
-from remegraph.kit import MemoryKit
-from remegraph.models import ConflictKind, ConflictState, Decision, Scope
+from remegraph.cli.asking import Asked, asked, full_id, one_of
+from remegraph.cli.options import By, Note
+from remegraph.models import ConflictKind, ConflictState, Decision
 
 __all__ = ["conflicts", "resolve"]
 
@@ -39,8 +38,8 @@ def resolve(
     conflict_id: Annotated[str, typer.Argument(help="The conflict: its id, or the beginning of it.", metavar="ID")],
     decision: Annotated[Decision, typer.Argument(help="What becomes of the two.")],
     *,
-    by: Annotated[str, typer.Option("--by", help="Who decides; the user unless given.", show_default=False)] = "",
-    note: Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)] = "",
+    by: By = "",
+    note: Note = "",
     keep: Annotated[
         str,
         typer.Option(
@@ -51,21 +50,13 @@ def resolve(
     """Decide a conflict. No version is lost, and the journal tells who decided what, and why."""
     scope = ask.scope
     with ask.kit() as kit:
-        name = _full_id(kit, conflict_id, scope)
-        found = kit.conflicts.resolve(name, decision, scope=scope, by=by or scope.user, note=note, keep=keep)
+        known = (each.conflict_id for each in kit.conflicts.list(scope=scope, kinds=_ALL))
+        found = kit.conflicts.resolve(
+            one_of(known, conflict_id, "conflicts"),
+            decision,
+            scope=scope,
+            by=by or scope.user,
+            note=note,
+            keep=full_id(kit, keep, scope),
+        )
     ask.out.show(found, *views.conflicts([found]))
-
-
-def _full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
-    """Return the one open conflict that begins as given; what was given where none does.
-
-    Raises:
-        InputError: Several do.
-    """
-    known = kit.conflicts.list(scope=scope, kinds=_ALL)
-    found = [each.conflict_id for each in known if each.conflict_id.startswith(given)]
-    if not found or not given:
-        return given
-    if len(found) > 1:
-        raise InputError(f"{len(found)} conflicts have an id that begins with {given}.", "Give more of the id.")
-    return found[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,15 +18,26 @@ from rich.text import Text
 
 from remegraph.cli import views
 from remegraph.cli.options import AsJson
-from remegraph.cli.session import guarded, open_kit
+from remegraph.cli.session import guarded
 from remegraph.demo import PEOPLE, Person, Played, play
 from remegraph.kit import MemoryKit
 from remegraph.models import MOVES, Memory
+from remegraph.settings import Settings
 
 __all__ = ["demo"]
 
 HITS = 3
 """Hits shown of each recall."""
+
+_ELSEWHERE = (
+    "OPENAI_API_KEY",
+    "REMEGRAPH_CHROMA_URL",
+    "REMEGRAPH_EMBEDDER",
+    "REMEGRAPH_JOURNAL_KEY",
+    "REMEGRAPH_LEDGER_URL",
+    "REMEGRAPH_QUEUE",
+)
+"""What other commands heed and the demo does not: where it is set, the next ones must go without it, too."""
 
 
 def demo(
@@ -42,7 +54,7 @@ def demo(
     with (
         guarded(as_json=as_json) as out,
         _folder(home) as folder,
-        open_kit(folder, model="none", create=True) as kit,
+        MemoryKit.open(settings=Settings(home=folder), model=None, embedder=None) as kit,  # whatever is configured
     ):
         started = time.perf_counter()
         with out.bars() as report:
@@ -171,12 +183,13 @@ def _indented(*parts: RenderableType) -> Iterator[RenderableType]:
 def _next(home: Path | None, person: Person, memory: Memory) -> Text:
     folder = home or Path("remy")
     who = f"--user {person.scope.user} --agent {person.scope.agent}"
+    command = "".join(f"{name}= " for name in _ELSEWHERE if os.environ.get(name)) + f"remegraph --home {folder}"
     lines = [
         *([] if home else [f"remegraph demo --home {folder}"]),
-        f'remegraph --home {folder} recall "What may Ann not eat?" {who}',
-        f"remegraph --home {folder} trace {memory.memory_id[: views.SHORT_ID]} {who}",
-        f"remegraph --home {folder} inspect {who}",
-        f"remegraph --home {folder} verify",
+        f'{command} recall "What may Ann not eat?" {who}',
+        f"{command} trace {memory.memory_id[: views.SHORT_ID]} {who}",
+        f"{command} inspect {who}",
+        f"{command} verify",
         "remegraph ingest chat.json    # your own: OpenAI or LangChain messages",
     ]
     return Text("\n".join(lines))

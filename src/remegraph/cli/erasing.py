@@ -1,4 +1,4 @@
-"""The command that erases."""
+"""The command that erases for good: it asks first, and shows the receipt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.models import Subject
 
 __all__ = ["erase"]
@@ -34,12 +34,11 @@ def erase(
     with ask.kit() as kit:
         if resume:
             receipts = kit.admin.resume(full=full)
-        elif person:
-            receipts = (kit.admin.erase(Subject(tenant=ask.scope.tenant, user=ask.scope.user), full=full),)
         else:
-            parts = (message or (), memory or ())
+            whom = Subject(tenant=ask.scope.tenant, user=ask.scope.user) if person else ask.scope
+            memories = [full_id(kit, each, ask.scope) for each in memory or ()]
             receipts = (
-                kit.admin.erase(ask.scope, thread=thread, message_ids=parts[0], memory_ids=parts[1], full=full),
+                kit.admin.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),
             )
     ask.out.show(
         [{**each.model_dump(mode="json"), "complete": each.complete} for each in receipts], *views.erasures(receipts)

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.cli.options import MemoryId, Model
-from remegraph.cli.reading import full_id
 
 __all__ = ["consolidate", "explain", "forecast", "maintain", "restore"]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.cli.options import (
     Heads,
     MemoryId,
@@ -16,7 +16,6 @@ from remegraph.cli.options import (
     read_time,
     read_zone,
 )
-from remegraph.cli.reading import full_id
 
 __all__ = ["archaeology", "audit", "diff"]
 

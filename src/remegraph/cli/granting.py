@@ -7,15 +7,11 @@ from typing import Annotated, cast
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.options import read_time
-from remegraph.cli.reading import full_id
+from remegraph.cli.asking import Asked, asked, full_id
+from remegraph.cli.options import By, Reason, read_time
 from remegraph.models import Layer
 
 __all__ = ["grant", "grants", "revoke"]
-
-_Reason = Annotated[str, typer.Option("--reason", help="Why, for the journal.", show_default=False)]
-_By = Annotated[str, typer.Option("--by", help="Who decides it; the user unless given.", show_default=False)]
 
 
 @asked
@@ -31,7 +27,7 @@ def grant(
     ask: Asked,
     to_agent: Annotated[str, typer.Argument(help="The agent that may read.", metavar="AGENT", show_default=False)],
     *,
-    reason: _Reason,
+    reason: Reason,
     memory: Annotated[
         list[str] | None, typer.Option("--memory", help="Only this memory, by id.", metavar="ID", show_default=False)
     ] = None,
@@ -40,7 +36,7 @@ def grant(
         list[str] | None, typer.Option("--layer", help="Only these layers; episodic unless given.", show_default=False)
     ] = None,
     until: Annotated[str | None, typer.Option("--until", help="When it ends.", show_default=False)] = None,
-    by: _By = "",
+    by: By = "",
 ) -> None:
     """Let another agent read memories of an agent (--agent) of the same user and project."""
     scope = ask.scope
@@ -63,8 +59,8 @@ def revoke(
     ask: Asked,
     grant_id: Annotated[str, typer.Argument(help="The grant.", metavar="ID", show_default=False)],
     *,
-    reason: _Reason,
-    by: _By = "",
+    reason: Reason,
+    by: By = "",
 ) -> None:
     """Take back what an agent (--agent) granted: it opens nothing any more."""
     scope = ask.scope

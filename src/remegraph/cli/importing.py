@@ -9,18 +9,14 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.options import Agent, AsJson, Home, Project, Tenant, Timezone, read_zone, scope_of
+from remegraph.cli.options import Agent, AsJson, Home, Project, Tenant, Timezone, group, read_zone, scope_of
 from remegraph.cli.session import guarded, open_kit
 from remegraph.errors import ScopeError
 from remegraph.models import ForeignMemory, Scope
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Memories of another system: mem0, or a LangGraph store that LangMem filled.",
-)
+app = group("Memories of another system: mem0, or a LangGraph store that LangMem filled.")
 
 _User = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""The options that commands share, each said once, and how their values are read."""
+"""What commands share in how they are typed: options, each said once, how their values are read, and groups."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ __all__ = [
     "ME",
     "Agent",
     "AsJson",
+    "By",
     "Heads",
     "Home",
     "MemoryId",
     "Model",
+    "Note",
     "Project",
+    "Reason",
     "Since",
     "Tenant",
     "Timezone",
     "Until",
     "User",
+    "group",
     "read_time",
     "read_zone",
     "scope_of",
@@ -42,6 +46,9 @@ _WHERE = "Where and how"
 MemoryId = Annotated[
     str, typer.Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
 ]
+By = Annotated[str, typer.Option("--by", help="Who decides; the user unless given.", show_default=False)]
+Note = Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for the journal.", show_default=False)]
 User = Annotated[
     str, typer.Option("--user", "-u", envvar="REMEGRAPH_USER", help="The person talked with.", rich_help_panel=_WHO)
 ]
@@ -100,6 +107,15 @@ Until = Annotated[
     str | None,
     typer.Option("--until", help="Only what was said at this time or earlier.", show_default=False),
 ]
+
+
+def group(about: str) -> typer.Typer:
+    """Return an empty group of commands.
+
+    Args:
+        about: What they are for.
+    """
+    return typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, help=about)
 
 
 def scope_of(user: str, agent: str | None, project: str | None, tenant: str) -> Scope:

@@ -8,18 +8,14 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.options import AsJson, Home
+from remegraph.cli.asking import Asked, asked, full_id
+from remegraph.cli.options import AsJson, Home, group
 from remegraph.cli.session import guarded, open_kit
 from remegraph.models import PackKind, Status
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Memories in a file: for another home, or for other agents.",
-)
+app = group("Memories in a file: for another home, or for other agents.")
 
 _File = Annotated[Path, typer.Argument(help="The pack, or a JSON document of one.", show_default=False)]
 _Trust = Annotated[
@@ -66,7 +62,7 @@ def build(
             scope=ask.scope,
             kind=kind,
             topic=topic,
-            memory_ids=memory,
+            memory_ids=None if memory is None else [full_id(kit, each, ask.scope) for each in memory],
             include=asked_for,
             pack_id=pack_id,
             domain=domain or (),

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.options import MemoryId
-from remegraph.cli.reading import full_id
+from remegraph.cli.asking import Asked, asked, full_id
+from remegraph.cli.options import By, MemoryId, Note, group
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then.",
+app = group(
+    "What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then."
 )
-
-_By = Annotated[str, typer.Option("--by", help="The person who decides; the user unless given.", show_default=False)]
-_Note = Annotated[str, typer.Option("--note", help="Why, for the journal.", show_default=False)]
 
 
 @app.command("list")
@@ -34,7 +24,7 @@ def waiting(ask: Asked) -> None:
 
 @app.command()
 @asked
-def approve(ask: Asked, memory_id: MemoryId, *, by: _By = "", note: _Note = "") -> None:
+def approve(ask: Asked, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
     with ask.kit() as kit:
         name = full_id(kit, memory_id, ask.scope)
@@ -44,7 +34,7 @@ def approve(ask: Asked, memory_id: MemoryId, *, by: _By = "", note: _Note = "") 
 
 @app.command()
 @asked
-def reject(ask: Asked, memory_id: MemoryId, *, by: _By = "", note: _Note = "") -> None:
+def reject(ask: Asked, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Delete a memory that waits."""
     with ask.kit() as kit:
         name = full_id(kit, memory_id, ask.scope)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
+from remegraph.cli.asking import Asked, asked, full_id
 from remegraph.cli.options import (
     MemoryId,
     Since,
@@ -16,11 +16,15 @@ from remegraph.cli.options import (
     read_time,
     read_zone,
 )
-from remegraph.errors import InputError
-from remegraph.kit import MemoryKit
-from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Scope, Status, TopicType
+from remegraph.models import LIVE, MOVES, Depth, RecallFilter, RecallMode, Status, TopicType
 
-__all__ = ["blocks", "full_id", "memories", "messages", "recall", "skills", "tools", "topics", "trace"]
+__all__ = ["blocks", "memories", "messages", "recall", "skills", "tools", "topics", "trace"]
+
+ALL: tuple[Status, ...] = tuple(MOVES)
+"""Every status there is."""
+
+LIVE_ONES = tuple(status for status in ALL if status in LIVE)
+"""The statuses that recall returns."""
 
 
 @asked
@@ -196,25 +200,3 @@ def trace(
     with ask.kit() as kit:
         found = kit.trace(full_id(kit, memory_id, scope), scope=scope)
     ask.out.show(found, views.trace(found))
-
-
-ALL: tuple[Status, ...] = tuple(MOVES)
-"""Every status there is."""
-
-LIVE_ONES = tuple(status for status in ALL if status in LIVE)
-"""The statuses that recall returns."""
-
-
-def full_id(kit: MemoryKit, given: str, scope: Scope) -> str:
-    """Return the one id of this scope that begins as given; what was given where none does.
-
-    Raises:
-        InputError: Several do.
-    """
-    ids = [memory.memory_id for memory in kit.memories(scope=scope, statuses=ALL)]
-    found = [memory_id for memory_id in ids if memory_id.startswith(given)]
-    if given in found or not found or not given:
-        return given
-    if len(found) > 1:
-        raise InputError(f"{len(found)} memories have an id that begins with {given}.", "Give more of the id.")
-    return found[0]

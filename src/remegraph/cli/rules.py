@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.options import MemoryId
-from remegraph.cli.reading import full_id
+from remegraph.cli.asking import Asked, asked, full_id
+from remegraph.cli.options import MemoryId, Reason
 
 __all__ = ["inject", "promote", "rules"]
 
@@ -61,7 +60,7 @@ def promote(
     ask: Asked,
     memory_id: MemoryId,
     *,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the journal.", show_default=False)],
+    reason: Reason,
 ) -> None:
     """Let a memory of a project hold in all projects."""
     scope = ask.scope

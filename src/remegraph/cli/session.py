@@ -16,7 +16,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from remegraph.cli.views import plain
-from remegraph.errors import NaiveTimeError, RemegraphError, SetupError
+from remegraph.errors import EmbedderMismatchError, NaiveTimeError, RemegraphError, SetupError
 from remegraph.kit import MemoryKit
 from remegraph.models import Progress
 from remegraph.settings import Settings
@@ -88,9 +88,7 @@ def guarded(*, as_json: bool) -> Iterator[Output]:
     try:
         yield out
     except RemegraphError as error:
-        cure = (
-            "Say which zone they are in: --timezone Asia/Shanghai." if isinstance(error, NaiveTimeError) else error.cure
-        )
+        cure = _cure(error)
         if as_json:
             typer.echo(
                 json.dumps({"error": {"type": type(error).__name__, "what": error.what, "cure": cure}}, indent=2)
@@ -101,6 +99,15 @@ def guarded(*, as_json: bool) -> Iterator[Output]:
     except KeyboardInterrupt as error:
         out.errors.print("Stopped. What was committed stays; the same command goes on from there.", soft_wrap=True)
         raise typer.Exit(130) from error
+
+
+def _cure(error: RemegraphError) -> str:
+    """Return a cure that whoever types commands can carry out."""
+    if isinstance(error, NaiveTimeError):
+        return "Say which zone they are in: --timezone Asia/Shanghai."
+    if isinstance(error, EmbedderMismatchError):
+        return "Set REMEGRAPH_EMBEDDER to the recorded one (hashed:1024 for hashed-ngram-1:1024), or change over in Python."
+    return error.cure
 
 
 @contextmanager

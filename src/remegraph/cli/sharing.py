@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked
-from remegraph.cli.options import MemoryId
-from remegraph.cli.reading import full_id
+from remegraph.cli.asking import Asked, asked, full_id
+from remegraph.cli.options import By, MemoryId, Reason
 from remegraph.models import ProposalState
 
 __all__ = ["approve", "corroborate", "proposals", "propose", "reject", "withdraw"]
@@ -17,8 +16,6 @@ __all__ = ["approve", "corroborate", "proposals", "propose", "reject", "withdraw
 _ProposalId = Annotated[
     str, typer.Argument(help="The proposal: its id, or the beginning of it.", metavar="ID", show_default=False)
 ]
-_Reason = Annotated[str, typer.Option("--reason", help="Why, for the journal.", show_default=False)]
-_By = Annotated[str, typer.Option("--by", help="The person who decides; the user unless given.", show_default=False)]
 
 
 @asked
@@ -42,7 +39,7 @@ def propose(
     ask: Asked,
     memory_id: MemoryId,
     *,
-    reason: _Reason,
+    reason: Reason,
     replaces: Annotated[
         str, typer.Option("--replaces", help="Id of the shared memory that it shall replace.", show_default=False)
     ] = "",
@@ -82,7 +79,7 @@ def corroborate(
 
 
 @asked
-def approve(ask: Asked, proposal_id: _ProposalId, *, by: _By = "", reason: _Reason = "") -> None:
+def approve(ask: Asked, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Make a proposal a memory of all agents of the user, on a person's word."""
     scope = ask.scope
     with ask.kit() as kit:
@@ -92,7 +89,7 @@ def approve(ask: Asked, proposal_id: _ProposalId, *, by: _By = "", reason: _Reas
 
 
 @asked
-def reject(ask: Asked, proposal_id: _ProposalId, *, by: _By = "", reason: _Reason = "") -> None:
+def reject(ask: Asked, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Refuse a proposal, on a person's word. It stays in the ledger, and is never recalled."""
     scope = ask.scope
     with ask.kit() as kit:
@@ -102,7 +99,7 @@ def reject(ask: Asked, proposal_id: _ProposalId, *, by: _By = "", reason: _Reaso
 
 
 @asked
-def withdraw(ask: Asked, proposal_id: _ProposalId, *, reason: _Reason = "") -> None:
+def withdraw(ask: Asked, proposal_id: _ProposalId, *, reason: Reason = "") -> None:
     """Take back what an agent (--agent) proposed."""
     scope = ask.scope
     with ask.kit() as kit:

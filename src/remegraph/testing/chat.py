@@ -1,4 +1,4 @@
-"""A chat model that answers by a script."""
+"""A chat model that answers by a script: a test says what the model would, and needs no key and no network."""
 
 from __future__ import annotations
 

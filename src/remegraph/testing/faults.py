@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -266,5 +267,7 @@ class FaultyChatModel(ScriptedChatModel):
         try:
             return await super()._agenerate(messages, stop, run_manager, **kwargs)
         except _HangingError:
-            await asyncio.sleep(self.hang)
+            ends = time.monotonic() + self.hang
+            while not self._healthy.is_set() and time.monotonic() < ends:  # noqa: ASYNC110 - threads may heal it, too
+                await asyncio.sleep(0.01)
             raise TimeoutError("The call hung.") from None

@@ -1,4 +1,4 @@
-"""A vector index without Chroma."""
+"""A vector index in memory, for tests that are not about Chroma: exact, and open at once."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, minute, nothing, plain, state_of, table_of
+from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, minute, more, nothing, plain, state_of, table_of
 from remegraph.models import Conflict, Memory
 
 __all__ = ["conflicts"]
@@ -23,12 +23,13 @@ def conflicts(found: Sequence[Conflict]) -> Views:
     for each in found[:FIRST]:
         what = Text(each.kind if each.certain else f"{each.kind}?")
         add_row(table, each.conflict_id[:_SHORT], what, _said(each.older), _said(each.newer), _outcome(each))
-    more = (Text(f"… and {len(found) - FIRST} more"),) if len(found) > FIRST else ()
-    return (table, *more)
+    return (table, *more(len(found)))
 
 
 def _said(memory: Memory) -> Text:
-    return Text.assemble(plain(memory.content), " ", state_of(memory.status))
+    return Text.assemble(
+        plain(memory.content), " ", state_of(memory.status), (f" {memory.memory_id[:SHORT_ID]}", "dim")
+    )
 
 
 def _outcome(conflict: Conflict) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, counted, minute, nothing, plain, table_of
+from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, counted, minute, more, nothing, plain, table_of
 from remegraph.cli.views.reading import skills
 from remegraph.cli.views.trees import trace
 from remegraph.models import Abstraction, Consolidation, Explanation, Fading, Maintenance
@@ -39,7 +39,7 @@ def forecast(found: Sequence[Fading], days: float) -> Views:
     for each in found[:FIRST]:
         memory = each.memory
         add_row(table, minute(each.forget_at), f"{each.weight:.2f}", memory.memory_id[:SHORT_ID], memory.content)
-    return (table, *_more(len(found)))
+    return (table, *more(len(found)))
 
 
 def maintenance(found: Maintenance) -> Views:
@@ -59,11 +59,12 @@ def maintenance(found: Maintenance) -> Views:
         others = "\n".join(other.content for other in each.merged)
         add_row(merged, each.kept.memory_id[:SHORT_ID], each.kept.content, others)
     learned = table_of("!id", "abstracted or written")
-    for memory in (*found.abstracted, *found.guidelines)[:FIRST]:
+    made = (*found.abstracted, *found.guidelines)
+    for memory in made[:FIRST]:
         add_row(learned, memory.memory_id[:SHORT_ID], memory.content)
-    shown = ((table, found.moves), (merged, found.merges), (learned, found.abstracted or found.guidelines))
-    tables = tuple(each for each, rows in shown if rows)
-    return (head, *tables, *_more(len(found.moves)), *(Text(note, style="yellow") for note in notes))
+    shown = ((table, len(found.moves)), (merged, len(found.merges)), (learned, len(made)))
+    tables = tuple(part for each, total in shown if total for part in (each, *more(total)))
+    return (head, *tables, *(Text(note, style="yellow") for note in notes))
 
 
 def consolidation(found: Consolidation) -> Views:
@@ -86,8 +87,4 @@ def consolidation(found: Consolidation) -> Views:
     notes += [f"{len(found.offline)} counted: the model's answers could not be used."] if found.offline else []
     notes += [f"Without {plain(reason)}" for reason in found.degraded]
     tables = (table,) if changed else ()
-    return (Text(head, style="bold"), *tables, *_more(len(changed)), *(Text(note, style="yellow") for note in notes))
-
-
-def _more(total: int) -> Views:
-    return (Text(f"… and {total - FIRST} more"),) if total > FIRST else ()
+    return (Text(head, style="bold"), *tables, *more(len(changed)), *(Text(note, style="yellow") for note in notes))

@@ -14,6 +14,7 @@ from remegraph.cli.views.looks import (
     add_row,
     counted,
     minute,
+    more,
     nothing,
     plain,
     shortened,
@@ -97,8 +98,8 @@ def audit(found: Sequence[AuditEntry | AuditHead]) -> Views:
             table, minute(event.time), event.action, event.record_id[:SHORT_ID], versions, event.actor, event.reason
         )
     left_out = len(events) - FIRST
-    more = (Text(f"{left_out:,} earlier ones: see --export or --json."),) if left_out > 0 else ()
-    return (*more, table, *_heads([each for each in found if isinstance(each, AuditHead)]))
+    earlier = (Text(f"{left_out:,} earlier ones: see --export or --json."),) if left_out > 0 else ()
+    return (*earlier, table, *_heads([each for each in found if isinstance(each, AuditHead)]))
 
 
 def exported(name: str, heads: Sequence[AuditHead]) -> Views:
@@ -119,4 +120,4 @@ def checked(name: str, wrong: Sequence[Mismatch]) -> Views:
     table = table_of("!line", "problem")
     for mismatch in wrong[:FIRST]:
         add_row(table, mismatch.record_id, mismatch.problem)
-    return (Text(f"{plain(name)} is not what was exported.", style="red"), table)
+    return (Text(f"{plain(name)} is not what was exported.", style="red"), table, *more(len(wrong)))

@@ -23,6 +23,7 @@ __all__ = [
     "counted",
     "day_of",
     "minute",
+    "more",
     "nothing",
     "plain",
     "shortened",
@@ -114,3 +115,12 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 def nothing(words: str) -> Views:
     """Show that there is nothing to show."""
     return (Text(words, style="dim"),)
+
+
+def more(total: int) -> Views:
+    """Say how many rows are not shown, where there are more than the first.
+
+    Args:
+        total: How many there are.
+    """
+    return (Text(f"… and {total - FIRST:,} more"),) if total > FIRST else ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, counted, plain, table_of
+from remegraph.cli.views.looks import FIRST, Views, add_row, counted, more, plain, table_of
 from remegraph.models import PackBuilt, PackDiff, PackInfo, PackInstalled, TrustedKey
 
 __all__ = ["built", "installed", "keys", "new_key", "pack", "pack_difference"]
@@ -33,12 +34,12 @@ def pack(found: PackInfo) -> Views:
 
 def built(done: PackBuilt) -> Views:
     """Show what was written, and what stayed behind."""
-    views: list[Text | Table] = [Text(f"Written to {plain(done.path)}.", style="green")]
+    views: list[RenderableType] = [Text(f"Written to {plain(done.path)}.", style="green")]
     if done.left_out:
         table = table_of("left out", "why")
         for memory_id, why in list(done.left_out.items())[:FIRST]:
             add_row(table, memory_id, why)
-        views.append(table)
+        views += [table, *more(len(done.left_out))]
     if done.dropped:
         views.append(Text(f"{counted(done.dropped, 'reference')} to memories that stayed behind.", style="dim"))
     return (*pack(done.pack), *views)
@@ -55,8 +56,8 @@ def pack_difference(found: PackDiff) -> Views:
     }
     table = table_of("what", ">how many", "which")
     for name, ids in parts.items():
-        more = ", …" if len(ids) > FIRST else ""
-        add_row(table, name, len(ids), ", ".join(ids[:FIRST]) + more)
+        rest = ", …" if len(ids) > FIRST else ""
+        add_row(table, name, len(ids), ", ".join(ids[:FIRST]) + rest)
     return (*pack(found.pack), Text(f"Believed {found.trust:g} of 1.", style="dim"), table)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
-from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, nothing, state_of, table_of
+from remegraph.cli.views.looks import FIRST, SHORT_ID, Views, add_row, more, nothing, state_of, table_of
 from remegraph.models import Grant, Proposal
 
 __all__ = ["grants", "proposals"]
@@ -35,5 +33,4 @@ def proposals(found: Sequence[Proposal]) -> Views:
         told = f"{last.act} by {last.by}" + (f": {last.reason}" if last.reason else "")
         agents = ", ".join(each.agents)
         add_row(table, each.proposal_id[:SHORT_ID], state_of(each.state), each.memory.content, agents, told)
-    more = (Text(f"… and {len(found) - FIRST} more"),) if len(found) > FIRST else ()
-    return (table, *more)
+    return (table, *more(len(found)))

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, counted, plain, table_of, text
+from remegraph.cli.views.looks import FIRST, Views, add_row, counted, more, plain, table_of, text
 from remegraph.models import Backup, Diagnosis, Verification
 
 __all__ = ["backup", "diagnosis", "stats", "verification"]
@@ -66,8 +66,7 @@ def verification(found: Verification) -> Views:
         add_row(table, difference.where, difference.record_id, difference.problem)
     total = len(found.differences)
     head = Text(f"{counted(total, 'difference')}. Run `remegraph rebuild` to make the index anew.", style="red")
-    more = (Text(f"… and {total - FIRST} more"),) if total > FIRST else ()
-    return (head, Text(read, style="dim"), table, *more)
+    return (head, Text(read, style="dim"), table, *more(total))
 
 
 def stats(found: Mapping[str, object]) -> RenderableType:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from remegraph.cli.views.looks import FIRST, Views, add_row, counted, plain, shortened, table_of
+from remegraph.cli.views.looks import FIRST, Views, add_row, counted, more, plain, shortened, table_of
 from remegraph.models import BackgroundJob, HealthReport
 
 __all__ = ["health", "jobs"]
@@ -31,8 +31,7 @@ def jobs(found: Sequence[BackgroundJob], revived: int) -> Views:
             each.attempts,
             shortened(each.reason),
         )
-    more = (Text(f"… and {len(found) - FIRST} more"),) if len(found) > FIRST else ()
-    return (*head, table, *more)
+    return (*head, table, *more(len(found)))
 
 
 def health(found: HealthReport, *, late: bool) -> Views:

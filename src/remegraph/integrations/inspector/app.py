@@ -1,4 +1,4 @@
-"""The pages, gathered."""
+"""The pages as one application, behind one door."""
 
 from __future__ import annotations
 

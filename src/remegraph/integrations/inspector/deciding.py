@@ -6,7 +6,7 @@ from typing import cast
 
 from remegraph.errors import InputError
 from remegraph.integrations.inspector.forms import Form
-from remegraph.integrations.inspector.pages import Desk
+from remegraph.integrations.inspector.pages import Desk, whole
 from remegraph.models import Decision
 
 __all__ = ["decide_proposal", "decide_quarantined", "resolve", "restore"]
@@ -38,11 +38,11 @@ def decide_quarantined(at: Desk, form: Form) -> None:
 
 def restore(at: Desk, form: Form) -> None:
     """Bring an archived memory back, or let an old version hold again."""
-    memory_id, version = form.get("id", ""), form.get("version", "")
-    if version.isascii() and version.isdigit():
-        at.kit.governance.restore(memory_id, int(version), scope=at.scope)
-    else:
+    memory_id, version = form.get("id", ""), whole(form.get("version", ""))
+    if version is None:
         at.kit.restore(memory_id, scope=at.scope)
+    else:
+        at.kit.governance.restore(memory_id, version, scope=at.scope)
 
 
 def _approved(form: Form) -> bool:

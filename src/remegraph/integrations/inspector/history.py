@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from itertools import groupby
 
 from starlette.requests import Request
@@ -41,7 +41,7 @@ def audit(request: Request) -> Response:
     found = at.kit.governance.audit(
         scope=at.scope,
         since=since or at.clock() - _WINDOW,
-        until=None if until is None else until + timedelta(days=1),
+        until=None if until is None else datetime.combine(until, time.max, UTC),
     )
     entries = [each for each in found if isinstance(each, AuditEntry) and _wanted(each, given.get("q", ""))]
     page = page_of(request, reversed(entries))

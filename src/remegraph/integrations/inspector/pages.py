@@ -29,6 +29,7 @@ __all__ = [
     "page_of",
     "partition_of",
     "render",
+    "whole",
     "words",
 ]
 
@@ -38,6 +39,7 @@ PAGE = 30
 THEMES = ("auto", "light", "dark")
 
 _HERE = Path(__file__).parent
+_DIGITS = 12
 _FIELDS = ("user", "agent", "project")
 _T = TypeVar("_T")
 
@@ -79,8 +81,13 @@ def words(request: Request) -> Words:
 
 def number(request: Request, name: str, default: int, *, least: int = 1, most: int = 100_000) -> int:
     """Return a number of the address; the default where it is none."""
-    given = request.query_params.get(name, "")
-    return max(least, min(int(given), most)) if given.isascii() and given.isdigit() else default
+    given = whole(request.query_params.get(name, ""))
+    return default if given is None else max(least, min(given, most))
+
+
+def whole(text: str) -> int | None:
+    """Return the whole number that somebody typed; none where it is none, or has more digits than any of use."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def page_of(request: Request, found: Iterable[_T]) -> Page[_T]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mcp import UriTemplate
 from mcp.types import Resource, ResourceTemplate
 
+from remegraph.adapters.tools import traced
 from remegraph.errors import NotFoundError
 from remegraph.kit import MemoryKit
 from remegraph.models import LIVE, BlockSummary, Memory, Scope, Shelf, StoredMessage
@@ -17,7 +18,7 @@ from remegraph.rules.standing import QUARANTINE_BELOW
 __all__ = ["RESOURCES", "TEMPLATES", "read"]
 
 _MOST = 200
-"""Records that one reading shows, the newest; the rest is counted, and there for the searching."""
+"""Records that one reading shows, the newest; that there are others is said, and searching finds them."""
 
 _LONGEST = 4000
 """Characters that it shows of one message: a tool may have returned a book."""
@@ -56,14 +57,13 @@ TEMPLATES = [
 ]
 
 
-async def read(kit: MemoryKit, scope: Scope, uri: str, traced: Callable[[str], Awaitable[str]]) -> str:
+async def read(kit: MemoryKit, scope: Scope, uri: str) -> str:
     """Return what stands at an address.
 
     Args:
         kit: The memory.
         scope: Who reads.
         uri: The address.
-        traced: Tells where a memory comes from.
 
     Raises:
         NotFoundError: There is nothing for this scope.
@@ -73,13 +73,13 @@ async def read(kit: MemoryKit, scope: Scope, uri: str, traced: Callable[[str], A
         case "topics", None:
             return _lines([_topic(shelf) for shelf in await kit.atopics(scope=scope)])
         case "memories", None:
-            return _lines([_memory(each) for each in await kit.amemories(scope=scope, statuses=sorted(LIVE))])
+            return _lines([_memory(each) for each in await _newest(kit, scope)])
         case "blocks", None:
             return _lines([_block(each) for each in reversed(await kit.ablocks(scope=scope))])
         case "topic", str(key):
             return _lines([_memory(each) for each in await _on_topic(kit, scope, key)])
         case "memory", str(memory_id):
-            return await traced(memory_id)
+            return traced(await kit.atrace(memory_id, scope=scope))
         case "block", str(block_id):
             return framed(_message(each) for each in await kit.aretrieve_block(block_id, scope=scope))
     raise NotFoundError(f"There is no resource {uri!r} here.", f"Read one of {', '.join(_addresses())}.")
@@ -105,13 +105,17 @@ async def _on_topic(kit: MemoryKit, scope: Scope, key: str) -> Sequence[Memory]:
     keys = {shelf.topic.key.casefold() for shelf in await kit.atopics(scope=scope)}
     if key.casefold() not in keys:
         raise NotFoundError(f"There is no topic {key!r} here.", f"See {_TOPICS}.")
-    return await kit.amemories(scope=scope, topic=key, statuses=sorted(LIVE))
+    return await _newest(kit, scope, key)
+
+
+async def _newest(kit: MemoryKit, scope: Scope, topic: str | None = None) -> Sequence[Memory]:
+    """Return what is shown, and one more where there are others: to count them all would read them all."""
+    return await kit.amemories(scope=scope, topic=topic, statuses=sorted(LIVE), limit=_MOST + 1)
 
 
 def _lines(records: Sequence[Mapping[str, object]]) -> str:
-    more = len(records) - _MOST
-    left_out = [{"left_out": more, "because": "these are the newest; search_memory finds the others"}]
-    return framed([*records[:_MOST], *(left_out if more > 0 else [])]) or "Nothing is remembered yet."
+    others = [{"left_out": "all others", "because": "these are the newest; search_memory finds the others"}]
+    return framed([*records[:_MOST], *(others if len(records) > _MOST else [])]) or "Nothing is remembered yet."
 
 
 def _topic(shelf: Shelf) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a client of the server may do."""
+"""What a client of the server may do: three levels, each with all of the one before."""
 
 from __future__ import annotations
 

@@ -127,10 +127,9 @@ class _Serving:
         return ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
 
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        scope = self._caller(context)
         try:
             with answered():
-                text = await resources.read(self._kit, scope, params.uri, self._toolbox(scope).trace)
+                text = await resources.read(self._kit, self._caller(context), params.uri)
         except ToolException as error:
             theirs = isinstance(error.__cause__, InputError)
             raise MCPError(INVALID_PARAMS if theirs else INTERNAL_ERROR, str(error)) from error

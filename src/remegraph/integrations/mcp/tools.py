@@ -66,27 +66,9 @@ class Toolbox:
             given = checked_arguments(tool, {} if arguments is None else arguments)
         except InputError as error:
             return _said(f"{name} was not called. {error}", failed=True)
-        answer = await _answer(tool, given)
+        call = {"type": "tool_call", "id": name, "name": name, "args": given}
+        answer: ToolMessage = await tool.ainvoke(call)
         return _said(answer.text, failed=answer.status == "error")
-
-    async def trace(self, memory_id: str) -> str:
-        """Return where a memory comes from, as the tool tells it.
-
-        Args:
-            memory_id: The memory.
-
-        Raises:
-            InputError: It cannot be told; says why.
-        """
-        answer = await _answer(self._tools["trace_memory"], {"memory_id": memory_id})
-        if answer.status == "error":
-            raise InputError(answer.text)
-        return answer.text
-
-
-async def _answer(tool: BaseTool, given: Mapping[str, object]) -> ToolMessage:
-    answer: ToolMessage = await tool.ainvoke({"type": "tool_call", "id": tool.name, "name": tool.name, "args": given})
-    return answer
 
 
 def _described(tool: BaseTool) -> Tool:
