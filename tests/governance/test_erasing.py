@@ -28,6 +28,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.rules.remaking import Loss, remade
+from remegraph.storage import interning
 from remegraph.storage.tables import metadata, reviews
 from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, said
@@ -280,7 +281,7 @@ def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: Memory
     """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
     archive = kit._open_parts().archive
     with archive.database.read() as connection:
-        (number,) = archive._interning.known(connection, [ANN.partition()])
+        (number,) = interning.known(connection, [ANN.partition()])
 
     def come_back() -> None:
         with archive.database.write() as connection:

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, exists, func, insert, select
 
 from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition, Shown
+from remegraph.storage import interning
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Journal, origin
 from remegraph.storage.memories import event_of
 from remegraph.storage.rows import from_micros, micros
@@ -46,7 +46,6 @@ class SqlAuditTrail:
     def __init__(self, database: Database, journal: Journal) -> None:
         self._database = database
         self._journal = journal
-        self._interning = Interning()
 
     def pages(
         self, partition: Partition, since: datetime | None, until: datetime | None
@@ -114,7 +113,7 @@ class SqlAuditTrail:
         with self._database.write() as connection:
             late = Tombstones(self._journal).late(connection, "thread", noted)
             kept = [each for each, is_late in zip(shown, late, strict=True) if not is_late]
-            numbers = self._interning.ensure(connection, [each.partition for each in kept])
+            numbers = interning.ensure(connection, [each.partition for each in kept])
             rows = [
                 {
                     "partition_id": numbers[each.partition],
@@ -156,7 +155,7 @@ class SqlAuditTrail:
 
     def _number(self, partition: Partition) -> int | None:
         with self._database.read() as connection:
-            return next(iter(self._interning.known(connection, [partition])), None)
+            return next(iter(interning.known(connection, [partition])), None)
 
     def _bounds(self, number: int, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         """Return the first and the last event of a time: none between them is left out, whatever clock it had."""

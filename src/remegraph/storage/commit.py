@@ -27,12 +27,11 @@ from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tombstones import TOMBSTONES, buried
-from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, tool_calls
+from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, interning, tool_calls
 from remegraph.storage import heads as head_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.endorsements import Consent
-from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal, mark_dirty
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import (
@@ -49,7 +48,6 @@ __all__ = ["commit"]
 
 def commit(
     database: Database,
-    interning: Interning,
     journal: Journal,
     new_id: NewId,
     changes: ChangeSet,

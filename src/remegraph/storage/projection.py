@@ -18,11 +18,10 @@ import numpy as np
 from remegraph.errors import VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
-from remegraph.storage import embedders, meanings, shelves, vectors
+from remegraph.storage import embedders, interning, meanings, shelves, vectors
 from remegraph.storage.database import Database
 from remegraph.storage.embedded import units
 from remegraph.storage.indexer import Advance, Indexer, key_of, shelf_name
-from remegraph.storage.interning import Interning
 from remegraph.storage.marking import EVERYBODY
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
@@ -127,7 +126,6 @@ class VectorProjection:
         self._embedder = embedder
         self._exact_limit = exact_limit
         self._telemetry = telemetry
-        self._interning = Interning()
         self._indexer = Indexer(database, index)
         self.failure: VectorIndexError | None = None
         """How the index failed a search; none since it answers again."""
@@ -201,7 +199,7 @@ class VectorProjection:
         unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            known = self._interning.known(connection, partitions)
+            known = interning.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
                 return (), "none"
@@ -313,7 +311,7 @@ class VectorProjection:
 
     def _known(self, partitions: Sequence[Partition]) -> Iterable[int]:
         with self._database.read() as connection:
-            return self._interning.known(connection, partitions)
+            return interning.known(connection, partitions)
 
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.

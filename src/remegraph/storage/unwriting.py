@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, select, update
 
 from remegraph.models import REVISES, Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
-from remegraph.storage import block_notes, jobs, vectors
+from remegraph.storage import block_notes, interning, jobs, vectors
 from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
-from remegraph.storage.interning import Interning, anonymous, partition_of
+from remegraph.storage.interning import anonymous, partition_of
 from remegraph.storage.journal import Entry
 from remegraph.storage.losing import Losing, Lost
 from remegraph.storage.messages import stored
@@ -102,7 +102,7 @@ class Unwriting:
         if request.subject is not None:
             return self._subject(request.subject)
         assert request.partition is not None
-        (number,) = Interning().known(self._connection, [request.partition])
+        (number,) = interning.known(self._connection, [request.partition])
         return self._parts(number, request.partition, request)
 
     def _subject(self, subject: Subject) -> Plan:
