@@ -145,7 +145,8 @@ class SqlEraser:
 
     def _erase_rows(self, erasure_id: str) -> None:
         with self._database.write() as connection:
-            row = connection.execute(select(erasures).where(erasures.c.erasure_id == erasure_id)).one()
+            mine = select(erasures).where(erasures.c.erasure_id == erasure_id).with_for_update()  # or another machine's
+            row = connection.execute(mine).one()
             if row.stage != "ledger":  # somebody else was first
                 return
             request = ErasureRequest.from_json(row.body)

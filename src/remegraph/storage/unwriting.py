@@ -102,8 +102,9 @@ class Unwriting:
         if request.subject is not None:
             return self._subject(request.subject)
         assert request.partition is not None
-        (number,) = interning.known(self._connection, [request.partition])
-        return self._parts(number, request.partition, request)
+        for number in interning.known(self._connection, [request.partition], anew=True):
+            return self._parts(number, request.partition, request)
+        return self._plan(partition_ids=[], messages={}, collections=[], blobs=[])  # it went with its person
 
     def _subject(self, subject: Subject) -> Plan:
         whose = (partitions.c.tenant == subject.tenant, partitions.c.user == subject.user)
