@@ -51,6 +51,15 @@ def test_a_grant_opens_what_it_names_until_it_is_over(ledger: Ledger) -> None:
     assert len(grants.grants(REMY)) == len(grants.grants(Scope(tenant="t", user="ann", agent="scout"))) == 2
 
 
+def test_a_grant_that_waits_for_an_erasure_is_given_where_it_is_found(ledger: Ledger) -> None:
+    """In the place that lost its name it would open nothing, could not be revoked, and would name who was erased."""
+    grants = book(ledger)
+    ledger.learn(partition=SCOUT)
+    given = grant(ledger)
+    ledger.lose_names(lambda: grants.give(given))
+    assert grants.grants(REMY.evolve(agent="scout")) == (given,)
+
+
 def test_a_memory_that_stops_being_live_is_closed_at_once(ledger: Ledger) -> None:
     """What is deleted, archived or quarantined in its own place is so for its readers, too."""
     grants = book(ledger)

@@ -146,7 +146,7 @@ class SqlArchive(SqlNotes):
                 self.attachments.keep(new, held)  # a sweep may have come before the lock
                 new = self._not_erased(connection, partition, new)
                 if new:  # else nobody's name is written
-                    partition_id = interning.hold(self.database, connection, partition)
+                    partition_id = interning.hold(self.database, connection, [partition])[partition]
                     failpoint("add.begin")
                     new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
                     added = message_rows.add(connection, partition_id, new, recorded_at, held)

@@ -109,11 +109,11 @@ class SqlAuditTrail:
         """Append records of what agents were shown, but for those whose person or thread was erased since."""
         if not shown:
             return
-        noted = [(each.partition, each.thread, each.at) for each in shown]
         with self._database.write() as connection:
-            late = Tombstones(self._journal).late(connection, "thread", noted)
-            kept = [each for each, is_late in zip(shown, late, strict=True) if not is_late]
-            numbers = interning.ensure(connection, [each.partition for each in kept])
+            kept = self._not_late(connection, shown)
+            numbers = interning.hold(self._database, connection, [each.partition for each in kept])
+            if not self._database.is_sqlite:  # it may have waited for an erasure
+                kept = self._not_late(connection, kept)
             rows = [
                 {
                     "partition_id": numbers[each.partition],
@@ -127,6 +127,12 @@ class SqlAuditTrail:
             ]
             if rows:
                 connection.execute(insert(injections), rows)
+
+    def _not_late(self, connection: Connection, shown: Sequence[Shown]) -> list[Shown]:
+        """Return the records whose person or thread was not erased since they were made."""
+        noted = [(each.partition, each.thread, each.at) for each in shown]
+        late = Tombstones(self._journal).late(connection, "thread", noted)
+        return [each for each, is_late in zip(shown, late, strict=True) if not is_late]
 
     def shown(
         self, partition: Partition, *, thread: str | None, run_id: str | None, turn: int | None

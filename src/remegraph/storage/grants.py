@@ -46,9 +46,8 @@ class SqlGrants:
         """Record a grant; see `ports.GrantBook`."""
         reader = grant.giver.evolve(agent=grant.to_agent)
         with self._database.write() as connection:
-            numbers = interning.ensure(connection, [grant.giver, reader])
+            numbers = interning.hold(self._database, connection, [grant.giver, reader])
             giver_id = numbers[grant.giver]
-            self._database.lock(connection, [giver_id])
             self._check(connection, giver_id, grant)
             row = {
                 "partition_id": giver_id,

@@ -80,17 +80,17 @@ def ensure(connection: Connection, wanted: Iterable[Partition]) -> dict[Partitio
     return {partition: numbers[key] for key, partition in by_key.items()}
 
 
-def hold(database: Database, connection: Connection, partition: Partition) -> int:
-    """Return the number of a partition, which is created where it is missing, and lock it.
+def hold(database: Database, connection: Connection, wanted: Sequence[Partition]) -> dict[Partition, int]:
+    """Return the numbers of partitions, which are created where they are missing, and lock them.
 
-    Who waited for the lock may have waited for an erasure: then the name stands for another partition by now.
+    Who waited for a lock may have waited for an erasure: then the name stands for another partition by now.
     """
-    number, held = ensure(connection, [partition])[partition], 0
-    while number != held:
-        database.lock(connection, [number])
-        held = number
-        number = held if database.is_sqlite else ensure(connection, [partition])[partition]
-    return number
+    numbers, held = ensure(connection, wanted), dict[Partition, int]()
+    while numbers != held:
+        database.lock(connection, numbers.values())
+        held = numbers
+        numbers = held if database.is_sqlite else ensure(connection, wanted)
+    return numbers
 
 
 def forget(connection: Connection) -> None:

@@ -66,7 +66,7 @@ class SqlItems:
     def write(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give the items of a partition to change; all changes are committed at the end, or none."""
         with self._database.write() as connection:
-            partition_id = interning.hold(self._database, connection, partition)
+            partition_id = interning.hold(self._database, connection, [partition])[partition]
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
 

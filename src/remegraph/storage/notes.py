@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from remegraph.errors import NotFoundError
 from remegraph.models import Access, Partition, Review, Reviews, Scope, SharedItem, SkillOutcome
 from remegraph.ports import NewId, Tally
 from remegraph.storage import interning
@@ -62,8 +63,9 @@ class SqlNotes:
     def add_outcome(self, partition: Partition, outcome: SkillOutcome) -> SkillOutcome:
         """Append how a run went; see `ports.Notes`."""
         with self.database.write() as connection:
-            (number,) = interning.known(connection, [partition])
-            return outcome_rows.add(connection, number, partition, outcome)
+            for number in interning.known(connection, [partition], anew=True):
+                return outcome_rows.add(connection, number, partition, outcome)
+        raise NotFoundError(f"There is no skill {outcome.memory_id} here.")
 
     def outcomes(
         self, partitions: Sequence[Partition], memory_ids: Sequence[str]
@@ -76,8 +78,7 @@ class SqlNotes:
         """Note what an agent shared, with an event for each; see `ports.Notes`."""
         operation_id = self._new_id()
         with self.database.write() as connection:
-            number = interning.ensure(connection, [partition])[partition]
-            self.database.lock(connection, [number])
+            number = interning.hold(self.database, connection, [partition])[partition]
             new = share_rows.add(connection, number, items)
             self.journal.add(
                 connection,

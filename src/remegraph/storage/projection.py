@@ -281,7 +281,8 @@ class VectorProjection:
             return 0
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-        return self._indexer.embed_messages(self._embedder, embedder_id, self._known([partition]))
+            numbers = interning.known(connection, [partition])
+        return self._indexer.embed_messages(self._embedder, embedder_id, numbers)
 
     def cosines(self, partition: Partition, vector: Vectors, message_ids: Sequence[str]) -> NDArray[np.float64]:
         """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet.
@@ -289,10 +290,11 @@ class VectorProjection:
         Raises:
             EmbedderMismatchError: The ledger has another embedder by now.
         """
-        (partition_id,) = self._known([partition])
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
+            for partition_id in interning.known(connection, [partition]):
+                return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
+        return np.zeros(len(message_ids))  # erased meanwhile
 
     def meanings(self, partition: Partition, memory_ids: Sequence[str]) -> Mapping[str, Vectors]:
         """Return the unit vectors of those of these memories that have one, by id; see `Projection.meanings`.
@@ -302,16 +304,12 @@ class VectorProjection:
         """
         if not self._embedder.semantic:
             return {}
-        (partition_id,) = self._known([partition])
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            keys = [Key(partition_id, "memory", memory_id) for memory_id in memory_ids]
+            numbers = interning.known(connection, [partition])
+            keys = [Key(number, "memory", memory_id) for number in numbers for memory_id in memory_ids]
             found, rows = vectors.read(connection, embedder_id, keys)
         return {key.record_id: row for key, row in zip(found, rows, strict=True)}
-
-    def _known(self, partitions: Sequence[Partition]) -> Iterable[int]:
-        with self._database.read() as connection:
-            return interning.known(connection, partitions)
 
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.
