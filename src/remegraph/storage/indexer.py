@@ -22,8 +22,8 @@ from remegraph.errors import IndexOwnedError, ModelError, ModelUnavailableError,
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import embedded, embedders, meanings, shelves, vectors
-from remegraph.storage.database import Database
-from remegraph.storage.marking import EVERYBODY, mark, mark_everything, partition_ids
+from remegraph.storage.database import EVERYBODY, Database
+from remegraph.storage.marking import mark, mark_everything, partition_ids
 from remegraph.storage.rows import digest
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.telemetry import event

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
-from remegraph.storage.database import Database, insert_rows, upsert
+from remegraph.storage.database import EVERYBODY, Database, insert_rows, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import dirty, events, partitions, seals
 from remegraph.telemetry import event
@@ -28,7 +28,6 @@ __all__ = ["Entry", "Journal", "mark_dirty", "origin"]
 _log = logging.getLogger(__name__)
 
 _PAGE = 500
-_EVERY_SCHEMA = 0  # no partition has this number: the lock of what is there once
 
 # Said once: building a statement costs as much as running it.
 _HEAD = select(partitions.c.journal_head).where(partitions.c.id == bindparam("number"))
@@ -76,7 +75,7 @@ class Journal:
         with database.read() as connection:
             found = cls._settled(connection, key)
         if found is None:
-            with database.write([_EVERY_SCHEMA]) as connection:
+            with database.write([EVERYBODY]) as connection:
                 found = cls._settled(connection, key) or cls._begun(database, connection, key)
         if not found.ours:
             _log.warning(
@@ -91,7 +90,7 @@ class Journal:
         Args:
             database: Of this journal.
         """
-        with database.write([_EVERY_SCHEMA]) as connection:
+        with database.write([EVERYBODY]) as connection:
             self._seal(database, connection)
         self.ours = True
 

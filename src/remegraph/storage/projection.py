@@ -19,10 +19,9 @@ from remegraph.errors import VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
 from remegraph.storage import embedders, interning, meanings, shelves, vectors
-from remegraph.storage.database import Database
+from remegraph.storage.database import EVERYBODY, Database
 from remegraph.storage.embedded import units
 from remegraph.storage.indexer import Advance, Indexer, key_of, shelf_name
-from remegraph.storage.marking import EVERYBODY
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
 from remegraph.telemetry import SILENT, Telemetry, event
