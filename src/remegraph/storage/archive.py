@@ -67,7 +67,7 @@ class SqlArchive(SqlNotes):
         database: An open database.
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
-        new_id: Names operations and marks.
+        new_id: Names operations.
         quorum: How many agents must bear out what is proposed for all of a user's.
         blobs: Keeps the bytes of attachments; without it there are none.
     """
@@ -391,14 +391,7 @@ class SqlArchive(SqlNotes):
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
-        return commit(
-            self.database,
-            self.journal,
-            self._new_id,
-            changes,
-            quorum=self._quorum,
-            tombstones=self.tombstones,
-        )
+        return commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)
 
     def endorsements(
         self, partitions: Sequence[Partition], proposal_ids: Sequence[str] | None = None

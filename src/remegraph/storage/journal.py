@@ -1,4 +1,4 @@
-"""What every change leaves behind: a row of the journal, chained to the row before it, and a mark for the indexer.
+"""What every change leaves behind: a row of the journal, chained to the row before it.
 
 Each event carries an HMAC of itself and of the chain before it in its partition; the partition's row keeps the newest
 one. Whoever changes, moves or drops an event without the key breaks the chain there. Digests are salted, so that what an
@@ -18,12 +18,12 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
-from remegraph.storage.database import EVERYBODY, Database, insert_rows, upsert
+from remegraph.storage.database import EVERYBODY, Database, insert_rows
 from remegraph.storage.rows import chunks, digest
-from remegraph.storage.tables import dirty, events, partitions, seals
+from remegraph.storage.tables import events, partitions, seals
 from remegraph.telemetry import event
 
-__all__ = ["Entry", "Journal", "mark_dirty", "origin"]
+__all__ = ["Entry", "Journal", "origin"]
 
 _log = logging.getLogger(__name__)
 
@@ -211,25 +211,3 @@ _TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "dig
 def origin(partition_id: int) -> str:
     """Return what the first event of a partition is chained to: chains of two partitions cannot be exchanged."""
     return f"partition {partition_id}"
-
-
-def mark_dirty(connection: Connection, partition_id: int, kind: str, marks: Mapping[str, str]) -> None:
-    """Tell the indexer that records changed.
-
-    Args:
-        connection: A write transaction.
-        partition_id: Where they live.
-        kind: memory or block.
-        marks: A new id for each, by record id.
-    """
-    statement = upsert(connection.dialect.name, dirty)
-    rows = [
-        {"partition_id": partition_id, "kind": kind, "record_id": record_id, "mark": mark}
-        for record_id, mark in marks.items()
-    ]
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
-        ),
-        rows,
-    )
