@@ -246,7 +246,7 @@ class Indexer:
     def _apply_batch(self, batch: _Batch, touched: set[str]) -> int:
         """Apply a batch to the index and take its marks off; return how many records were applied."""
         if self._index is None:
-            return len(batch.bodies) - len(batch.stale)
+            return 0
         live = [key for key in batch.bodies if key not in batch.stale]
         gone = [key for key in batch.marks if key not in batch.bodies]
         homes, found, rows = self._places(batch, live)
