@@ -183,8 +183,8 @@ class SqlArchive(SqlNotes):
         """Return messages that meet all conditions, by partition and seq."""
         wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return tuple(message_rows.read(connection, shelves, wanted, ids=ids, seqs=seqs, limit=limit))
+            places = interning.known(connection, partitions)
+            return tuple(message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit))
 
     def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Return the messages with these ids as plain JSON, by id."""
@@ -199,16 +199,16 @@ class SqlArchive(SqlNotes):
     def layout(self, partition: Partition) -> Layout:
         """Return the partition's messages as columns (cached, extended by what is new)."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, [partition])
-            return self._layouts.get(connection, next(iter(shelves))) if shelves else EMPTY_LAYOUT
+            places = interning.known(connection, [partition])
+            return self._layouts.get(connection, next(iter(places))) if places else EMPTY_LAYOUT
 
     def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
         """Return what no block holds yet, by thread."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, [partition])
+            places = interning.known(connection, [partition])
             return tuple(
                 tail
-                for partition_id, place in shelves.items()
+                for partition_id, place in places.items()
                 for tail in block_rows.tails(connection, partition_id, place, overlap, thread)
             )
 
@@ -219,11 +219,11 @@ class SqlArchive(SqlNotes):
         now = micros(self._clock())
         operation_id = self._new_id()
         with self.database.write() as connection:
-            shelves = interning.known(connection, [partition])
-            self.database.lock(connection, shelves)
+            places = interning.known(connection, [partition])
+            self.database.lock(connection, places)
             added: list[Block] = []
             failpoint("blocks.begin")
-            for partition_id in shelves:
+            for partition_id in places:
                 added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
                 block_notes.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
@@ -250,8 +250,8 @@ class SqlArchive(SqlNotes):
     def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
         """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         with self.database.read() as connection:
-            shelves = None if partitions is None else list(interning.known(connection, partitions))
-            return block_rows.pending(connection, recipe, shelves)
+            numbers = None if partitions is None else list(interning.known(connection, partitions))
+            return block_rows.pending(connection, recipe, numbers)
 
     def blocks(
         self,
@@ -266,8 +266,8 @@ class SqlArchive(SqlNotes):
         """Return blocks that meet all conditions, oldest first."""
         wanted = block_rows.BlockFilter(thread, time_start, time_end)
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return block_rows.read(connection, shelves, wanted, ids, message_ids)
+            places = interning.known(connection, partitions)
+            return block_rows.read(connection, places, wanted, ids, message_ids)
 
     def summaries(
         self, partitions: Sequence[Partition], *, ids: Sequence[str] | None = None
@@ -312,8 +312,8 @@ class SqlArchive(SqlNotes):
     ) -> tuple[Memory, ...]:
         """Return live rules, the most important first; see `ports.Archive`."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return memory_rows.read_rules(connection, shelves, applies_to, core=core, limit=limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_rules(connection, places, applies_to, core=core, limit=limit)
 
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
         """Return the topics that these memories stand on, with those of them that stand on each."""
@@ -336,16 +336,16 @@ class SqlArchive(SqlNotes):
     ) -> tuple[Link, ...]:
         """Return the links from or to these memories; see `Archive.links`."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return memory_rows.read_links(connection, shelves, memory_ids, types=types, live=live, limit=limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_links(connection, places, memory_ids, types=types, live=live, limit=limit)
 
     def events(
         self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
     ) -> tuple[Event, ...]:
         """Return the journal, oldest first."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return memory_rows.read_events(connection, shelves, record_id, limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_events(connection, places, record_id, limit)
 
     def tool_stats(
         self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
@@ -371,8 +371,8 @@ class SqlArchive(SqlNotes):
     ) -> tuple[Work, ...]:
         """Return work in these states, by partition, block and topic."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
-            return memory_rows.read_work(connection, shelves, states, recipe)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_work(connection, places, states, recipe)
 
     def match(
         self,
@@ -383,10 +383,10 @@ class SqlArchive(SqlNotes):
     ) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only."""
         with self.database.read() as connection:
-            shelves = interning.known(connection, partitions)
+            places = interning.known(connection, partitions)
             return tuple(
                 fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens, allowed)
-                for number, partition in shelves.items()
+                for number, partition in places.items()
             )
 
     def commit(self, changes: ChangeSet) -> Receipt:

@@ -205,11 +205,11 @@ def _on_topic(partition_id: int, key: str) -> Select[int]:
     return query
 
 
-def _read(connection: Connection, shelves: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, Memory]:
+def _read(connection: Connection, places: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, Memory]:
     if not ids:
         return {}
     anything = dict.fromkeys(("on", "statuses", "canonical_topics", "block_ids", "layers", "limit"))
-    return {each.memory_id: each for each in memory_rows.read(connection, shelves, ids=ids, **anything)}
+    return {each.memory_id: each for each in memory_rows.read(connection, places, ids=ids, **anything)}
 
 
 def _grant(row: Row[Any]) -> Grant:
