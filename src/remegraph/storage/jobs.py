@@ -1,4 +1,4 @@
-"""The durable queue: one row per kind and partition, a lease and a fence (DESIGN, section 5).
+"""The durable queue: one row per kind and partition, a lease and a fence.
 
 A job that sleeps is due never: it is taken when it is asked for, or enqueued awake.
 """
