@@ -1,4 +1,4 @@
-"""The one door for change (docs/invariants.md, 3): checks a change set again, and applies it whole, once, or not at all."""
+"""The one door for change (docs/invariants.md, 3): a change set is checked again and applied whole and once, or not."""
 
 from __future__ import annotations
 

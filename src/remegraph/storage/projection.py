@@ -313,8 +313,8 @@ class VectorProjection:
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.
 
-        The files of the index are sound; no record is dirty; every live record has a vector of its current text; each collection holds those of its
-        live records and no others; and a search for a vector finds its record.
+        The files of the index are sound; no record is dirty; every live record has a vector of its current text; each
+        collection holds those of its live records and no others; and a search for a vector finds its record.
 
         Args:
             sample: How many vectors are searched for at most, evenly spread; all else is compared in full.

@@ -1,4 +1,4 @@
-"""The rows of reviews."""
+"""The rows of reviews: when memories came back, which is what keeps them from being forgotten."""
 
 from __future__ import annotations
 
