@@ -38,8 +38,6 @@ from remegraph.storage.unwriting import Plan, Unwriting
 
 __all__ = ["SqlEraser"]
 
-_ACTOR = "operator"
-
 
 class SqlEraser:
     """Erases from a ledger and what is projected from it.

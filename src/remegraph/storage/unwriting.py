@@ -16,7 +16,7 @@ from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.interning import anonymous, partition_of
 from remegraph.storage.journal import Entry
-from remegraph.storage.losing import Losing, Lost
+from remegraph.storage.losing import ACTOR, Losing, Lost
 from remegraph.storage.messages import stored
 from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, micros
@@ -39,8 +39,6 @@ from remegraph.storage.tables import jobs as job_rows
 from remegraph.storage.tombstones import Grave, person
 
 __all__ = ["Plan", "Unwriting"]
-
-_ACTOR = "operator"
 
 _GRAVES: tuple[tuple[Grave, Table, Column[str]], ...] = (
     ("message", messages, messages.c.message_id),
@@ -295,7 +293,7 @@ class Unwriting:
             Entry(
                 partition_id=number,
                 time=micros(self._now),
-                actor=_ACTOR,
+                actor=ACTOR,
                 action="erase",
                 record_id=self._id,
                 operation_id=self._id,
