@@ -17,6 +17,7 @@ from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundErr
 from remegraph.failpoints import listen
 from remegraph.models import (
     Abstraction,
+    AddReceipt,
     ChangeSet,
     Cut,
     ErasureRequest,
@@ -598,6 +599,34 @@ def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: s
         receipt = parts.eraser.run(erasure_id)
     assert receipt.complete
     assert {place.place: place.removed for place in receipt.places}["messages"] == 3
+
+
+def test_a_message_that_is_told_again_while_its_person_is_erased_writes_no_name(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Hosts repeat a thread at every turn, also in the moment in which everything of a person goes."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    waits, told = Event(), list[AddReceipt]()
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        tell(kit)
+        archive = kit._open_parts().archive
+        again = [said(TEA, message_id="tea")]
+        writer = Thread(target=lambda: told.append(archive.add_messages(ANN.partition(), again, NOON)))
+
+        def about_to_wait(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if current_thread() is writer and "advisory" in statement:
+                waits.set()
+
+        def repeat() -> None:
+            writer.start()
+            assert waits.wait(30)
+
+        event.listen(archive.database.engine, "before_cursor_execute", about_to_wait)
+        with at("erase.before_commit", repeat):
+            assert kit.admin.erase(PERSON).complete
+        writer.join(60)
+        assert [(receipt.added, receipt.erased) for receipt in told] == [(0, 1)]
+        assert "ann" not in {partition.user for partition in archive.partitions()}
 
 
 @pytest.mark.slow

@@ -148,8 +148,11 @@ class SqlArchive(SqlNotes):
                 if new:  # else nobody's name is written
                     partition_id = interning.hold(self.database, connection, [partition])[partition]
                     failpoint("add.begin")
-                    new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
+                    if not self.database.is_sqlite:  # it may have waited for an erasure
+                        new = self._not_erased(connection, partition, new)
                     added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    if not new:
+                        connection.rollback()  # the name that was just written, too
                     if added:
                         due = jobs.ASLEEP if asleep else micros(self._clock())
                         jobs.enqueue(connection, "summarize", partition_id, due)

@@ -114,6 +114,9 @@ class SqlAuditTrail:
             numbers = interning.hold(self._database, connection, [each.partition for each in kept])
             if not self._database.is_sqlite:  # it may have waited for an erasure
                 kept = self._not_late(connection, kept)
+            if not kept:
+                connection.rollback()  # the names that were just written, too
+                return
             rows = [
                 {
                     "partition_id": numbers[each.partition],
