@@ -207,6 +207,15 @@ def test_a_reference_that_we_did_not_write_leads_nowhere_and_breaks_nothing(forg
     assert restored([block], lambda name: b"\xff" if name == sha(PNG) else None) == [block]
 
 
+@pytest.mark.parametrize("mime", ["image/\x00png", "image/png\ud800", "image/png" + 300 * "\x00"])
+@pytest.mark.parametrize("bytes_are", [{"url": "https://example.org/a.png"}, {"base64": b64(PNG)}], ids=["far", "here"])
+def test_a_type_that_no_column_can_hold_costs_no_turn(bytes_are: dict[str, Any], mime: str) -> None:
+    """Whoever sends a picture writes its type; a capture that fails on it would lose what else was said."""
+    intake = Intake(PerceptionPolicy(), strict=False)
+    (held,) = intake.take(message({"type": "image", "mime_type": mime, **bytes_are})).attachments
+    assert (held.mime_type, held.refused) == ("image/png", "")
+
+
 def test_the_same_message_is_the_same_after_its_bytes_are_taken_out() -> None:
     """Hosts give a thread again and again; a second reading must find nothing new."""
     given = message({"type": "text", "text": "Look."}, image())

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 
 import pytest
 from sqlalchemy import event, insert, select
@@ -17,8 +17,10 @@ from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundErr
 from remegraph.failpoints import listen
 from remegraph.models import (
     Abstraction,
+    AddReceipt,
     ChangeSet,
     Cut,
+    ErasureRequest,
     Evidence,
     Link,
     Memory,
@@ -28,6 +30,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.rules.remaking import Loss, remade
+from remegraph.storage import interning
 from remegraph.storage.tables import metadata, reviews
 from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, said
@@ -280,7 +283,7 @@ def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: Memory
     """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
     archive = kit._open_parts().archive
     with archive.database.read() as connection:
-        (number,) = archive._interning.known(connection, [ANN.partition()])
+        (number,) = interning.known(connection, [ANN.partition()])
 
     def come_back() -> None:
         with archive.database.write() as connection:
@@ -501,6 +504,20 @@ def test_an_erasure_that_was_stopped_is_finished_by_whoever_comes_next(step: str
         assert healthy(kit)
 
 
+def test_a_message_whose_person_is_erased_first_is_erased_with_them(kit: MemoryKit) -> None:
+    """An erasure that can never be finished would stop all later ones, and keep the name of who wanted to be forgotten."""
+
+    def stop() -> None:
+        raise PowerCutError
+
+    with at("erase.asked", stop), pytest.raises(PowerCutError):
+        kit.admin.erase(PERSON)
+    receipt = kit.admin.erase(ANN, message_ids=["rows"])
+    assert (receipt.complete, receipt.places) == (True, ())
+    assert kit.admin.stats()["erasures_unfinished"] == 0
+    assert '"ann"' not in everything(kit)
+
+
 def test_an_erasure_that_somebody_else_finished_meanwhile_has_its_receipt(kit: MemoryKit) -> None:
     """Two operators, or two machines, may clean up at once: who asked learns what went, whoever did it."""
 
@@ -550,6 +567,66 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
         assert "ann" not in {partition.user for partition in kit._open_parts().archive.partitions()}
         assert contents(kit, BOB) == {f"Bob: {PARIS}"}
         assert healthy(kit)
+
+
+def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: str, tmp_path: Path) -> None:
+    """The second would find nothing left, and write that into the receipt of the first."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    waits = Event()
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        tell(kit)
+        parts = kit._open_parts()
+        second = Thread(target=lambda: parts.eraser.run(erasure_id))
+
+        def about_to_wait(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if current_thread() is second and ("FOR UPDATE" in statement or "advisory" in statement):
+                waits.set()
+
+        def meet(place: str) -> None:
+            if place == "erase.before_commit" and not second.ident:
+                second.start()
+                assert waits.wait(30)
+            elif place == "erase.rows_gone" and current_thread() is not second:
+                second.join(60)
+
+        erasure_id = parts.eraser.ask(ErasureRequest(subject=PERSON))
+        event.listen(parts.archive.database.engine, "before_cursor_execute", about_to_wait)
+        listen(meet)
+        try:
+            parts.eraser.run(erasure_id)
+        finally:
+            listen(None)
+        receipt = parts.eraser.run(erasure_id)
+    assert receipt.complete
+    assert {place.place: place.removed for place in receipt.places}["messages"] == 3
+
+
+def test_a_message_that_is_told_again_while_its_person_is_erased_writes_no_name(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Hosts repeat a thread at every turn, also in the moment in which everything of a person goes."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    waits, told = Event(), list[AddReceipt]()
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        tell(kit)
+        archive = kit._open_parts().archive
+        again = [said(TEA, message_id="tea")]
+        writer = Thread(target=lambda: told.append(archive.add_messages(ANN.partition(), again, NOON)))
+
+        def about_to_wait(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if current_thread() is writer and "advisory" in statement:
+                waits.set()
+
+        def repeat() -> None:
+            writer.start()
+            assert waits.wait(30)
+
+        event.listen(archive.database.engine, "before_cursor_execute", about_to_wait)
+        with at("erase.before_commit", repeat):
+            assert kit.admin.erase(PERSON).complete
+        writer.join(60)
+        assert [(receipt.added, receipt.erased) for receipt in told] == [(0, 1)]
+        assert "ann" not in {partition.user for partition in archive.partitions()}
 
 
 @pytest.mark.slow

@@ -107,25 +107,20 @@ FAULTS = (
         (
             Patch(
                 "storage/commit.py",
-                "mark_dirty(self.connection, shelf.partition_id, shelf.kind, marks)",
-                "LATER.append((shelf.partition_id, shelf.kind, marks))",
+                "vectors.mark(self.connection, keys)",
+                "LATER.append(keys)",
             ),
             Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
                 "storage/archive.py",
-                "        return commit(\n            self.database,\n",
-                "        receipt = commit(\n            self.database,\n",
-            ),
-            Patch(
-                "storage/archive.py",
-                "            tombstones=self.tombstones,\n        )\n\n    def endorsements(",
-                "            tombstones=self.tombstones,\n        )\n"
-                "        from remegraph.storage.commit import LATER, mark_dirty\n"
+                "return commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)\n",
+                "receipt = commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)\n"
+                "        from remegraph.storage import vectors\n"
+                "        from remegraph.storage.commit import LATER\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"
-                "                mark_dirty(connection, *LATER.pop())\n"
-                "        return receipt\n\n"
-                "    def endorsements(",
+                "                vectors.mark(connection, LATER.pop())\n"
+                "        return receipt\n",
             ),
         ),
         ("tests/reliability/test_invariants.py::test_a_change_and_its_mark_are_one_transaction",),
@@ -307,8 +302,8 @@ FAULTS = (
         (
             Patch(
                 "storage/interning.py",
-                "numbers = _remember(connection, self._select(connection, list(by_key)))",
-                "numbers = {_key(place): number for number, place in self.known(connection, by_key.values()).items()}",
+                "numbers = _select(connection, list(by_key))",
+                "numbers = {_key(place): number for number, place in known(connection, by_key.values()).items()}",
             ),
         ),
         (f"{_ERASING}::test_a_person_goes_whole_and_may_come_back_as_a_stranger",),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread, current_thread
 
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import event, select, update
 
 from remegraph.models import (
     Block,
@@ -27,7 +30,8 @@ from remegraph.models import (
 )
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.database import Database
-from remegraph.storage.tables import metadata
+from remegraph.storage.interning import anonymous
+from remegraph.storage.tables import metadata, partitions
 
 ANN = Partition(tenant="t", user="ann")
 BOB = Partition(tenant="t", user="bob")
@@ -112,6 +116,28 @@ class Ledger:
             at_home=True,
             changes=changes,
         )
+
+    def lose_names(self, during: Callable[[], object]) -> None:
+        """Take the names from all partitions, as another process does that erases, while somebody waits to write."""
+        waits, writer = Event(), Thread(target=during)
+        engine = self.archive.database.engine
+
+        def about_to_wait(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if current_thread() is writer and ("advisory" in statement or "IMMEDIATE" in statement):
+                waits.set()
+
+        event.listen(engine, "before_cursor_execute", about_to_wait)
+        with closing(self.another()) as other:
+            with other.database.read() as connection:
+                numbers = connection.execute(select(partitions.c.id)).scalars().all()
+            with other.database.write(numbers) as connection:
+                for number in numbers:
+                    here = partitions.c.id == number
+                    connection.execute(update(partitions).where(here).values(anonymous(number)))
+                writer.start()
+                assert waits.wait(30)
+        writer.join(30)
+        event.remove(engine, "before_cursor_execute", about_to_wait)
 
     def found(self, partition: Partition, kind: str, *tokens: str) -> set[str]:
         """Return the ids of the records that hold a token."""

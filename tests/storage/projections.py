@@ -25,8 +25,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.storage.archive import SqlArchive
-from remegraph.storage.chroma import ChromaIndex
-from remegraph.storage.owner import IndexOwner
+from remegraph.storage.chroma import ChromaIndex, persistent
 from remegraph.testing import InMemoryVectorIndex
 from tests.storage.conftest import KEY
 
@@ -176,9 +175,7 @@ class FailingIndex(InMemoryVectorIndex):
 
 def chroma(folder: Path) -> ChromaIndex:
     """Chroma, embedded in a folder."""
-    owner = IndexOwner.acquire(folder)
-    assert owner is not None
-    return ChromaIndex.embedded(owner)
+    return ChromaIndex(lambda: persistent(folder / "chroma"))
 
 
 def asked(embedder: Embedder, text: str) -> Vectors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from remegraph.failpoints import listen
 from remegraph.models import Evidence, Message, Partition, Reading
 from remegraph.models.attachments import Blob
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.attached import LOCK
 from remegraph.storage.blobs import BlobFolder
 from tests.pictures import PNG, TEXT, png, sha
 from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, whole
@@ -95,6 +97,16 @@ def test_a_crash_between_bytes_and_row_leaves_bytes_that_the_sweep_finds_and_the
     put(archive, ANN, "m1", PNG)
     assert archive.attachments.unreferenced(remove=True) == ()
     assert archive.attachments.get([ANN], sha(PNG)) == PNG
+
+
+def test_a_picture_is_recorded_while_the_index_is_brought_up_to_date(ledger: Ledger) -> None:
+    """Embedding takes minutes: nobody who sends a picture may wait for it, nor the index for who sends one."""
+    with (
+        closing(ledger.another()) as other,
+        ledger.archive.database.write([LOCK]),
+        other.database.first(1) as mine,
+    ):
+        assert mine
 
 
 def test_a_sweep_while_somebody_adds_takes_nothing_that_is_about_to_be_held(

@@ -19,8 +19,7 @@ from chromadb.api.shared_system_client import SharedSystemClient
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
-from remegraph.storage.chroma import ChromaIndex, _settings
-from remegraph.storage.owner import IndexOwner
+from remegraph.storage.chroma import ChromaIndex, _settings, persistent
 from remegraph.storage.reach import NEAR, finds
 from remegraph.testing import InMemoryVectorIndex
 
@@ -46,9 +45,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorInde
 
 
 def embedded(folder: Path) -> ChromaIndex:
-    owner = IndexOwner.acquire(folder)
-    assert owner is not None
-    return ChromaIndex.embedded(owner)
+    return ChromaIndex(lambda: persistent(folder / "chroma"))
 
 
 def rows(*vectors: Vectors) -> Vectors:
@@ -304,7 +301,6 @@ def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path) -> None:
 
     assert exit_code_in_child(use_and_close) == 0
     assert chroma.ids("col") == {"a"}
-    assert IndexOwner.acquire(tmp_path) is None
     chroma.close()
 
 

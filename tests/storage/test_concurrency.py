@@ -5,14 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from conftest import Figure
-from remegraph.errors import ConflictError
+from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.models import Message
+from remegraph.storage import interning
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.tables import partitions
 from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, following
 
 pytestmark = pytest.mark.requirement("X3")
@@ -92,6 +96,27 @@ def test_threads_that_write_and_read_do_not_disturb_each_other(ledger: Ledger) -
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(40)))
+
+
+def test_who_failed_to_record_the_first_words_sees_what_another_process_recorded(ledger: Ledger) -> None:
+    """A worker that took a place for its own that was rolled back would never summarise what is said there."""
+    first = Message(message_id="first", role="user", content="hello", time=NOON)
+    with pytest.raises(MessageChangedError):
+        ledger.archive.add_messages(ANN, [first, first.evolve(content="hi")], NOON)
+    with closing(ledger.another()) as other:
+        other.add_messages(ANN, [first], NOON)
+    assert [message.text for message in ledger.archive.messages([ANN])] == ["hello"]
+    assert len(ledger.archive.tails(ANN)) == 1
+
+
+def test_who_comes_back_after_another_process_erased_them_is_read_at_once(ledger: Ledger) -> None:
+    """A service that had looked a person up before would else read an empty place, and never what they say now."""
+    ledger.say(ANN, "forget me")
+    assert len(ledger.archive.messages([ANN])) == 1
+    with closing(ledger.another()) as other, other.database.write() as connection:
+        connection.execute(update(partitions).values(interning.anonymous(1)))
+    ledger.say(ANN, "hello again")
+    assert [message.text for message in ledger.archive.messages([ANN])] == ["hello again"]
 
 
 def test_of_two_who_change_one_memory_one_is_told(ledger: Ledger) -> None:

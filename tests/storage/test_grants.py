@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from remegraph.errors import InputError, NotFoundError
 from remegraph.models import Grant, Partition, Scope, Topic
+from remegraph.storage.archive import SqlArchive
 from remegraph.storage.grants import SqlGrants
 from tests.storage.conftest import Ledger, create, following
 
@@ -19,9 +21,9 @@ REMY = Scope(tenant="t", user="ann", agent="remy")
 THIRD = REMY.evolve(agent="third")
 
 
-def book(ledger: Ledger) -> SqlGrants:
-    """The grants of a ledger."""
-    archive = ledger.archive
+def book(ledger: Ledger, archive: SqlArchive | None = None) -> SqlGrants:
+    """The grants of a ledger, as it is open, or as another process has it."""
+    archive = archive or ledger.archive
     return SqlGrants(archive.database, archive.journal, lambda: ledger.now, lambda: f"id{next(ledger.ids)}")
 
 
@@ -49,6 +51,16 @@ def test_a_grant_opens_what_it_names_until_it_is_over(ledger: Ledger) -> None:
         {}, (), (),
     )  # fmt: skip
     assert len(grants.grants(REMY)) == len(grants.grants(Scope(tenant="t", user="ann", agent="scout"))) == 2
+
+
+def test_a_grant_that_waits_for_an_erasure_is_given_where_it_is_found(ledger: Ledger) -> None:
+    """In the place that lost its name it would open nothing, could not be revoked, and would name who was erased."""
+    grants = book(ledger)
+    ledger.learn(partition=SCOUT)
+    given = grant(ledger)
+    ledger.lose_names(lambda: grants.give(given))
+    with closing(ledger.another()) as other:
+        assert book(ledger, other).grants(REMY.evolve(agent="scout")) == (given,)
 
 
 def test_a_memory_that_stops_being_live_is_closed_at_once(ledger: Ledger) -> None:

@@ -54,6 +54,13 @@ def test_each_message_is_embedded_once(small: Ledger, monkeypatch: pytest.Monkey
     assert embedder.texts == ["Ann: tea", "Ann: coffee", "Ann: milk", "Ann: water"]
 
 
+def test_a_place_that_is_erased_while_it_is_searched_means_nothing_any_more(small: Ledger) -> None:
+    """Another process may erase a person between two looks of a recall, which must not fail for it."""
+    projection = opened(small, Knowing())
+    assert projection.cosines(ANN, np.ones(8, np.float32), ["a", "b"]).tolist() == [0, 0]
+    assert (projection.meanings(ANN, ["a"]), projection.embed_messages(ANN)) == ({}, 0)
+
+
 def test_what_was_made_before_the_embedder_failed_is_kept(small: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that fails half-way through a long history must not make it start anew."""
     monkeypatch.setattr(indexer, "_BATCH", 2)

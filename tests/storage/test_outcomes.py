@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from remegraph.errors import NotFoundError
 from remegraph.models import SkillOutcome
 from remegraph.ports import Tally
 from tests.storage.conftest import ANN, BOB, Ledger
@@ -31,6 +32,16 @@ def test_the_ledger_counts_each_run_once_by_version_and_place(ledger: Ledger) ->
         (ANN, memory.memory_id, 2): Tally(1, 1, None, None),
     }
     assert ledger.archive.reviews([ANN], ids)[ANN, memory.memory_id].used == 4
+
+
+def test_an_outcome_of_a_skill_that_another_process_erased_is_refused(ledger: Ledger) -> None:
+    """It would be counted for nobody, and be all that is left of an erased person's work."""
+    memory = ledger.learn()
+    outcome = SkillOutcome(memory_id=memory.memory_id, version=1, run_id="a", ok=True, at=ledger.now)
+    ledger.lose_names(lambda: ledger.say(BOB, "hello"))
+    with pytest.raises(NotFoundError):
+        ledger.archive.add_outcome(ANN, outcome)
+    assert ledger.archive.counts()["outcomes"] == 0
 
 
 def test_memories_are_read_by_layer(ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from procrastinate.manager import JobManager
 
 from remegraph.ports import Deliver
 from remegraph.settings import CapturePolicy
-from remegraph.storage import jobs
+from remegraph.storage import interning, jobs
 from remegraph.storage.procrastinating import Procrastinate
 from tests.storage.conftest import ANN, BOB, Ledger
 
@@ -82,7 +82,7 @@ def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledge
 
     def enqueued(*, fails: bool) -> None:
         with database.write() as connection:
-            number = ledger.archive._interning.ensure(connection, [ANN])[ANN]
+            number = interning.ensure(connection, [ANN])[ANN]
             jobs.enqueue(connection, "summarize", number, 0)
             if fails:
                 raise KeyError

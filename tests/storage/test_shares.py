@@ -27,6 +27,14 @@ def test_the_ledger_tells_who_shared_exactly_this(ledger: Ledger) -> None:
     assert ledger.archive.shared_by(ZOE.evolve(project=None), "k", "d") is None
 
 
+def test_what_is_shared_while_the_sharer_is_erased_is_noted_where_it_is_found(ledger: Ledger) -> None:
+    """Whoever comes back is a stranger; a note in the place that they left is nobody's."""
+    ledger.learn(partition=REMY)
+    item = SharedItem(knowledge_id="k", digest="d", agent="remy", at=ledger.now)
+    ledger.lose_names(lambda: ledger.archive.add_shared(REMY, [item]))
+    assert ledger.archive.shared_by(ZOE, "k", "d") == "remy"
+
+
 def test_each_share_is_an_event_without_content(ledger: Ledger) -> None:
     """An audit sees who gave away what, once, and reads none of it."""
     item = SharedItem(knowledge_id="k", digest="d", agent="remy", at=ledger.now)

@@ -16,7 +16,16 @@ from urllib.parse import unquote_to_bytes
 from remegraph.errors import MessageError
 from remegraph.exchange.mimes import checked_mime, text_of
 from remegraph.models import Message
-from remegraph.models.attachments import Attachment, AttachmentKind, Blob, Reading, attachments_of, kind_of, shown_name
+from remegraph.models.attachments import (
+    Attachment,
+    AttachmentKind,
+    Blob,
+    Reading,
+    attachments_of,
+    kind_of,
+    printable,
+    shown_name,
+)
 from remegraph.settings import PerceptionPolicy
 
 __all__ = ["Intake", "restored"]
@@ -89,7 +98,7 @@ class Intake:
         if kind is None or where is None:
             return block
         path, prefix, payload = where
-        said = _first(block, _MIMES) or _url_mime(prefix) or _audio_mime(block)
+        said = printable(_first(block, _MIMES) or _url_mime(prefix) or _audio_mime(block))
         known: dict[str, object] = {"kind": kind, "name": shown_name(_first(block, _NAMES)), "mime_type": said[:255]}
         try:
             data = self._decoded(prefix, payload)

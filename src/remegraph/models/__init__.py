@@ -1,4 +1,4 @@
-"""The vocabulary: frozen, validated records (DESIGN, section 3)."""
+"""The vocabulary: the frozen, validated records that all layers speak in."""
 
 from remegraph.models.absorbing import Absorbed, Absorption
 from remegraph.models.attachments import Attachment, AttachmentKind, Reading

@@ -22,6 +22,7 @@ __all__ = [
     "deed",
     "held_by",
     "kind_of",
+    "printable",
     "shown_name",
 ]
 
@@ -43,8 +44,9 @@ _KINDS: dict[str, AttachmentKind] = {
 """What a content block is by its type, in the forms of LangChain, OpenAI and Anthropic."""
 
 _LONGEST_NAME = 100
+_LONGEST_TYPE = 255
 _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\[\]\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""Characters that would let a name pose as something else where it is shown."""
+"""Characters that would let a name or a type pose as something else where it is shown."""
 
 
 class Attachment(Record):
@@ -52,7 +54,7 @@ class Attachment(Record):
 
     kind: AttachmentKind = Field(default="file", description="image, audio, video or file.")
     name: Token = Field(default="", max_length=_LONGEST_NAME, description="Its file name, as it can be shown.")
-    mime_type: Token = Field(default="", max_length=255, description="Its type, e.g. image/png.")
+    mime_type: Token = Field(default="", max_length=_LONGEST_TYPE, description="Its type, e.g. image/png.")
     size: int | None = Field(default=None, ge=0, description="Its size in bytes, if known.")
     sha256: str = Field(default="", pattern="^([0-9a-f]{64})?$", description="Of its bytes; empty: they are not kept.")
     refused: Token = Field(default="", max_length=200, description="Why its bytes are not kept, where they were given.")
@@ -119,9 +121,8 @@ def _attachment(block: Any) -> Attachment | None:
         except ValidationError:  # a host's own key of this name
             pass
     mime = block.get("mime_type")
-    return Attachment(
-        kind=kind, name=next(_names(block), ""), mime_type=mime if isinstance(mime, str) and len(mime) < 255 else ""
-    )
+    mime = printable(mime) if isinstance(mime, str) else ""
+    return Attachment(kind=kind, name=next(_names(block), ""), mime_type=mime[:_LONGEST_TYPE])
 
 
 def _names(block: dict[str, Any]) -> Iterator[str]:
@@ -154,7 +155,16 @@ def shown_name(value: object) -> str:
     if not isinstance(value, str):
         return ""
     name = value.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return " ".join(_UNSHOWN.sub("", name).split())[:_LONGEST_NAME]
+    return " ".join(printable(name).split())[:_LONGEST_NAME]
+
+
+def printable(value: str) -> str:
+    """Return a text without characters by which it could pose as something else where it is shown.
+
+    Args:
+        value: As a host gave it.
+    """
+    return _UNSHOWN.sub("", value)
 
 
 def deed(block: object) -> str:

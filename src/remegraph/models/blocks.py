@@ -46,5 +46,5 @@ class BlockSummary(Record):
 
     @property
     def entry(self) -> str:
-        """The index line as the design document writes it."""
+        """The line of the index: `block_id: time + summary`."""
         return f"{self.block_id}: {self.start_time:%Y-%m-%d %H:%M} + {self.summary}"

@@ -93,7 +93,7 @@ class Maintenance(Record):
         return bool(self.moves or self.merges or self.abstracted or self.guidelines)
 
     def plus(self, other: Maintenance) -> Maintenance:
-        """Return both together.
+        """Return both together, but for the usage.
 
         Args:
             other: What was done next.

@@ -1,4 +1,4 @@
-"""Who calls, where a row lives, whom an erasure is about (DESIGN: scope and partition)."""
+"""Who calls, where a row lives, and whom an erasure is about."""
 
 from __future__ import annotations
 

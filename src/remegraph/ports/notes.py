@@ -57,6 +57,9 @@ class Notes(Protocol):
         Args:
             partition: Where the skill lives.
             outcome: How it went.
+
+        Raises:
+            NotFoundError: The skill was erased meanwhile, with all that was there.
         """
         ...
 

@@ -38,7 +38,7 @@ from remegraph.models import (
 )
 from remegraph.models.attachments import Blob
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, TextMatches
-from remegraph.storage import block_notes, fulltext, jobs
+from remegraph.storage import block_notes, fulltext, interning, jobs
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import endorsements as endorsement_rows
 from remegraph.storage import memories as memory_rows
@@ -49,7 +49,6 @@ from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
 from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
@@ -68,7 +67,7 @@ class SqlArchive(SqlNotes):
         database: An open database.
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
-        new_id: Names operations and marks.
+        new_id: Names operations.
         quorum: How many agents must bear out what is proposed for all of a user's.
         blobs: Keeps the bytes of attachments; without it there are none.
     """
@@ -83,13 +82,13 @@ class SqlArchive(SqlNotes):
         quorum: int = 2,
         blobs: BlobFolder | None = None,
     ) -> None:
-        super().__init__(database, journal, Interning(), new_id)
+        super().__init__(database, journal, new_id)
         self.queue = jobs.SqlJobQueue(database, clock)
         self._clock = clock
         self._quorum = quorum
         self.tombstones = Tombstones(journal)
         self._layouts = LayoutCache()
-        self.attachments = SqlAttachments(database, self._interning, self._layouts, blobs)
+        self.attachments = SqlAttachments(database, self._layouts, blobs)
 
     @classmethod
     def open(
@@ -119,12 +118,12 @@ class SqlArchive(SqlNotes):
     def visible(self, scope: Scope) -> tuple[Partition, ...]:
         """Return the existing partitions that the scope may read, its own first."""
         with self.database.read() as connection:
-            return self._interning.visible(connection, scope)
+            return interning.visible(connection, scope)
 
     def partitions(self) -> tuple[Partition, ...]:
         """Return all partitions."""
         with self.database.read() as connection:
-            return self._interning.all(connection)
+            return interning.every(connection)
 
     def add_messages(
         self,
@@ -147,10 +146,13 @@ class SqlArchive(SqlNotes):
                 self.attachments.keep(new, held)  # a sweep may have come before the lock
                 new = self._not_erased(connection, partition, new)
                 if new:  # else nobody's name is written
-                    partition_id = self._interning.hold(self.database, connection, partition)
+                    partition_id = interning.hold(self.database, connection, [partition])[partition]
                     failpoint("add.begin")
-                    new = new if self.database.is_sqlite else self._not_erased(connection, partition, new)
+                    if not self.database.is_sqlite:  # it may have waited for an erasure
+                        new = self._not_erased(connection, partition, new)
                     added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    if not new:
+                        connection.rollback()  # the name that was just written, too
                     if added:
                         due = jobs.ASLEEP if asleep else micros(self._clock())
                         jobs.enqueue(connection, "summarize", partition_id, due)
@@ -184,32 +186,32 @@ class SqlArchive(SqlNotes):
         """Return messages that meet all conditions, by partition and seq."""
         wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return tuple(message_rows.read(connection, shelves, wanted, ids=ids, seqs=seqs, limit=limit))
+            places = interning.known(connection, partitions)
+            return tuple(message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit))
 
     def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Return the messages with these ids as plain JSON, by id."""
         with self.database.read() as connection:
-            return message_rows.bodies(connection, self._interning.known(connection, [partition]), ids)
+            return message_rows.bodies(connection, interning.known(connection, [partition]), ids)
 
     def message_ids(self, partition: Partition, seqs: Sequence[int]) -> Mapping[int, str]:
         """Return the ids of the messages at these places, by place."""
         with self.database.read() as connection:
-            return message_rows.ids(connection, self._interning.known(connection, [partition]), seqs)
+            return message_rows.ids(connection, interning.known(connection, [partition]), seqs)
 
     def layout(self, partition: Partition) -> Layout:
         """Return the partition's messages as columns (cached, extended by what is new)."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, [partition])
-            return self._layouts.get(connection, next(iter(shelves))) if shelves else EMPTY_LAYOUT
+            places = interning.known(connection, [partition])
+            return self._layouts.get(connection, next(iter(places))) if places else EMPTY_LAYOUT
 
     def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
         """Return what no block holds yet, by thread."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, [partition])
+            places = interning.known(connection, [partition])
             return tuple(
                 tail
-                for partition_id, place in shelves.items()
+                for partition_id, place in places.items()
                 for tail in block_rows.tails(connection, partition_id, place, overlap, thread)
             )
 
@@ -220,11 +222,11 @@ class SqlArchive(SqlNotes):
         now = micros(self._clock())
         operation_id = self._new_id()
         with self.database.write() as connection:
-            shelves = self._interning.known(connection, [partition])
-            self.database.lock(connection, shelves)
+            places = interning.known(connection, [partition])
+            self.database.lock(connection, places)
             added: list[Block] = []
             failpoint("blocks.begin")
-            for partition_id in shelves:
+            for partition_id in places:
                 added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
                 block_notes.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
@@ -251,8 +253,8 @@ class SqlArchive(SqlNotes):
     def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
         """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         with self.database.read() as connection:
-            shelves = None if partitions is None else list(self._interning.known(connection, partitions))
-            return block_rows.pending(connection, recipe, shelves)
+            numbers = None if partitions is None else list(interning.known(connection, partitions))
+            return block_rows.pending(connection, recipe, numbers)
 
     def blocks(
         self,
@@ -267,8 +269,8 @@ class SqlArchive(SqlNotes):
         """Return blocks that meet all conditions, oldest first."""
         wanted = block_rows.BlockFilter(thread, time_start, time_end)
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return block_rows.read(connection, shelves, wanted, ids, message_ids)
+            places = interning.known(connection, partitions)
+            return block_rows.read(connection, places, wanted, ids, message_ids)
 
     def free_labels(self, partition: Partition, times: Sequence[datetime]) -> tuple[str, ...]:
         """Return labels for new blocks; see `Archive.free_labels`."""
@@ -282,12 +284,12 @@ class SqlArchive(SqlNotes):
     ) -> tuple[BlockSummary, ...]:
         """Return index entries, oldest first."""
         with self.database.read() as connection:
-            return block_rows.read_summaries(connection, self._interning.known(connection, partitions), ids)
+            return block_rows.read_summaries(connection, interning.known(connection, partitions), ids)
 
     def topics(self, partitions: Sequence[Partition]) -> tuple[Shelf, ...]:
         """Return the topic index, by partition, type and name."""
         with self.database.read() as connection:
-            return memory_rows.read_topics(connection, self._interning.known(connection, partitions))
+            return memory_rows.read_topics(connection, interning.known(connection, partitions))
 
     def memories(
         self,
@@ -305,7 +307,7 @@ class SqlArchive(SqlNotes):
         with self.database.read() as connection:
             return memory_rows.read(
                 connection,
-                self._interning.known(connection, partitions),
+                interning.known(connection, partitions),
                 ids=ids,
                 on=topics,
                 statuses=statuses,
@@ -320,18 +322,18 @@ class SqlArchive(SqlNotes):
     ) -> tuple[Memory, ...]:
         """Return live rules, the most important first; see `ports.Archive`."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return memory_rows.read_rules(connection, shelves, applies_to, core=core, limit=limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_rules(connection, places, applies_to, core=core, limit=limit)
 
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
         """Return the topics that these memories stand on, with those of them that stand on each."""
         with self.database.read() as connection:
-            return memory_rows.read_shelved(connection, self._interning.known(connection, partitions), memory_ids)
+            return memory_rows.read_shelved(connection, interning.known(connection, partitions), memory_ids)
 
     def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
         """Return all versions of a memory, oldest first."""
         with self.database.read() as connection:
-            return memory_rows.read_versions(connection, self._interning.known(connection, partitions), memory_id)
+            return memory_rows.read_versions(connection, interning.known(connection, partitions), memory_id)
 
     def links(
         self,
@@ -344,23 +346,23 @@ class SqlArchive(SqlNotes):
     ) -> tuple[Link, ...]:
         """Return the links from or to these memories; see `Archive.links`."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return memory_rows.read_links(connection, shelves, memory_ids, types=types, live=live, limit=limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_links(connection, places, memory_ids, types=types, live=live, limit=limit)
 
     def events(
         self, partitions: Sequence[Partition], *, record_id: str | None = None, limit: int | None = None
     ) -> tuple[Event, ...]:
         """Return the journal, oldest first."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return memory_rows.read_events(connection, shelves, record_id, limit)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_events(connection, places, record_id, limit)
 
     def tool_stats(
         self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
     ) -> tuple[ToolStats, ...]:
         """Return the statistics of the tools, by name, counted in SQL."""
         with self.database.read() as connection:
-            return tool_rows.stats(connection, self._interning.known(connection, partitions), tools, last)
+            return tool_rows.stats(connection, interning.known(connection, partitions), tools, last)
 
     def tool_calls(
         self,
@@ -372,15 +374,15 @@ class SqlArchive(SqlNotes):
     ) -> tuple[ToolRecord, ...]:
         """Return the newest calls of each tool; see `Archive.tool_calls`."""
         with self.database.read() as connection:
-            return tool_rows.read(connection, self._interning.known(connection, partitions), tools, last, digest)
+            return tool_rows.read(connection, interning.known(connection, partitions), tools, last, digest)
 
     def work(
         self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
     ) -> tuple[Work, ...]:
         """Return work in these states, by partition, block and topic."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
-            return memory_rows.read_work(connection, shelves, states, recipe)
+            places = interning.known(connection, partitions)
+            return memory_rows.read_work(connection, places, states, recipe)
 
     def match(
         self,
@@ -391,40 +393,32 @@ class SqlArchive(SqlNotes):
     ) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only."""
         with self.database.read() as connection:
-            shelves = self._interning.known(connection, partitions)
+            places = interning.known(connection, partitions)
             return tuple(
                 fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens, allowed)
-                for number, partition in shelves.items()
+                for number, partition in places.items()
             )
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once."""
-        return commit(
-            self.database,
-            self._interning,
-            self.journal,
-            self._new_id,
-            changes,
-            quorum=self._quorum,
-            tombstones=self.tombstones,
-        )
+        return commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)
 
     def endorsements(
         self, partitions: Sequence[Partition], proposal_ids: Sequence[str] | None = None
     ) -> tuple[Endorsement, ...]:
         """Return what was said on proposals, oldest first."""
         with self.database.read() as connection:
-            return endorsement_rows.read(connection, self._interning.known(connection, partitions), proposal_ids)
+            return endorsement_rows.read(connection, interning.known(connection, partitions), proposal_ids)
 
     def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
         """Return how far each partition has come that the scope may read; see `ports.Archive`."""
         with self.database.read() as connection:
-            return self._interning.pulse(connection, scope)
+            return interning.pulse(connection, scope)
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name; where partitions are named, of the tables whose rows have one."""
         with self.database.read() as connection:
-            return counts(connection, None if partitions is None else self._interning.known(connection, partitions))
+            return counts(connection, None if partitions is None else interning.known(connection, partitions))
 
     def close(self) -> None:
         """Give all connections back, and what is kept in memory."""

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from remegraph.errors import SetupError
 from remegraph.models import Message, Partition, Reading
 from remegraph.models.attachments import Blob, held_by
-from remegraph.storage import attachments
+from remegraph.storage import attachments, interning
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.layouts import LayoutCache
 
 __all__ = ["LOCK", "SqlAttachments"]
@@ -24,16 +23,12 @@ class SqlAttachments:
 
     Args:
         database: The ledger's.
-        interning: Numbers of its partitions.
         layouts: Told where a message is found by other words than before.
         folder: Where bytes are; without it none are taken.
     """
 
-    def __init__(
-        self, database: Database, interning: Interning, layouts: LayoutCache, folder: BlobFolder | None
-    ) -> None:
+    def __init__(self, database: Database, layouts: LayoutCache, folder: BlobFolder | None) -> None:
         self._database = database
-        self._interning = interning
         self._layouts = layouts
         self._folder = folder
 
@@ -58,7 +53,7 @@ class SqlAttachments:
     ) -> tuple[str, ...]:
         """Return the SHA-256 of the attachments that messages in these partitions hold."""
         with self._database.read() as connection:
-            return attachments.held(connection, self._interning.known(connection, partitions), message_id, sha256)
+            return attachments.held(connection, interning.known(connection, partitions), message_id, sha256)
 
     def missing(self, partition: Partition) -> tuple[str, ...]:
         """Return the SHA-256 of attachments that messages hold and the folder does not."""
@@ -68,7 +63,7 @@ class SqlAttachments:
     def describe(self, partition: Partition, read: Mapping[str, Sequence[Reading]]) -> None:
         """Record what is in attachments that nobody read yet, by message id, in one transaction."""
         with self._database.write() as connection:
-            for partition_id in self._interning.known(connection, [partition]):
+            for partition_id in interning.known(connection, [partition]):
                 self._database.lock(connection, [partition_id])
                 for message_id, told in read.items():
                     attachments.describe(connection, partition_id, message_id, told)
@@ -89,7 +84,7 @@ class SqlAttachments:
 
     def _numbers(self, partition: Partition) -> list[int]:
         with self._database.read() as connection:
-            return list(self._interning.known(connection, [partition]))
+            return list(interning.known(connection, [partition]))
 
     def _home(self) -> BlobFolder:
         if self._folder is None:

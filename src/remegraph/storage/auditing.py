@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, exists, func, insert, select
 
 from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition, Shown
+from remegraph.storage import interning
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Journal, origin
 from remegraph.storage.memories import event_of
 from remegraph.storage.rows import from_micros, micros
@@ -46,7 +46,6 @@ class SqlAuditTrail:
     def __init__(self, database: Database, journal: Journal) -> None:
         self._database = database
         self._journal = journal
-        self._interning = Interning()
 
     def pages(
         self, partition: Partition, since: datetime | None, until: datetime | None
@@ -110,11 +109,14 @@ class SqlAuditTrail:
         """Append records of what agents were shown, but for those whose person or thread was erased since."""
         if not shown:
             return
-        noted = [(each.partition, each.thread, each.at) for each in shown]
         with self._database.write() as connection:
-            late = Tombstones(self._journal).late(connection, "thread", noted)
-            kept = [each for each, is_late in zip(shown, late, strict=True) if not is_late]
-            numbers = self._interning.ensure(connection, [each.partition for each in kept])
+            kept = self._not_late(connection, shown)
+            numbers = interning.hold(self._database, connection, [each.partition for each in kept])
+            if not self._database.is_sqlite:  # it may have waited for an erasure
+                kept = self._not_late(connection, kept)
+            if not kept:
+                connection.rollback()  # the names that were just written, too
+                return
             rows = [
                 {
                     "partition_id": numbers[each.partition],
@@ -128,6 +130,12 @@ class SqlAuditTrail:
             ]
             if rows:
                 connection.execute(insert(injections), rows)
+
+    def _not_late(self, connection: Connection, shown: Sequence[Shown]) -> list[Shown]:
+        """Return the records whose person or thread was not erased since they were made."""
+        noted = [(each.partition, each.thread, each.at) for each in shown]
+        late = Tombstones(self._journal).late(connection, "thread", noted)
+        return [each for each, is_late in zip(shown, late, strict=True) if not is_late]
 
     def shown(
         self, partition: Partition, *, thread: str | None, run_id: str | None, turn: int | None
@@ -156,7 +164,7 @@ class SqlAuditTrail:
 
     def _number(self, partition: Partition) -> int | None:
         with self._database.read() as connection:
-            return next(iter(self._interning.known(connection, [partition])), None)
+            return next(iter(interning.known(connection, [partition])), None)
 
     def _bounds(self, number: int, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         """Return the first and the last event of a time: none between them is left out, whatever clock it had."""

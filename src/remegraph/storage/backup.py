@@ -42,7 +42,6 @@ _KNOWN = re.compile(rf"{re.escape(LEDGER)}|{re.escape(KEY)}|{BLOBS}/[0-9a-f]{{2}
 """The files that a backup may hold: a name in a manifest becomes part of a path."""
 
 _PAGES = 1_000  # copied between two looks at the caller
-_CHUNK = 1 << 20
 
 Report = Callable[[Progress], None]
 

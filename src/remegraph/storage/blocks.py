@@ -196,11 +196,11 @@ def record(connection: Connection, partition_id: int, block: Block) -> None:
     )
 
 
-def pending(connection: Connection, recipe: str, shelves: Sequence[int] | None) -> int:
+def pending(connection: Connection, recipe: str, partition_ids: Sequence[int] | None) -> int:
     """Return how many blocks wait for a way of summarising, in all partitions or in some."""
     query = select(func.count()).select_from(work).where(work.c.state == "pending", work.c.recipe == recipe)
-    if shelves is not None:
-        query = query.where(work.c.partition_id.in_(shelves))
+    if partition_ids is not None:
+        query = query.where(work.c.partition_id.in_(partition_ids))
     return connection.execute(query).scalar_one()
 
 
@@ -224,13 +224,13 @@ class BlockFilter:
 
 def read(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     wanted: BlockFilter,
     ids: Sequence[str] | None,
     message_ids: Sequence[str] | None,
 ) -> tuple[Block, ...]:
     """Return blocks, oldest first."""
-    query = select(blocks).where(blocks.c.partition_id.in_(list(shelves)), *wanted.conditions())
+    query = select(blocks).where(blocks.c.partition_id.in_(list(places)), *wanted.conditions())
     queries = [query] if ids is None else [query.where(blocks.c.block_id.in_(chunk)) for chunk in chunks(ids)]
     if message_ids is not None:
         holds = and_(
@@ -245,7 +245,7 @@ def read(
         ]
     found = {row.id: row for query in queries for row in connection.execute(query)}
     ordered = sorted(found.values(), key=lambda row: (row.start_time, row.partition_id, row.first_seq, row.id))
-    return tuple(_block(shelves[row.partition_id], row) for row in ordered)
+    return tuple(_block(places[row.partition_id], row) for row in ordered)
 
 
 def _block(partition: Partition, row: Row[Any]) -> Block:
@@ -261,10 +261,10 @@ def _block(partition: Partition, row: Row[Any]) -> Block:
 
 
 def read_summaries(
-    connection: Connection, shelves: Mapping[int, Partition], ids: Sequence[str] | None
+    connection: Connection, places: Mapping[int, Partition], ids: Sequence[str] | None
 ) -> tuple[BlockSummary, ...]:
     """Return index entries, oldest first."""
-    query = select(summaries).where(summaries.c.partition_id.in_(list(shelves)))
+    query = select(summaries).where(summaries.c.partition_id.in_(list(places)))
     queries = [query] if ids is None else [query.where(summaries.c.block_id.in_(chunk)) for chunk in chunks(ids)]
     found = {(row.partition_id, row.block_id): row for query in queries for row in connection.execute(query)}
     ordered = sorted(found.values(), key=lambda row: (row.start_time, row.partition_id, row.block_id))

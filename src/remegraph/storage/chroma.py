@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from remegraph.errors import SetupError, VectorIndexError
-from remegraph.storage.owner import IndexOwner
 from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SHELF", "SPACE", "ChromaIndex", "persistent"]
 
-_FOLDER = "chroma"
 SHELF = "shelf"
 """The one metadata key of a record."""
 _PAGE = 5_000
@@ -59,25 +57,19 @@ SPACE: CreateHNSWConfiguration = {
 
 
 class ChromaIndex:
-    """Chroma as a `VectorIndex`. It is opened at first use: importing Chroma takes about a second."""
+    """Chroma as a `VectorIndex`. It is opened at first use: importing Chroma takes about a second.
 
-    def __init__(self, connect: Callable[[], ClientAPI], owner: IndexOwner | None = None) -> None:
+    Args:
+        connect: Opens it: `persistent` for files that this process owns; for a server see `server`.
+    """
+
+    def __init__(self, connect: Callable[[], ClientAPI]) -> None:
         self._connect = connect
-        self._owner = owner
         self._process = os.getpid()
         self._client: ClientAPI | None = None
         self._opening = Lock()
         self._closed = False
         self._handles: dict[str, Collection] = {}
-
-    @classmethod
-    def embedded(cls, owner: IndexOwner) -> Self:
-        """Open the index in a directory that this process owns; `close` gives the ownership back too.
-
-        Args:
-            owner: The right to the directory; the files are in its subfolder `chroma`.
-        """
-        return cls(lambda: persistent(owner.directory / _FOLDER), owner)
 
     @classmethod
     def server(cls, url: str, *, timeout: float = 30.0) -> Self:
@@ -204,15 +196,13 @@ class ChromaIndex:
         return False
 
     def close(self) -> None:
-        """Close the client and give the directory back; using the index afterwards is an error."""
+        """Close the client; using the index afterwards is an error."""
         self._closed = True
         self._handles.clear()
         with self._opening:
             client, self._client = self._client, None
         if client is not None and self._process == os.getpid():
             _close(client)
-        if self._owner is not None:
-            self._owner.close()
 
     def _handle(self, client: ClientAPI, collection: str) -> Collection:
         handle = self._handles.get(collection) or client.get_collection(collection, embedding_function=None)

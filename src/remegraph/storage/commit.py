@@ -1,4 +1,4 @@
-"""The one door for change (DESIGN, invariant 3): a change set is checked again and applied whole, once, or not at all."""
+"""The one door for change (docs/invariants.md, 3): a change set is checked again and applied whole and once, or not."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from remegraph.models import (
     Topic,
     may_move,
 )
-from remegraph.ports import NewId
 from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tombstones import TOMBSTONES, buried
-from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, tool_calls
+from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, interning, tool_calls, vectors
 from remegraph.storage import heads as head_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.endorsements import Consent
-from remegraph.storage.interning import Interning
-from remegraph.storage.journal import Entry, Journal, mark_dirty
+from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import (
     links,
@@ -49,9 +47,7 @@ __all__ = ["commit"]
 
 def commit(
     database: Database,
-    interning: Interning,
     journal: Journal,
-    new_id: NewId,
     changes: ChangeSet,
     *,
     quorum: int,
@@ -81,7 +77,7 @@ def commit(
         heads = head_rows.read(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}
         consent = Consent(connection, changes, numbers, bodies, quorum)
-        receipt = _Commit(connection, journal, new_id, changes, numbers, heads, touched, consent).apply()
+        receipt = _Commit(connection, journal, changes, numbers, heads, touched, consent).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
@@ -114,7 +110,6 @@ class _Commit:
 
     connection: Connection
     journal: Journal
-    new_id: NewId
     changes: ChangeSet
     numbers: dict[Partition, int]
     heads: dict[str, head_rows.Head]
@@ -325,8 +320,8 @@ class _Commit:
                 fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None
             ]
             fulltext.put(self.connection, shelf, entries)
-            marks = {record_id: self.new_id() for record_id in records}
-            mark_dirty(self.connection, shelf.partition_id, shelf.kind, marks)
+            keys = [vectors.Key(shelf.partition_id, shelf.kind, record_id) for record_id in records]
+            vectors.mark(self.connection, keys)
 
     def _check_twins(self, written: Sequence[Memory]) -> None:
         """Refuse a second live memory with the same words on a shelf; seen after all writes, so of this set too."""

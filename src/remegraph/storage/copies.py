@@ -14,8 +14,8 @@ from sqlalchemy import Connection, select, text
 
 from remegraph.failpoints import failpoint
 from remegraph.storage import shelves
-from remegraph.storage.database import Database, upsert
-from remegraph.storage.marking import EVERYBODY, mark_everything
+from remegraph.storage.database import EVERYBODY, Database, upsert
+from remegraph.storage.marking import mark_everything
 from remegraph.storage.tables import projections
 from remegraph.telemetry import event
 

@@ -1,4 +1,4 @@
-"""How many rows there are."""
+"""How many rows each table holds: what statistics and backups tell."""
 
 from __future__ import annotations
 

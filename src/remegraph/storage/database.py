@@ -33,9 +33,13 @@ from remegraph.storage.owner import alone
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-__all__ = ["Database", "insert_rows", "upsert"]
+__all__ = ["EVERYBODY", "Database", "insert_rows", "upsert"]
+
+EVERYBODY = 0
+"""To lock where a write concerns no partition alone, as one of the schema: no partition has this number."""
 
 _LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
+_TASK_NAMESPACE = _LOCK_NAMESPACE + 1
 _BUSY_MILLISECONDS = 30_000
 _SWITCH_TRIES = 20
 
@@ -213,7 +217,7 @@ class Database:
             with self._first_on_sqlite(task) as mine:
                 yield mine
             return
-        key = {"namespace": _LOCK_NAMESPACE, "task": -task}  # partitions have positive numbers
+        key = {"namespace": _TASK_NAMESPACE, "task": task}
         with self._translated(), self.engine.connect() as connection:
             own = connection.execution_options(isolation_level="AUTOCOMMIT")
             mine = own.execute(text("SELECT pg_try_advisory_lock(:namespace, :task)"), key).scalar_one()
@@ -266,7 +270,7 @@ class Database:
         with self.read() as connection:
             if migrations.is_current(connection):
                 return
-        with self.write([0]) as connection:  # no partition has number 0: the lock of the schema
+        with self.write([EVERYBODY]) as connection:
             migrations.upgrade(connection)
 
     @contextmanager

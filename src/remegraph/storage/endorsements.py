@@ -18,16 +18,16 @@ __all__ = ["Consent", "read"]
 
 
 def read(
-    connection: Connection, shelves: Mapping[int, Partition], proposal_ids: Sequence[str] | None = None
+    connection: Connection, places: Mapping[int, Partition], proposal_ids: Sequence[str] | None = None
 ) -> tuple[Endorsement, ...]:
     """Return what was said on proposals, oldest first.
 
     Args:
         connection: A connection.
-        shelves: Where they live.
+        places: Where they live.
         proposal_ids: Only on these.
     """
-    query = select(endorsements.c.id, endorsements.c.body).where(endorsements.c.partition_id.in_(list(shelves)))
+    query = select(endorsements.c.id, endorsements.c.body).where(endorsements.c.partition_id.in_(list(places)))
     if proposal_ids is None:
         rows = connection.execute(query).all()
     else:

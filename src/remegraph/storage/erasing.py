@@ -20,9 +20,9 @@ from remegraph.models import (
     ErasureRequest,
 )
 from remegraph.ports import Clock, NewId
+from remegraph.storage import interning
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.projection import VectorProjection
 from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, from_micros, micros
@@ -37,8 +37,6 @@ from remegraph.storage.tables import (
 from remegraph.storage.unwriting import Plan, Unwriting
 
 __all__ = ["SqlEraser"]
-
-_ACTOR = "operator"
 
 
 class SqlEraser:
@@ -121,7 +119,7 @@ class SqlEraser:
     def _check(self, connection: Connection, request: ErasureRequest) -> None:
         if request.partition is None:
             return
-        numbers = list(Interning().known(connection, [request.partition]))
+        numbers = list(interning.known(connection, [request.partition]))
         where = messages.c.partition_id.in_(numbers)
         if request.thread is not None and not _there(connection, where, messages.c.thread, [request.thread]):
             raise NotFoundError(f"There is no thread {request.thread!r} here.")
@@ -145,7 +143,8 @@ class SqlEraser:
 
     def _erase_rows(self, erasure_id: str) -> None:
         with self._database.write() as connection:
-            row = connection.execute(select(erasures).where(erasures.c.erasure_id == erasure_id)).one()
+            mine = select(erasures).where(erasures.c.erasure_id == erasure_id).with_for_update()  # or another machine's
+            row = connection.execute(mine).one()
             if row.stage != "ledger":  # somebody else was first
                 return
             request = ErasureRequest.from_json(row.body)
@@ -155,9 +154,9 @@ class SqlEraser:
             values = {"stage": "index", "body": plan.to_json()}
             connection.execute(update(erasures).where(erasures.c.erasure_id == erasure_id).values(**values))
             failpoint("erase.before_commit")
-            Interning.forget(connection)
+            interning.forget(connection)
         with self._database.read() as connection:  # another thread may have looked names up before the commit
-            Interning.forget(connection)
+            interning.forget(connection)
 
     def _lock(self, connection: Connection, request: ErasureRequest) -> None:
         """Lock all partitions that memories of this person, or team, may live in."""

@@ -12,9 +12,9 @@ from remegraph.models import LIVE, BlockSummary, Grant, Memory, Partition, Scope
 from remegraph.ports import Clock, NewId
 from remegraph.rules.sharing import ungrantable
 from remegraph.storage import blocks as block_rows
+from remegraph.storage import interning
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.rows import chunks, from_micros, micros
 from remegraph.storage.tables import granted, grants, memories, memory_sources, revocations, topics, versions
@@ -39,7 +39,6 @@ class SqlGrants:
         self._journal = journal
         self._clock = clock
         self._new_id = new_id
-        self._interning = Interning()
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -47,9 +46,8 @@ class SqlGrants:
         """Record a grant; see `ports.GrantBook`."""
         reader = grant.giver.evolve(agent=grant.to_agent)
         with self._database.write() as connection:
-            numbers = self._interning.ensure(connection, [grant.giver, reader])
+            numbers = interning.hold(self._database, connection, [grant.giver, reader])
             giver_id = numbers[grant.giver]
-            self._database.lock(connection, [giver_id])
             self._check(connection, giver_id, grant)
             row = {
                 "partition_id": giver_id,
@@ -68,7 +66,7 @@ class SqlGrants:
     def revoke(self, giver: Partition, grant_id: str, *, actor: str, reason: str) -> Grant:
         """Revoke a grant; see `ports.GrantBook`."""
         with self._database.write() as connection:
-            numbers = self._interning.known(connection, [giver])
+            numbers = interning.known(connection, [giver])
             self._database.lock(connection, numbers)
             here = _EVERY.where(grants.c.partition_id.in_(list(numbers)), grants.c.grant_id == grant_id)
             row = connection.execute(here).one_or_none()
@@ -175,7 +173,7 @@ class SqlGrants:
             yield grant, _let_through(row, grant)
 
     def _number(self, connection: Connection, scope: Scope) -> int | None:
-        return next(iter(self._interning.known(connection, [scope.partition()])), None)
+        return next(iter(interning.known(connection, [scope.partition()])), None)
 
 
 def _let_through(row: Row[Any], grant: Grant) -> Select[Any]:
@@ -207,11 +205,11 @@ def _on_topic(partition_id: int, key: str) -> Select[int]:
     return query
 
 
-def _read(connection: Connection, shelves: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, Memory]:
+def _read(connection: Connection, places: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, Memory]:
     if not ids:
         return {}
     anything = dict.fromkeys(("on", "statuses", "canonical_topics", "block_ids", "layers", "limit"))
-    return {each.memory_id: each for each in memory_rows.read(connection, shelves, ids=ids, **anything)}
+    return {each.memory_id: each for each in memory_rows.read(connection, places, ids=ids, **anything)}
 
 
 def _grant(row: Row[Any]) -> Grant:

@@ -25,7 +25,7 @@ from remegraph.errors import VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE
 from remegraph.storage.chroma import ChromaIndex, persistent
-from remegraph.storage.database import Database, upsert
+from remegraph.storage.database import EVERYBODY, Database, upsert
 from remegraph.storage.folder import IndexFolder, Note
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.probing import Prober
@@ -40,7 +40,6 @@ __all__ = ["GuardedIndex"]
 _log = logging.getLogger(__name__)
 
 _NAME = "vectors"
-_SCHEMA_LOCK = 0  # no partition has this number
 
 
 class GuardedIndex:
@@ -270,7 +269,7 @@ class GuardedIndex:
 
     def _record(self, generation: str) -> None:
         values = {"generation": generation}
-        with self._database.write([_SCHEMA_LOCK]) as connection:
+        with self._database.write([EVERYBODY]) as connection:
             statement = upsert(connection.dialect.name, projections).values(name=_NAME, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
         self._generation = generation

@@ -22,8 +22,8 @@ from remegraph.errors import IndexOwnedError, ModelError, ModelUnavailableError,
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import embedded, embedders, meanings, shelves, vectors
-from remegraph.storage.database import Database
-from remegraph.storage.marking import EVERYBODY, mark, mark_everything, partition_ids
+from remegraph.storage.database import EVERYBODY, Database
+from remegraph.storage.marking import mark, mark_everything, partition_ids
 from remegraph.storage.rows import digest
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.telemetry import event
@@ -246,7 +246,7 @@ class Indexer:
     def _apply_batch(self, batch: _Batch, touched: set[str]) -> int:
         """Apply a batch to the index and take its marks off; return how many records were applied."""
         if self._index is None:
-            return len(batch.bodies) - len(batch.stale)
+            return 0
         live = [key for key in batch.bodies if key not in batch.stale]
         gone = [key for key in batch.marks if key not in batch.bodies]
         homes, found, rows = self._places(batch, live)

@@ -1,4 +1,9 @@
-"""Partitions by number: the only tenancy key that SQL, full text and vectors see."""
+"""Partitions by number: the only tenancy key that SQL, full text and vectors see.
+
+Numbers that are committed are cached, for each open ledger. A partition that is erased loses its name, and whoever comes
+back under it gets a new number. So writers look numbers up anew, and whatever reads partitions by their names brings the
+cache up to date. All functions take a connection, and are safe to share between threads.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,21 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, Row, bindparam, func, or_, select
 
-from remegraph.models import Partition, Scope, visible
+from remegraph.models import Partition, Scope
+from remegraph.models import visible as own_first
 from remegraph.ports import Pulse
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, reviews
 
-__all__ = ["Interning", "anonymous", "partition_of"]
+__all__ = ["anonymous", "ensure", "every", "forget", "hold", "known", "partition_of", "pulse", "visible"]
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
 _LONGEST_KEY = 1_000
+
+_CACHES: WeakKeyDictionary[Engine, dict[str, int]] = WeakKeyDictionary()
+"""Numbers by key, of each open ledger."""
 
 # Said once: building a statement costs as much as running it.
 _VISIBLE = (
@@ -38,16 +47,98 @@ _PULSE = _VISIBLE.add_columns(
 )
 
 
-def _key(partition: Partition) -> str:
-    """Return what is unique to a partition, also where fields are none; short enough for PostgreSQL's indexes."""
-    key = json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
-    return key if len(key) <= _LONGEST_KEY else digest(key)
+def known(connection: Connection, wanted: Iterable[Partition], *, anew: bool = False) -> dict[int, Partition]:
+    """Return those of the partitions that exist, by number, in the order given; `anew`: past what is cached."""
+    by_key = {_key(partition): partition for partition in wanted}
+    cached = {} if anew else _cache(connection)
+    numbers = {key: cached[key] for key in by_key if key in cached}
+    if missing := [key for key in by_key if key not in numbers]:
+        numbers |= _remember(connection, _select(connection, missing))
+    return {numbers[key]: partition for key, partition in by_key.items() if key in numbers}
+
+
+def ensure(connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
+    """Return the numbers of partitions; what does not exist yet is created.
+
+    New rows are inserted in the order of their keys, so that two writers cannot wait for each other. None is cached: it
+    may yet be rolled back.
+    """
+    by_key = {_key(partition): partition for partition in wanted}
+    numbers = _select(connection, list(by_key))
+    new = sorted(by_key.keys() - numbers.keys())
+    for key in new:
+        values = by_key[key].model_dump()
+        connection.execute(
+            upsert(connection.dialect.name, partitions).values(key=key, **values).on_conflict_do_nothing()
+        )
+    if new:
+        numbers |= _select(connection, new)
+    cached = _cache(connection)
+    for key, number in numbers.items():
+        if cached.get(key) != number:  # of a partition that was erased
+            cached.pop(key, None)
+    return {partition: numbers[key] for key, partition in by_key.items()}
+
+
+def hold(database: Database, connection: Connection, wanted: Sequence[Partition]) -> dict[Partition, int]:
+    """Return the numbers of partitions, which are created where they are missing, and lock them.
+
+    Who waited for a lock may have waited for an erasure: then the name stands for another partition by now.
+    """
+    numbers, held = ensure(connection, wanted), dict[Partition, int]()
+    while numbers != held:
+        database.lock(connection, numbers.values())
+        held = numbers
+        numbers = held if database.is_sqlite else ensure(connection, wanted)
+    return numbers
+
+
+def forget(connection: Connection) -> None:
+    """Look all numbers up anew: some partitions have lost their names."""
+    _CACHES.pop(connection.engine, None)
+
+
+def visible(connection: Connection, scope: Scope) -> tuple[Partition, ...]:
+    """Return the existing partitions that the scope may read, its own first."""
+    found = {partition_of(row): row.id for row in connection.execute(_VISIBLE, scope.model_dump())}
+    _remember(connection, {_key(partition): number for partition, number in found.items()})
+    return own_first(scope, list(found))
+
+
+def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
+    """Return the numbers of the newest event and review of each partition that the scope may read, its own first."""
+    rows = connection.execute(_PULSE, scope.model_dump())
+    found = {partition_of(row): Pulse(*row[-2:]) for row in rows}
+    return {partition: found[partition] for partition in own_first(scope, list(found))}
+
+
+def every(connection: Connection) -> tuple[Partition, ...]:
+    """Return all partitions, in the order of their creation."""
+    return tuple(partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id)))
+
+
+def partition_of(row: Row[Any]) -> Partition:
+    """Return the partition of a row of the table `partitions`."""
+    return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
 
 
 def anonymous(partition_id: int) -> dict[str, str | None]:
     """Return the columns of a partition that lost its name: nobody's, and found by nobody."""
     nobody = Partition(tenant=f"erased-{partition_id}-{token_hex(8)}")
     return {**nobody.model_dump(), "key": _key(nobody)}
+
+
+def _key(partition: Partition) -> str:
+    """Return what is unique to a partition, also where fields are none; short enough for PostgreSQL's indexes."""
+    key = json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
+    return key if len(key) <= _LONGEST_KEY else digest(key)
+
+
+def _select(connection: Connection, keys: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for chunk in chunks(keys):
+        found |= {row.key: row.id for row in connection.execute(_NUMBERS, {"keys": chunk})}
+    return found
 
 
 def _cache(connection: Connection) -> dict[str, int]:
@@ -61,89 +152,3 @@ def _remember(connection: Connection, found: dict[str, int]) -> dict[str, int]:
         cached.clear()
     cached.update(found)
     return found
-
-
-def partition_of(row: Row[Any]) -> Partition:
-    """Return the partition of a row of the table `partitions`."""
-    return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
-
-
-_CACHES: WeakKeyDictionary[Engine, dict[str, int]] = WeakKeyDictionary()
-"""Numbers by key, of each open ledger."""
-
-
-class Interning:
-    """Gives partitions their numbers. Only committed ones are cached; safe to share between threads.
-
-    A partition that is erased loses its name, and whoever comes back under it gets a new number. So writers look
-    numbers up anew, and whatever reads partitions by their names brings the cache up to date.
-    """
-
-    def known(self, connection: Connection, wanted: Iterable[Partition], *, anew: bool = False) -> dict[int, Partition]:
-        """Return those of the partitions that exist, by number, in the order given; `anew`: past what is cached."""
-        by_key = {_key(partition): partition for partition in wanted}
-        cached = {} if anew else _cache(connection)
-        numbers = {key: cached[key] for key in by_key if key in cached}
-        if missing := [key for key in by_key if key not in numbers]:
-            numbers |= _remember(connection, self._select(connection, missing))
-        return {numbers[key]: partition for key, partition in by_key.items() if key in numbers}
-
-    def ensure(self, connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the numbers of partitions; what does not exist yet is created.
-
-        New rows are inserted in the order of their keys, so that two writers cannot wait for each other.
-        """
-        by_key = {_key(partition): partition for partition in wanted}
-        numbers = _remember(connection, self._select(connection, list(by_key)))
-        new = sorted(by_key.keys() - numbers.keys())
-        for key in new:
-            values = by_key[key].model_dump()
-            connection.execute(
-                upsert(connection.dialect.name, partitions).values(key=key, **values).on_conflict_do_nothing()
-            )
-        if new:
-            numbers = {**numbers, **self._select(connection, new)}  # not cached: it may yet be rolled back
-        return {partition: numbers[key] for key, partition in by_key.items()}
-
-    def hold(self, database: Database, connection: Connection, partition: Partition) -> int:
-        """Return the number of a partition, which is created where it is missing, and lock it.
-
-        Who waited for the lock may have waited for an erasure: then the name stands for another partition by now.
-        """
-        number, held = self.ensure(connection, [partition])[partition], 0
-        while number != held:
-            database.lock(connection, [number])
-            held = number
-            number = held if database.is_sqlite else self.ensure(connection, [partition])[partition]
-        return number
-
-    @staticmethod
-    def forget(connection: Connection) -> None:
-        """Look all numbers up anew: some partitions have lost their names."""
-        _CACHES.pop(connection.engine, None)
-
-    @staticmethod
-    def _select(connection: Connection, keys: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for chunk in chunks(keys):
-            found |= {row.key: row.id for row in connection.execute(_NUMBERS, {"keys": chunk})}
-        return found
-
-    @staticmethod
-    def visible(connection: Connection, scope: Scope) -> tuple[Partition, ...]:
-        """Return the existing partitions that the scope may read, its own first."""
-        found = {partition_of(row): row.id for row in connection.execute(_VISIBLE, scope.model_dump())}
-        _remember(connection, {_key(partition): number for partition, number in found.items()})
-        return visible(scope, list(found))
-
-    @staticmethod
-    def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
-        """Return the numbers of the newest event and review of each partition that the scope may read, its own first."""
-        rows = connection.execute(_PULSE, scope.model_dump())
-        found = {partition_of(row): Pulse(*row[-2:]) for row in rows}
-        return {partition: found[partition] for partition in visible(scope, list(found))}
-
-    @staticmethod
-    def all(connection: Connection) -> tuple[Partition, ...]:
-        """Return all partitions, in the order of their creation."""
-        return tuple(partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id)))

@@ -31,9 +31,8 @@ from sqlalchemy import (
 
 from remegraph.models import ItemChange, Partition, StoredItem
 from remegraph.ports import Clock
-from remegraph.storage import vectors
+from remegraph.storage import interning, vectors
 from remegraph.storage.database import Database
-from remegraph.storage.interning import Interning
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import item_namespaces, item_texts, items
 from remegraph.storage.vectors import Key
@@ -55,20 +54,19 @@ class SqlItems:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._interning = Interning()
 
     @contextmanager
     def read(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give a snapshot of the items of a partition."""
         with self._database.read() as connection:
-            partition_id = next(iter(self._interning.known(connection, [partition])), _NOBODY)
+            partition_id = next(iter(interning.known(connection, [partition])), _NOBODY)
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
     @contextmanager
     def write(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give the items of a partition to change; all changes are committed at the end, or none."""
         with self._database.write() as connection:
-            partition_id = self._interning.hold(self._database, connection, partition)
+            partition_id = interning.hold(self._database, connection, [partition])[partition]
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
 

@@ -1,4 +1,4 @@
-"""The durable queue: one row per kind and partition, a lease and a fence (DESIGN, section 5).
+"""The durable queue: one row per kind and partition, a lease and a fence.
 
 A job that sleeps is due never: it is taken when it is asked for, or enqueued awake.
 """
@@ -15,8 +15,9 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.models import BackgroundJob, Partition, QueueDepth
 from remegraph.ports import Clock, Job, Outcome
+from remegraph.storage import interning
 from remegraph.storage.database import Database, upsert
-from remegraph.storage.interning import Interning, partition_of
+from remegraph.storage.interning import partition_of
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs, partitions
 
@@ -99,12 +100,11 @@ class SqlJobQueue:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._interning = Interning()
 
     def enqueue(self, kind: str, partition: Partition) -> None:
         """Add a job unless one waits already; a running one will run again."""
         with self._database.write() as connection:
-            partition_id = self._interning.ensure(connection, [partition])[partition]
+            partition_id = interning.ensure(connection, [partition])[partition]
             enqueue(connection, kind, partition_id, micros(self._clock()))
 
     def claim(

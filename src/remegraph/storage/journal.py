@@ -1,4 +1,4 @@
-"""What every change leaves behind: a row of the journal, chained to the row before it, and a mark for the indexer.
+"""What every change leaves behind: a row of the journal, chained to the row before it.
 
 Each event carries an HMAC of itself and of the chain before it in its partition; the partition's row keeps the newest
 one. Whoever changes, moves or drops an event without the key breaks the chain there. Digests are salted, so that what an
@@ -18,17 +18,16 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
 
-from remegraph.storage.database import Database, insert_rows, upsert
+from remegraph.storage.database import EVERYBODY, Database, insert_rows
 from remegraph.storage.rows import chunks, digest
-from remegraph.storage.tables import dirty, events, partitions, seals
+from remegraph.storage.tables import events, partitions, seals
 from remegraph.telemetry import event
 
-__all__ = ["Entry", "Journal", "mark_dirty", "origin"]
+__all__ = ["Entry", "Journal", "origin"]
 
 _log = logging.getLogger(__name__)
 
 _PAGE = 500
-_EVERY_SCHEMA = 0  # no partition has this number: the lock of what is there once
 
 # Said once: building a statement costs as much as running it.
 _HEAD = select(partitions.c.journal_head).where(partitions.c.id == bindparam("number"))
@@ -76,7 +75,7 @@ class Journal:
         with database.read() as connection:
             found = cls._settled(connection, key)
         if found is None:
-            with database.write([_EVERY_SCHEMA]) as connection:
+            with database.write([EVERYBODY]) as connection:
                 found = cls._settled(connection, key) or cls._begun(database, connection, key)
         if not found.ours:
             _log.warning(
@@ -91,7 +90,7 @@ class Journal:
         Args:
             database: Of this journal.
         """
-        with database.write([_EVERY_SCHEMA]) as connection:
+        with database.write([EVERYBODY]) as connection:
             self._seal(database, connection)
         self.ours = True
 
@@ -212,25 +211,3 @@ _TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "dig
 def origin(partition_id: int) -> str:
     """Return what the first event of a partition is chained to: chains of two partitions cannot be exchanged."""
     return f"partition {partition_id}"
-
-
-def mark_dirty(connection: Connection, partition_id: int, kind: str, marks: Mapping[str, str]) -> None:
-    """Tell the indexer that records changed.
-
-    Args:
-        connection: A write transaction.
-        partition_id: Where they live.
-        kind: memory or block.
-        marks: A new id for each, by record id.
-    """
-    statement = upsert(connection.dialect.name, dirty)
-    rows = [
-        {"partition_id": partition_id, "kind": kind, "record_id": record_id, "mark": mark}
-        for record_id, mark in marks.items()
-    ]
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["partition_id", "kind", "record_id"], set_={"mark": statement.excluded.mark}
-        ),
-        rows,
-    )

@@ -21,7 +21,10 @@ from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import links, memories, memory_sources, messages, topics, versions
 
-__all__ = ["Losing", "Lost"]
+__all__ = ["ACTOR", "Losing", "Lost"]
+
+ACTOR = "operator"
+"""Who erases, as the journal says it: no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,7 @@ class Losing:
             Entry(
                 partition_id=row.partition_id,
                 time=micros(self.now),
-                actor="operator",
+                actor=ACTOR,
                 action=action,
                 record_id=memory.memory_id,
                 operation_id=self.erasure_id,

@@ -10,10 +10,7 @@ from remegraph.storage import vectors
 from remegraph.storage.database import Database
 from remegraph.storage.tables import partitions
 
-__all__ = ["EVERYBODY", "mark", "mark_everything", "partition_ids"]
-
-EVERYBODY = 0
-"""To lock when a write concerns no partition alone: no partition has this number."""
+__all__ = ["mark", "mark_everything", "partition_ids"]
 
 
 def partition_ids(database: Database) -> list[int]:

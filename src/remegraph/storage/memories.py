@@ -54,7 +54,7 @@ _STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
 
 def read(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     *,
     ids: Sequence[str] | None,
     on: Sequence[Topic] | None,
@@ -66,7 +66,7 @@ def read(
 ) -> tuple[Memory, ...]:
     """Return head versions, newest `said_at` first."""
     query = select(memories.c.id, memories.c.memory_id, memories.c.said_at, memories.c.body)
-    queries = [query.where(memories.c.partition_id.in_(list(shelves)))]
+    queries = [query.where(memories.c.partition_id.in_(list(places)))]
     if statuses is not None:
         queries = [query.where(memories.c.status.in_(statuses)) for query in queries]
     if layers is not None:
@@ -80,7 +80,7 @@ def read(
         slots = memories.c.canonical_topic
         queries = [query.where(slots.in_(chunk)) for query in queries for chunk in chunks(canonical_topics)]
     if block_ids is not None:
-        queries = [query.where(_from_blocks(shelves, chunk)) for query in queries for chunk in chunks(block_ids)]
+        queries = [query.where(_from_blocks(places, chunk)) for query in queries for chunk in chunks(block_ids)]
     order = (memories.c.said_at.desc(), memories.c.id)
     found = {row.id: row for query in queries for row in connection.execute(query.order_by(*order).limit(limit))}
     newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
@@ -91,16 +91,16 @@ def _on(keys: Sequence[tuple[str, str]]) -> Select[int]:
     return select(topics.c.id).where(tuple_(topics.c.type, topics.c.target).in_(keys))
 
 
-def _from_blocks(shelves: Mapping[int, Partition], block_ids: Sequence[str]) -> ColumnElement[bool]:
+def _from_blocks(places: Mapping[int, Partition], block_ids: Sequence[str]) -> ColumnElement[bool]:
     sources = select(memory_sources.c.memory).where(
-        memory_sources.c.partition_id.in_(list(shelves)), memory_sources.c.block_id.in_(block_ids)
+        memory_sources.c.partition_id.in_(list(places)), memory_sources.c.block_id.in_(block_ids)
     )
     return memories.c.id.in_(sources)
 
 
 def read_rules(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     applies_to: Sequence[str],
     *,
     core: bool,
@@ -109,7 +109,7 @@ def read_rules(
     """Return live rules, the most important first; see `Archive.rules`."""
     weighty = memories.c.importance >= CORE
     query = select(memories.c.id).where(
-        memories.c.partition_id.in_(list(shelves)),
+        memories.c.partition_id.in_(list(places)),
         memories.c.status.in_(sorted(LIVE)),
         weighty if core else not_(weighty),
     )
@@ -137,12 +137,12 @@ def holders(connection: Connection, partition_id: int, slots: Iterable[str]) -> 
     return found
 
 
-def read_versions(connection: Connection, shelves: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
+def read_versions(connection: Connection, places: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
     """Return all versions of a memory, oldest first."""
     rows = connection.execute(
         select(versions.c.body)
         .join(memories, memories.c.id == versions.c.memory)
-        .where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(shelves)))
+        .where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(places)))
         .order_by(versions.c.version)
     )
     return tuple(Memory.from_json(row.body) for row in rows)
@@ -150,7 +150,7 @@ def read_versions(connection: Connection, shelves: Mapping[int, Partition], memo
 
 def read_links(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     memory_ids: Sequence[str] | None,
     *,
     types: Sequence[LinkType] | None = None,
@@ -159,14 +159,14 @@ def read_links(
 ) -> tuple[Link, ...]:
     """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
     # Link by link: a list of the memories that live here would grow with all that they hold.
-    which = [memories.c.partition_id.in_(list(shelves)), *([memories.c.status.in_(sorted(LIVE))] if live else [])]
+    which = [memories.c.partition_id.in_(list(places)), *([memories.c.status.in_(sorted(LIVE))] if live else [])]
     both = (exists().where(memories.c.memory_id == end, *which) for end in (links.c.source_id, links.c.target_id))
     query = select(links).where(*both)
     if types is not None:
         query = query.where(links.c.type.in_(types))
     query = query.order_by(links.c.source_id, links.c.type, links.c.target_id).limit(limit)
     if memory_ids is None:
-        wanted: list[ColumnElement[bool]] = [links.c.partition_id.in_(list(shelves))]
+        wanted: list[ColumnElement[bool]] = [links.c.partition_id.in_(list(places))]
     else:
         wanted = [or_(links.c.source_id.in_(some), links.c.target_id.in_(some)) for some in chunks(memory_ids)]
     found: dict[tuple[str, str, str], Link] = {}
@@ -177,44 +177,44 @@ def read_links(
     return tuple(found[key] for key in sorted(found))[:limit]
 
 
-def read_topics(connection: Connection, shelves: Mapping[int, Partition]) -> tuple[Shelf, ...]:
+def read_topics(connection: Connection, places: Mapping[int, Partition]) -> tuple[Shelf, ...]:
     """Return the topic index, by partition, type and name."""
-    order = {partition_id: place for place, partition_id in enumerate(shelves)}
-    rows = connection.execute(_TOPICS, {"partition_ids": list(shelves)}).all()
+    order = {partition_id: rank for rank, partition_id in enumerate(places)}
+    rows = connection.execute(_TOPICS, {"partition_ids": list(places)}).all()
     return tuple(
-        _shelf(row, shelves)
+        _shelf(row, places)
         for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
     )
 
 
 def read_shelved(
-    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+    connection: Connection, places: Mapping[int, Partition], memory_ids: Sequence[str]
 ) -> dict[Shelf, frozenset[str]]:
     """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
     standing: dict[int, list[str]] = defaultdict(list)
     for chunk in chunks(memory_ids):
-        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(shelves), "ids": chunk}):
+        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(places), "ids": chunk}):
             standing[topic_id].append(memory_id)
     found: dict[Shelf, frozenset[str]] = {}
     for numbers in chunks(list(standing)):
         for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers}):
-            found[_shelf(row, shelves)] = frozenset(standing[row.id])
+            found[_shelf(row, places)] = frozenset(standing[row.id])
     return found
 
 
-def _shelf(row: Row[Any], shelves: Mapping[int, Partition]) -> Shelf:
+def _shelf(row: Row[Any], places: Mapping[int, Partition]) -> Shelf:
     topic = Topic(type=row.type, target_name=row.target_name, description=row.description)
-    return Shelf(partition=shelves[row.partition_id], topic=topic)
+    return Shelf(partition=places[row.partition_id], topic=topic)
 
 
 def read_events(
-    connection: Connection, shelves: Mapping[int, Partition], record_id: str | None, limit: int | None
+    connection: Connection, places: Mapping[int, Partition], record_id: str | None, limit: int | None
 ) -> tuple[Event, ...]:
     """Return the journal, oldest first."""
-    query = select(events).where(events.c.partition_id.in_(list(shelves))).order_by(events.c.id).limit(limit)
+    query = select(events).where(events.c.partition_id.in_(list(places))).order_by(events.c.id).limit(limit)
     if record_id is not None:
         query = query.where(events.c.record_id == record_id)
-    return tuple(event_of(row, shelves[row.partition_id]) for row in connection.execute(query))
+    return tuple(event_of(row, places[row.partition_id]) for row in connection.execute(query))
 
 
 def event_of(row: Row[Any], partition: Partition) -> Event:
@@ -235,20 +235,20 @@ def event_of(row: Row[Any], partition: Partition) -> Event:
 
 
 def read_work(
-    connection: Connection, shelves: Mapping[int, Partition], states: Sequence[WorkState], recipe: str | None
+    connection: Connection, places: Mapping[int, Partition], states: Sequence[WorkState], recipe: str | None
 ) -> tuple[Work, ...]:
     """Return work in these states, by partition, block and topic."""
-    query = select(work).where(work.c.partition_id.in_(list(shelves)), work.c.state.in_(states))
+    query = select(work).where(work.c.partition_id.in_(list(places)), work.c.state.in_(states))
     if recipe is not None:
         query = query.where(work.c.recipe == recipe)
-    order = {partition_id: place for place, partition_id in enumerate(shelves)}
+    order = {partition_id: rank for rank, partition_id in enumerate(places)}
     rows = sorted(
         connection.execute(query).all(),
         key=lambda row: (order[row.partition_id], _label(row.block_id), row.topic, row.recipe),
     )
     return tuple(
         Work(
-            partition=shelves[row.partition_id],
+            partition=places[row.partition_id],
             block_id=row.block_id,
             topic=row.topic,
             recipe=row.recipe,

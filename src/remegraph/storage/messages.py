@@ -192,7 +192,7 @@ def stored(partition: Partition, row: Row[Any], readings: Sequence[Reading] = ()
 
 def read(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     wanted: MessageFilter,
     *,
     ids: Sequence[str] | None,
@@ -206,7 +206,7 @@ def read(
         named = messages.c.seq, seqs
     elif ids is not None:
         named = messages.c.message_id, ids
-    for partition_id, partition in shelves.items():
+    for partition_id, partition in places.items():
         query = select(messages).where(messages.c.partition_id == partition_id, *wanted.conditions())
         if named is None:  # else SQLite would go through all messages in this order, in search of a few
             query = query.order_by(messages.c.seq).limit(left if wanted.key_word is None else None)
@@ -222,21 +222,21 @@ def read(
                 left = left if left is None else left - 1
 
 
-def bodies(connection: Connection, shelves: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+def bodies(connection: Connection, places: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return messages as plain JSON, by id."""
     return {
         row.message_id: json.loads(row.body)
-        for partition_id in shelves
+        for partition_id in places
         for chunk in chunks(ids)
         for row in connection.execute(_BODIES, {"here": partition_id, "ids": chunk})
     }
 
 
-def ids(connection: Connection, shelves: Mapping[int, Partition], seqs: Sequence[int]) -> dict[int, str]:
+def ids(connection: Connection, places: Mapping[int, Partition], seqs: Sequence[int]) -> dict[int, str]:
     """Return the ids of the messages at these places, by place."""
     return {
         row.seq: row.message_id
-        for partition_id in shelves
+        for partition_id in places
         for chunk in chunks(seqs)
         for row in connection.execute(_IDS, {"here": partition_id, "seqs": chunk})
     }

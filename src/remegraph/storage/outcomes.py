@@ -51,7 +51,7 @@ def add(connection: Connection, partition_id: int, partition: Partition, outcome
 
 
 def counted(
-    connection: Connection, shelves: Mapping[int, Partition], memory_ids: Sequence[str]
+    connection: Connection, places: Mapping[int, Partition], memory_ids: Sequence[str]
 ) -> dict[tuple[Partition, str, int], Tally]:
     """Return the outcomes of these skills, counted by version; versions without any are left out."""
     found: dict[tuple[Partition, str, int], Tally] = {}
@@ -65,10 +65,10 @@ def counted(
                 func.avg(outcomes.c.seconds),
                 func.avg(outcomes.c.tokens),
             )
-            .where(outcomes.c.partition_id.in_(list(shelves)), outcomes.c.memory_id.in_(chunk))
+            .where(outcomes.c.partition_id.in_(list(places)), outcomes.c.memory_id.in_(chunk))
             .group_by(*key)
         )
         for partition_id, memory_id, version, runs, successes, seconds, tokens in connection.execute(query):
             cost = None if tokens is None else float(tokens)
-            found[shelves[partition_id], memory_id, version] = Tally(runs, int(successes), seconds, cost)
+            found[places[partition_id], memory_id, version] = Tally(runs, int(successes), seconds, cost)
     return found

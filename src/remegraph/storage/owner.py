@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from remegraph.errors import IndexOwnedError
-
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -26,15 +24,11 @@ LOCK_FILE = "owner.lock"
 
 
 class IndexOwner:
-    """The exclusive right to the index in a directory, from `acquire` to `close` or the end of the process.
-
-    A forked child inherits the open file, but not the right: `check` refuses there.
-    """
+    """The exclusive right to the index in a directory, from `acquire` to `close` or the end of the process."""
 
     def __init__(self, directory: Path, descriptor: int) -> None:
         self._directory = directory
         self._descriptor: int | None = descriptor
-        self._process = os.getpid()
 
     @classmethod
     def acquire(cls, directory: Path) -> Self | None:
@@ -57,20 +51,6 @@ class IndexOwner:
     def directory(self) -> Path:
         """The folder of the index."""
         return self._directory
-
-    def check(self) -> None:
-        """Refuse where this process does not hold the lock: after `close`, or in a forked child.
-
-        Raises:
-            IndexOwnedError: The index is not ours.
-        """
-        if self._descriptor is None:
-            raise IndexOwnedError("The vector index was closed.", "Open it again.")
-        if self._process != os.getpid():
-            raise IndexOwnedError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
-            )
 
     def close(self) -> None:
         """Release the lock; in a forked child only the copy of the file is closed and the parent keeps it."""

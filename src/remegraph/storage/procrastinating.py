@@ -23,7 +23,7 @@ from sqlalchemy import Connection, column, func, inspect, literal_column, select
 from remegraph.errors import SetupError
 from remegraph.ports import Clock, Deliver
 from remegraph.settings import CapturePolicy
-from remegraph.storage.database import Database
+from remegraph.storage.database import EVERYBODY, Database
 from remegraph.storage.jobs import BELL, claimable
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs
@@ -50,7 +50,7 @@ class Procrastinate:
         self._database = database
         self._clock = clock
         self._app = self._new_app()
-        with database.write([0]) as connection:  # the lock of the schema
+        with database.write([EVERYBODY]) as connection:
             if not inspect(connection).has_table(_DELIVERIES.name):
                 _driver(connection).execute(self._app.schema_manager.get_schema())
         database.engine.update_execution_options(**{BELL: self._ring})
@@ -71,7 +71,7 @@ class Procrastinate:
             try:
                 asyncio.run(self._work(partial(self._deliver, deliver), pool, concurrency, policy, stop))
             except (ProcrastinateException, psycopg.Error) as error:
-                told = f"{type(error.__cause__ or error).__name__}"
+                told = type(error.__cause__ or error).__name__
                 raise SetupError(
                     f"Procrastinate cannot use the ledger ({told}).", "Check that the server runs; then repeat."
                 ) from error

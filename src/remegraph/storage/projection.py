@@ -18,12 +18,10 @@ import numpy as np
 from remegraph.errors import VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
-from remegraph.storage import embedders, meanings, shelves, vectors
-from remegraph.storage.database import Database
+from remegraph.storage import embedders, interning, meanings, shelves, vectors
+from remegraph.storage.database import EVERYBODY, Database
 from remegraph.storage.embedded import units
 from remegraph.storage.indexer import Advance, Indexer, key_of, shelf_name
-from remegraph.storage.interning import Interning
-from remegraph.storage.marking import EVERYBODY
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.storage.verification import differences
 from remegraph.telemetry import SILENT, Telemetry, event
@@ -127,7 +125,6 @@ class VectorProjection:
         self._embedder = embedder
         self._exact_limit = exact_limit
         self._telemetry = telemetry
-        self._interning = Interning()
         self._indexer = Indexer(database, index)
         self.failure: VectorIndexError | None = None
         """How the index failed a search; none since it answers again."""
@@ -201,7 +198,7 @@ class VectorProjection:
         unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            known = self._interning.known(connection, partitions)
+            known = interning.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
                 return (), "none"
@@ -283,7 +280,8 @@ class VectorProjection:
             return 0
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-        return self._indexer.embed_messages(self._embedder, embedder_id, self._known([partition]))
+            numbers = interning.known(connection, [partition])
+        return self._indexer.embed_messages(self._embedder, embedder_id, numbers)
 
     def cosines(self, partition: Partition, vector: Vectors, message_ids: Sequence[str]) -> NDArray[np.float64]:
         """Return the cosine of a unit vector with each of these messages; 0 of those that have no vector yet.
@@ -291,10 +289,11 @@ class VectorProjection:
         Raises:
             EmbedderMismatchError: The ledger has another embedder by now.
         """
-        (partition_id,) = self._known([partition])
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
+            for partition_id in interning.known(connection, [partition]):
+                return meanings.cosines(connection, embedder_id, partition_id, vector, message_ids)
+        return np.zeros(len(message_ids))  # erased meanwhile
 
     def meanings(self, partition: Partition, memory_ids: Sequence[str]) -> Mapping[str, Vectors]:
         """Return the unit vectors of those of these memories that have one, by id; see `Projection.meanings`.
@@ -304,22 +303,18 @@ class VectorProjection:
         """
         if not self._embedder.semantic:
             return {}
-        (partition_id,) = self._known([partition])
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            keys = [Key(partition_id, "memory", memory_id) for memory_id in memory_ids]
+            numbers = interning.known(connection, [partition])
+            keys = [Key(number, "memory", memory_id) for number in numbers for memory_id in memory_ids]
             found, rows = vectors.read(connection, embedder_id, keys)
         return {key.record_id: row for key, row in zip(found, rows, strict=True)}
-
-    def _known(self, partitions: Sequence[Partition]) -> Iterable[int]:
-        with self._database.read() as connection:
-            return self._interning.known(connection, partitions)
 
     def verify(self, sample: int = 1_000) -> tuple[int, tuple[Mismatch, ...]]:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.
 
-        The files of the index are sound; no record is dirty; every live record has a vector of its current text; each collection holds those of its
-        live records and no others; and a search for a vector finds its record.
+        The files of the index are sound; no record is dirty; every live record has a vector of its current text; each
+        collection holds those of its live records and no others; and a search for a vector finds its record.
 
         Args:
             sample: How many vectors are searched for at most, evenly spread; all else is compared in full.

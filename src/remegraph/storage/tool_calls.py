@@ -81,7 +81,7 @@ def _row(partition_id: int, call: ToolRecord) -> dict[str, Any]:
 
 def read(
     connection: Connection,
-    shelves: Mapping[int, Partition],
+    places: Mapping[int, Partition],
     tools: Sequence[str] | None,
     last: int,
     digest: str | None = None,
@@ -91,7 +91,7 @@ def read(
     rank = func.row_number().over(partition_by=tool_calls.c.tool, order_by=order).label("rank")
     alike = [] if digest is None else [tool_calls.c.digest == digest]
     found: list[Row[Any]] = []
-    for here in _places(shelves, tools):
+    for here in _pieces(places, tools):
         ranked = select(tool_calls.c.tool, tool_calls.c.body, rank).where(*here, *alike).subquery()
         query = select(ranked.c.body).where(ranked.c.rank <= last)
         found += connection.execute(query.order_by(ranked.c.tool, ranked.c.rank)).all()
@@ -99,14 +99,14 @@ def read(
 
 
 def stats(
-    connection: Connection, shelves: Mapping[int, Partition], tools: Sequence[str] | None, last: int
+    connection: Connection, places: Mapping[int, Partition], tools: Sequence[str] | None, last: int
 ) -> tuple[ToolStats, ...]:
     """Return the statistics of the tools, by name: all calls are counted in SQL, the last ones looked at closely."""
-    newest = read(connection, shelves, tools, last) if last else ()
+    newest = read(connection, places, tools, last) if last else ()
     recent = {tool: window(list(calls)) for tool, calls in groupby(newest, lambda call: call.tool)}
     counted: list[Row[Any]] = []
     errors: dict[str, str] = {}
-    for here in _places(shelves, tools):
+    for here in _pieces(places, tools):
         counted += connection.execute(_count(here)).all()
         errors |= {row.tool: json.loads(row.body)["error"] for row in connection.execute(_newest_errors(here))}
     found = [
@@ -128,9 +128,9 @@ def stats(
     return tuple(sorted(found, key=lambda one: one.tool))
 
 
-def _places(shelves: Mapping[int, Partition], tools: Sequence[str] | None) -> list[list[ColumnElement[bool]]]:
+def _pieces(places: Mapping[int, Partition], tools: Sequence[str] | None) -> list[list[ColumnElement[bool]]]:
     """Return what rows of these partitions and tools meet, in pieces that fit one statement."""
-    here = tool_calls.c.partition_id.in_(list(shelves))
+    here = tool_calls.c.partition_id.in_(list(places))
     if tools is None:
         return [[here]]
     names = [json.dumps(tool) for tool in dict.fromkeys(tools)]

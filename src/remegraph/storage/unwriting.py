@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, select, update
 
 from remegraph.models import REVISES, Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
-from remegraph.storage import block_notes, jobs, vectors
+from remegraph.storage import block_notes, interning, jobs, vectors
 from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
-from remegraph.storage.interning import Interning, anonymous, partition_of
+from remegraph.storage.interning import anonymous, partition_of
 from remegraph.storage.journal import Entry
-from remegraph.storage.losing import Losing, Lost
+from remegraph.storage.losing import ACTOR, Losing, Lost
 from remegraph.storage.messages import stored
 from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, micros
@@ -39,8 +39,6 @@ from remegraph.storage.tables import jobs as job_rows
 from remegraph.storage.tombstones import Grave, person
 
 __all__ = ["Plan", "Unwriting"]
-
-_ACTOR = "operator"
 
 _GRAVES: tuple[tuple[Grave, Table, Column[str]], ...] = (
     ("message", messages, messages.c.message_id),
@@ -102,8 +100,9 @@ class Unwriting:
         if request.subject is not None:
             return self._subject(request.subject)
         assert request.partition is not None
-        (number,) = Interning().known(self._connection, [request.partition])
-        return self._parts(number, request.partition, request)
+        for number in interning.known(self._connection, [request.partition], anew=True):
+            return self._parts(number, request.partition, request)
+        return self._plan(partition_ids=[], messages={}, collections=[], blobs=[])  # it went with its person
 
     def _subject(self, subject: Subject) -> Plan:
         whose = (partitions.c.tenant == subject.tenant, partitions.c.user == subject.user)
@@ -294,7 +293,7 @@ class Unwriting:
             Entry(
                 partition_id=number,
                 time=micros(self._now),
-                actor=_ACTOR,
+                actor=ACTOR,
                 action="erase",
                 record_id=self._id,
                 operation_id=self._id,
