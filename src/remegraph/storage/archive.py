@@ -275,7 +275,7 @@ class SqlArchive(SqlNotes):
     def free_labels(self, partition: Partition, times: Sequence[datetime]) -> tuple[str, ...]:
         """Return labels for new blocks; see `Archive.free_labels`."""
         with self.database.read() as connection:
-            known = self._interning.known(connection, [partition])
+            known = interning.known(connection, [partition])
             here = next(iter(known), 0)  # no partition has number 0
             return block_rows.free_labels(connection, here, partition, times, self.tombstones)
 
