@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from remegraph import Message, Scope
 from remegraph.errors import ConflictError, InputError, MessageChangedError, NotFoundError, SetupError
+from remegraph.failpoints import listen
 from remegraph.models import (
     MOVES,
     Block,
@@ -362,12 +363,12 @@ class KitMachine(RuleBasedStateMachine):
         assert self.home.archive.commit(self.last).replayed
 
     @precondition(lambda self: self._any(0))
-    @rule(pick=st.integers(0, 999), after=st.integers(0, 1))
-    def lose_power_in_a_commit(self, pick: int, after: int) -> None:
+    @rule(pick=st.integers(0, 999), at=st.sampled_from(["begin", "half_written", "before_commit"]))
+    def lose_power_in_a_commit(self, pick: int, at: str) -> None:
         old = self._any(pick)
         assert old is not None
         if old.status not in TOMBSTONES:
-            with self._power_cut(after=after):
+            with self._power_cut(at=f"commit.{at}"):
                 self.home.archive.commit(self._set(self._new(old), self._next(old)))
 
     # ------------------------------------------------------------------------------------ life of a kit
@@ -381,14 +382,20 @@ class KitMachine(RuleBasedStateMachine):
         self.home.cut_power()
 
     @contextmanager
-    def _power_cut(self, after: int) -> Iterator[None]:
+    def _power_cut(self, after: int = 0, at: str = "") -> Iterator[None]:
         """Cut the power in the midst of what is done meanwhile; if that ends before, nothing is cut."""
-        self.home.fuse.arm(after, self.home.take_image)
+        if at:
+            self.home.fuse.arm_at(at, self.home.take_image)
+        else:
+            self.home.fuse.arm(after, self.home.take_image)
+        listen(self.home.fuse.reached)
         try:
             yield
         except (PowerCutError, SetupError):  # a server tells it in its own words
             if self.home.fuse.armed:
                 raise
+        finally:
+            listen(None)
         if self.home.fuse.armed:
             self.home.fuse.disarm()
         else:

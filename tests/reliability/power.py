@@ -26,17 +26,27 @@ class PowerCutError(RuntimeError):
 class Fuse:
     """Counts the calls of a kit's clock and id maker, both of which are called in the midst of transactions.
 
-    Once it is armed, the n-th call from then on is the last.
+    Once it is armed, the n-th call from then on is the last; or a place is that the kit's code reaches.
     """
 
     def __init__(self) -> None:
         self._ids = SequentialIds()
         self._left: int | None = None
+        self._at = ""
         self._on_blow: Callable[[], None] = lambda: None
 
     def arm(self, calls: int, on_blow: Callable[[], None]) -> None:
         """Blow at the call after so many."""
-        self._left, self._on_blow = calls, on_blow
+        self._left, self._at, self._on_blow = calls, "", on_blow
+
+    def arm_at(self, failpoint: str, on_blow: Callable[[], None]) -> None:
+        """Blow where this place is reached."""
+        self._left, self._at, self._on_blow = 0, failpoint, on_blow
+
+    def reached(self, failpoint: str) -> None:
+        """Blow, if it is this place."""
+        if failpoint == self._at:
+            self._blow()
 
     @property
     def armed(self) -> bool:
@@ -58,13 +68,16 @@ class Fuse:
         return self._ids()
 
     def _burn(self) -> None:
-        if self._left is None:
+        if self._left is None or self._at:
             return
         self._left -= 1
         if self._left < 0:
-            self._left = None
-            self._on_blow()
-            raise PowerCutError
+            self._blow()
+
+    def _blow(self) -> None:
+        self._left, self._at = None, ""
+        self._on_blow()
+        raise PowerCutError
 
 
 class KeptIndex(InMemoryVectorIndex):
