@@ -14,6 +14,7 @@ import pytest
 
 from remegraph import (
     CancelledError,
+    ConflictError,
     InputError,
     MemoryKit,
     NotFoundError,
@@ -29,6 +30,7 @@ from remegraph.exchange.packs.limits import LIMITS
 from remegraph.exchange.signing import SigningKey
 from remegraph.failpoints import listen
 from remegraph.models import Memory, PackKind, Progress
+from remegraph.storage.owner import alone
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, open_kit, said
 
@@ -378,6 +380,20 @@ def test_a_signature_says_from_whom_a_pack_is_and_how_far_it_is_believed(
     target.packs.revoke_key(keys["ann"].key_id)
     with pytest.raises(PackError, match="revoked"):
         target.packs.verify(tmp_path / "ann.pack")
+
+
+def test_keys_are_not_changed_while_another_process_changes_them(tmp_path: Path) -> None:
+    """Of two who write what they read, one loses: it may be the revocation of a key that was stolen."""
+    with open_kit(tmp_path) as kit:
+        key = kit.packs.trust_key("ann", SigningKey.generate().public)
+        with alone(tmp_path / "trusted_keys.lock") as free:
+            assert free
+            with pytest.raises(ConflictError):
+                kit.packs.revoke_key(key.key_id)
+            with pytest.raises(ConflictError):
+                kit.packs.trust_key("bob", SigningKey.generate().public)
+        assert kit.packs.keys() == (key,)
+        assert kit.packs.revoke_key(key.key_id).revoked
 
 
 def test_a_preset_leaves_out_whose_it_was_and_what_is_private(tmp_path: Path) -> None:

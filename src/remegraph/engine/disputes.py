@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError
 from remegraph.models import LIVE, ChangeSet, Link, LinkType, Memory, MemoryChange, Partition, Receipt
 from remegraph.ports import Archive
 from remegraph.rules.claims import slot
-from remegraph.rules.conflicts import Finding, compare, said, says_what_became
+from remegraph.rules.conflicts import Finding, Said, compare, said, says_what_became
 from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 from remegraph.rules.standing import APPROVE
@@ -71,12 +73,12 @@ class Disputes:
         created = [each.memory for each in changes.changes if _begins(each) and each.memory.live]
         for home in dict.fromkeys(memory.partition for memory in created):
             new = [memory for memory in created if memory.partition == home]
-            for memory, near in self._near(home, new):
-                weighing.hold_against(memory, near)
+            for one, near in self._near(home, new):
+                weighing.hold_against(one, near)
         weighing.release()
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
-    def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+    def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[_Heard, _Heard]]:
         """Yield each new memory with each that it is held against: what came before it and is like it by its words.
 
         Whatever contradicts it shares its words: vectors would cost, and find no more.
@@ -84,12 +86,27 @@ class Disputes:
         slots = sorted({memory.canonical_topic for memory in new} - {""})
         crowd = self._archive.memories([home], canonical_topics=slots, statuses=sorted(LIVE)) if slots else ()
         known = self._searcher.worded(home, [memory.indexed_text for memory in new], _LOOKED_AT)
-        for place, memory in enumerate(new):
-            here = [each for each in crowd if each.canonical_topic == memory.canonical_topic]
-            before = {each.memory_id: each for each in (*new[:place], *known[place], *here)}
-            for each in before.values():
-                if each.memory_id != memory.memory_id:  # as it was before the update
-                    yield memory, each
+        fresh = [_Heard(memory) for memory in new]
+        there = {memory.memory_id: _Heard(memory) for memory in (*chain.from_iterable(known), *crowd)}
+        for place, one in enumerate(fresh):
+            here = [each for each in crowd if each.canonical_topic == one.memory.canonical_topic]
+            before = {each.memory.memory_id: each for each in fresh[:place]}
+            before |= {memory.memory_id: there[memory.memory_id] for memory in (*known[place], *here)}
+            for memory_id, each in before.items():
+                if memory_id != one.memory.memory_id:  # as it was before the update
+                    yield one, each
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """A memory, and what it says: one that is held against many is read once."""
+
+    memory: Memory
+
+    @cached_property
+    def said(self) -> Said:
+        """What it says."""
+        return said(self.memory)
 
 
 @dataclass
@@ -112,11 +129,12 @@ class _Weighing:
         change = self.planned.get(memory.memory_id)
         return change.memory if change else memory
 
-    def hold_against(self, new: Memory, old: Memory) -> None:
+    def hold_against(self, one: _Heard, other: _Heard) -> None:
         """Link what a new memory contradicts or holds, and dispute what is in contradiction."""
+        new, old = one.memory, other.memory
         if not self.after(old).live:
             return
-        mine, yours = said(new), said(old)
+        mine, yours = one.said, other.said
         finding = compare(mine, yours) or self._of_one_topic(new, old)
         if finding is None or finding.kind == "redundancy":
             return

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remegraph.errors import ConflictError
 from remegraph.kit.calling import check_text, twin
 from remegraph.kit.facade import Facade
 from remegraph.models import Signature, TrustedKey
@@ -33,10 +36,12 @@ class PackKeys(Facade):
 
         Raises:
             InputError: That is no public key, or it was revoked.
+            ConflictError: Another process changes the list at this moment.
         """
         check_text(name=name, public=public)
-        store = self._store().trusting(name, public)
-        store.save(self._file())
+        with self._alone():
+            store = self._store().trusting(name, public)
+            store.save(self._file())
         return next(key for key in store.keys if key.public == public)
 
     atrust_key = twin(trust_key)
@@ -49,10 +54,12 @@ class PackKeys(Facade):
 
         Raises:
             InputError: There is no such key.
+            ConflictError: Another process changes the list at this moment.
         """
         check_text(key_id=key_id)
-        store = self._store().without(key_id)
-        store.save(self._file())
+        with self._alone():
+            store = self._store().without(key_id)
+            store.save(self._file())
         return next(key for key in store.keys if key.key_id == key_id)
 
     arevoke_key = twin(revoke_key)
@@ -65,6 +72,17 @@ class PackKeys(Facade):
 
     def _file(self) -> Path:
         return key_list(self._settings)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Change the list while nobody else does: of two who write what they read, one loses, perhaps a revocation."""
+        from remegraph.storage.owner import alone
+
+        file = self._file()
+        with alone(file.with_suffix(".lock")) as free:
+            if not free:
+                raise ConflictError([file.name])
+            yield
 
     def _verify(self, manifest: bytes, signature: Signature) -> TrustedKey:
         """Return the believed key that signed a manifest."""

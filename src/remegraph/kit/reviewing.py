@@ -1,4 +1,4 @@
-"""The reviews of recalled memories: recall only notes them, who writes anyway writes them down (DESIGN, invariant 8)."""
+"""The reviews of recalled memories: recall only notes them, who writes anyway writes them down (docs/invariants.md, 8)."""
 
 from __future__ import annotations
 

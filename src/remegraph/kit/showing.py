@@ -1,4 +1,4 @@
-"""What agents were shown: noted when it is shown, written down later (DESIGN, invariant 8)."""
+"""What agents were shown: noted when it is shown, written down later (docs/invariants.md, 8)."""
 
 from __future__ import annotations
 

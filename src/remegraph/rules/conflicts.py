@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -38,9 +39,9 @@ class Finding:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Said:
-    """A statement, as far as it is compared."""
+    """A statement, as far as it is compared: with many others, so what is read of it is kept."""
 
     text: str
     who: str
@@ -64,6 +65,12 @@ class Said:
         known = read_claims(text, who, language, (who,)) if claims is None else claims
         listed = steps or [match["step"] for match in _STEP.finditer(text)]
         return cls(text, who, tuple(known), tuple(listed), language)
+
+    @cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """Its sentences, taken apart; questions state nothing."""
+        spans = [span.text.strip() for span in sentences(self.text)[:_SENTENCES]]
+        return tuple(Frame.of(text, self.who, self.language) for text in spans if text and not asks(text))
 
 
 def said(memory: Memory) -> Said:
@@ -128,15 +135,10 @@ def _contradiction(new: Said, old: Said) -> str:
         return "They differ in a value that only one can have."
     if new.language != old.language:
         return ""
-    for mine, yours in product(_frames(new), _frames(old)):
+    for mine, yours in product(new.frames, old.frames):
         if what := differ(mine, yours):
             return f"They differ in {what}."
     return ""
-
-
-def _frames(statement: Said) -> list[Frame]:
-    spans = [span.text.strip() for span in sentences(statement.text)[:_SENTENCES]]
-    return [Frame.of(text, statement.who, statement.language) for text in spans if text and not asks(text)]
 
 
 def _of_workflows(new: Said, old: Said) -> Finding | None:
@@ -162,5 +164,4 @@ def _says_more(one: Said, other: Said) -> bool:
     """Return whether one statement says all that the other says, of the same thing, and more."""
     if one.language != other.language or one.who != other.who or not holds(one.text, other.text):
         return False
-    mine, yours = _frames(one), _frames(other)
-    return len(yours) == 1 and any(each.extends(yours[0], _FEWEST_WORDS) for each in mine)
+    return len(other.frames) == 1 and any(each.extends(other.frames[0], _FEWEST_WORDS) for each in one.frames)

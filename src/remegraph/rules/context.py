@@ -1,4 +1,4 @@
-"""Records as data for a prompt, in a frame that no text can close (DESIGN, invariant 7)."""
+"""Records as data for a prompt, in a frame that no text can close (docs/invariants.md, 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far derived words are believed: no further than the least believed words that they draw on (DESIGN, invariant 7)."""
+"""How far derived words are believed: no further than the least believed words that they draw on (docs/invariants.md, 7)."""
 
 from __future__ import annotations
 
