@@ -161,10 +161,10 @@ def test_nothing_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_text_of_others_cannot_steer_the_terminal() -> None:
-    """A raw message may hold escape sequences, markup of the printer, and half a character."""
-    evil = MESSAGE.evolve(content="\x1b[31m\x9b2J[bold]x[/bold]\ud800\r\x07")
+    """A raw message may hold escape sequences, markup of the printer, half a character, and letters turned round."""
+    evil = MESSAGE.evolve(content="\x1b[31m\x9b2J[bold]x[/bold]\ud800\r\x07\u202egnp.exe")
     text = shown(*views.messages([evil]))
-    assert not {"\x1b", "\x9b", "\r", "\x07", "\ud800"} & set(text)
+    assert not {"\x1b", "\x9b", "\r", "\x07", "\ud800", "\u202e"} & set(text)
     assert "[bold]x[/bold]" in text
 
 

@@ -60,10 +60,17 @@ STYLES = {
 
 
 def plain(value: str) -> str:
-    """Return text that a terminal shows and never obeys: control characters and lone surrogates become U+FFFD."""
-    return "".join(
-        "\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} and char not in "\n\t" else char for char in value
-    )
+    """Return text that a terminal shows as it is and never obeys.
+
+    U+FFFD stands for control characters and lone surrogates, and for what turns the order of letters round: a text that
+    waits for approval would be read otherwise than it is. Marks that honest Arabic and Hebrew have stay.
+    """
+    return "".join("\ufffd" if _is_unsafe(char) else char for char in value)
+
+
+def _is_unsafe(char: str) -> bool:
+    control = unicodedata.category(char) in {"Cc", "Cs"} and char not in "\n\t"
+    return control or unicodedata.bidirectional(char) in {"LRO", "RLO"}
 
 
 def text(value: str) -> RenderableType:
