@@ -122,6 +122,7 @@ class Crew:
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
+            process_group=0,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
         )
 
@@ -131,9 +132,8 @@ class Crew:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for pid in self.workers:
-            os.kill(pid, signal.SIGKILL)
-        self._foreman.kill()
+        with suppress(ProcessLookupError):  # all of them ended
+            os.killpg(self._foreman.pid, signal.SIGKILL)  # also whom nobody heard of yet: they hold the pipe
         self._foreman.communicate()
 
     def hire(self, count: int) -> None:
@@ -198,7 +198,8 @@ def _work(order: Order, gate: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     with order.open() as kit:
         kit.summarize(scope=Scope(user="nobody"))  # what is built at first use is there
-        print("ready", os.getpid(), flush=True)
+        sys.stdout.write(f"ready {os.getpid()}\n")  # at once: others say it, too
+        sys.stdout.flush()
         os.read(gate, 1)
         kit.serve(stop, concurrency=order.concurrency)
 
