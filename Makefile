@@ -62,8 +62,8 @@ demo: $(READY) ## Show the whole path on a bundled conversation, offline
 
 inspect: $(READY) ## Look at the memory of the demo in a browser, until Ctrl-C
 	@test -d build/demo || $(BIN)/remegraph demo --home build/demo >/dev/null
-	@env -u OPENAI_API_KEY -u REMEGRAPH_CHROMA_URL -u REMEGRAPH_EMBEDDER -u REMEGRAPH_JOURNAL_KEY -u REMEGRAPH_LEDGER_URL \
-		-u REMEGRAPH_QUEUE $(BIN)/remegraph inspect --home build/demo --user Ann --agent remy
+	@env -i HOME="$$HOME" LANG="$$LANG" PATH="$$PATH" TERM="$$TERM" \
+		$(BIN)/remegraph inspect --home build/demo --user Ann --agent remy  # whatever is configured
 
 test: $(READY) ## Run the fast tests, on two cores
 	@$(BIN)/python -m pytest $(FAST)
