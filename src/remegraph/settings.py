@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __all__ = [
     "AgentMemorySettings",
@@ -19,6 +19,7 @@ __all__ = [
     "Mode",
     "PerceptionPolicy",
     "Perspective",
+    "PrivateKind",
     "RecallPolicy",
     "RetrievalPolicy",
     "SensoryPolicy",
@@ -33,6 +34,12 @@ __all__ = [
 
 Mode = Literal["tool-call", "first-person", "ghostwriter", "factual"]
 Perspective = Literal["first-person", "third-person"]
+
+PrivateKind = Literal[
+    "cn-id", "iban", "card", "ssn", "email", "ip", "mac", "key", "url", "host", "path", "password", "plate", "passport",
+    "birth-date", "phone", "account", "address",
+]  # fmt: skip
+"""What is private by its form, the most certain first: what a checksum proves before what a word nearby suggests."""
 
 
 _PASSWORD = re.compile(r"(://[^\s:/@]*:)\S*(?=@)|(\bpassword=)[^\s&]*", re.IGNORECASE)
@@ -368,6 +375,11 @@ class Settings(_Policy):
         default=False,
         description="Whether spans and metrics are told to the OpenTelemetry of the process; see docs/observability.md.",
     )
+    redact: frozenset[PrivateKind] = Field(
+        default=frozenset(),
+        description="Kinds of private data that are replaced as they come in: no ledger, index or model ever has them. "
+        "Also as text, email,card, or all; see docs/security.md.",
+    )
     trust_boundary: Literal["user", "agent"] = Field(
         default="user", description="agent: the users of an agent are one team and share what it learns."
     )
@@ -406,6 +418,14 @@ class Settings(_Policy):
         for name, value in super().__repr_args__():
             yield name, without_passwords(value) if name in {"ledger_url", "chroma_url"} and value else value
 
+    @field_validator("redact", mode="before")
+    @classmethod
+    def _kinds(cls, value: Any) -> Any:
+        """Read kinds as a line of the environment has them."""
+        if not isinstance(value, str):
+            return value
+        return get_args(PrivateKind) if value.strip() == "all" else [kind.strip() for kind in value.split(",")]
+
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:
         for name, settings in self.agents.items():
@@ -416,7 +436,7 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY.
+        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY, _REDACT.
 
         OpenAI if only its key is set.
 
@@ -424,7 +444,17 @@ class Settings(_Policy):
             env: The environment; that of the process unless given.
         """
         env = os.environ if env is None else env
-        names = ("home", "ledger_url", "chroma_url", "queue", "model", "embedder", "journal_key", "opentelemetry")
+        names = (
+            "home",
+            "ledger_url",
+            "chroma_url",
+            "queue",
+            "model",
+            "embedder",
+            "journal_key",
+            "opentelemetry",
+            "redact",
+        )
         given = {name: env[key] for name in names if env.get(key := f"REMEGRAPH_{name.upper()}")}
         if env.get("OPENAI_API_KEY"):
             given = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"} | given

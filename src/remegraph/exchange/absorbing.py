@@ -14,6 +14,7 @@ from remegraph.exchange.bringing import brought, done
 from remegraph.exchange.offers import Offer
 from remegraph.exchange.reading import read
 from remegraph.exchange.recording import THREAD, Drafts, message_of
+from remegraph.exchange.redacting import Redactor
 from remegraph.exchange.weighing import Candidate, Known, Verdict, weigh
 from remegraph.models import (
     LIVE,
@@ -55,6 +56,7 @@ class Absorber:
         clock: Tells the time.
         recipe: Name of the way of summarising, for the work rows.
         at_home: Whether what all agents of the user own is theirs to change.
+        redactor: Takes what is private out of offers.
     """
 
     archive: Archive
@@ -63,6 +65,7 @@ class Absorber:
     clock: Clock
     recipe: str
     at_home: bool
+    redactor: Redactor
 
     def absorb(self, offers: Sequence[Offer], *, said_in: Partition, lives_in: Partition, actor: str) -> Absorption:
         """Take offers in, in one change: all of them, or none. The same ones again change nothing.
@@ -79,6 +82,7 @@ class Absorber:
         Raises:
             ConflictError: Other changes came first, again and again.
         """
+        offers = [self.redactor.offer(each) for each in offers]
         rivals: tuple[Memory, ...] = ()
         for _ in range(_ATTEMPTS):
             candidates = self._read(offers, said_in, lives_in)

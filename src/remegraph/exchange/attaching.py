@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from remegraph.errors import MessageError
 from remegraph.exchange.mimes import checked_mime, text_of
+from remegraph.exchange.redacting import UNREDACTED, Redactor
 from remegraph.models import Message
 from remegraph.models.attachments import (
     Attachment,
@@ -65,20 +66,27 @@ class Intake:
         strict: Whether what is refused is an error. Else it stays as a reference that says why: a turn that was said
             is not lost for a file.
         keeps: Whether there is a folder to keep bytes in.
+        redactor: Takes out what is private, of texts that are read in attachments, too; their bytes stay.
     """
 
-    def __init__(self, policy: PerceptionPolicy, *, strict: bool, keeps: bool = True) -> None:
+    def __init__(
+        self, policy: PerceptionPolicy, *, strict: bool, keeps: bool = True, redactor: Redactor = UNREDACTED
+    ) -> None:
         self._policy = policy
+        self._redactor = redactor
         self._strict = strict
         self._keeps = keeps
         self.blobs: dict[str, Blob] = {}
 
     def take(self, message: Message) -> Message:
-        """Return the message with references instead of bytes; itself where it has none.
+        """Return the message as it is recorded: with references instead of bytes, and nothing private.
 
         Raises:
             MessageError: An attachment cannot be recorded as it is, where that is an error.
         """
+        return self._redactor.message(self._without_bytes(message))
+
+    def _without_bytes(self, message: Message) -> Message:
         if isinstance(message.content, str):
             return message
         content = [self._taken(block) for block in message.content]
@@ -136,7 +144,10 @@ class Intake:
         except ValueError as error:
             raise _Refused(str(error), "Say what it is, in mime_type; a block's type must fit it.") from error
         sha256 = hashlib.sha256(data).hexdigest()
-        text = text_of(mime, data, self._policy.max_text)
+        most = self._policy.max_text
+        text = text_of(mime, data, 2 * most)
+        if text is not None:
+            text = self._redactor.text(text)[:most]  # what the end had cut in two would no longer look private
         self.blobs[sha256] = Blob(data, None if text is None else Reading(sha256=sha256, text=text, reader="text"))
         major = mime.partition("/")[0]  # a file may turn out to be a picture
         return {

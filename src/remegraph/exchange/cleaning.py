@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remegraph.rules.desensitizing import PLACEHOLDER, Placeholders, desensitize
+from remegraph.rules.desensitizing import KINDS, PLACEHOLDER, Kind, Placeholders, desensitize
 
 __all__ = ["Cleaner"]
 
@@ -17,6 +17,8 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 """Keys whose values are secret, whatever they look like."""
+_COUNTED = re.compile(r"tokens|token[-_ ]?(?:count|usage|limit|budget)", re.IGNORECASE)
+"""Keys whose numbers are figures: a model is told, and tells, how many tokens something took."""
 _OPEN = re.compile(rf"\s*|\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
 """What is no value yet: nothing, a slot, or a placeholder."""
 
@@ -32,12 +34,15 @@ class Cleaner:
 
     Args:
         names: What is known by name, and may not leave.
+        kinds: Only these are looked for.
+        table: Gives the placeholders.
     """
 
     names: frozenset[str]
+    kinds: frozenset[Kind] = frozenset(KINDS)
+    table: Placeholders = field(default_factory=Placeholders)
     removed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often, by path and kind."""
-    _table: Placeholders = field(default_factory=Placeholders)
 
     def clean(self, value: Any, path: str = "$", key: str = "") -> Any:
         """Return JSON with a placeholder for all that may not leave.
@@ -53,23 +58,26 @@ class Cleaner:
             return [self.clean(each, f"{path}[{at}]", key) for at, each in enumerate(value)]
         if isinstance(value, str):
             return self._text(value, path, key)
-        if isinstance(value, int | float) and sum(each.isdigit() for each in str(value)) >= _SHORTEST_NUMBER:
-            text = self._text(str(value), path, key)
-            return value if text == str(value) else text
-        return value
+        if not isinstance(value, int | float) or _COUNTED.search(key):
+            return value
+        text = str(value)
+        if sum(each.isdigit() for each in text) < _SHORTEST_NUMBER:
+            return value
+        cleaned = self._text(text, path, key)
+        return value if cleaned == text else cleaned
 
     def _entry(self, name: str, value: Any, path: str) -> tuple[str, Any]:
         cleaned = self._text(name, path, "")
         return cleaned, self.clean(value, f"{path}.{cleaned}", name)
 
     def _text(self, text: str, path: str, key: str) -> str:
-        if _SECRET.search(key) and not _OPEN.fullmatch(text):
+        if "password" in self.kinds and _SECRET.search(key) and not _OPEN.fullmatch(text):
             self.removed[path, "password"] += 1
-            return self._table.of("password", text)
+            return self.table.of("password", text)
         head = f"{key}: " if key else ""
-        done = desensitize(head + text, names=self.names, table=self._table)
+        done = desensitize(head + text, names=self.names, kinds=self.kinds, table=self.table)
         if head and not done.text.startswith(head):  # the key itself is private, and is cleaned as a key
-            head, done = "", desensitize(text, names=self.names, table=self._table)
+            head, done = "", desensitize(text, names=self.names, kinds=self.kinds, table=self.table)
         for kind, count in done.removed.items():
             self.removed[path, kind] += count
         return done.text.removeprefix(head)

@@ -33,4 +33,5 @@ def absorber(parts: Parts, scope: Scope, *, dry_run: bool = False) -> Absorber:
         clock=parts.clock,
         recipe=parts.settings.summary.recipe,
         at_home=parts.at_home(scope),
+        redactor=parts.redactor,
     )

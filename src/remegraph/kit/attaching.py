@@ -73,4 +73,4 @@ class Attaching(Verbs):
         keeps = (
             strict or self._open_parts().archive.attachments.keeps
         )  # strictly, the ledger itself says what is missing
-        return Intake(self.settings.perception, strict=strict, keeps=keeps)
+        return Intake(self.settings.perception, strict=strict, keeps=keeps, redactor=self._open_parts().redactor)

@@ -86,9 +86,9 @@ class Conflicts(Facade):
         from remegraph.governance.conflicts import Resolution, check, find, resolve
 
         check_text(conflict_id=conflict_id, decision=decision, by=by, note=note, keep=keep)
-        resolution = Resolution(decision, by, note, keep, by_model)
-        check(resolution)
         parts = self._parts()
+        resolution = Resolution(decision, by, parts.redactor.text(note), keep, by_model)
+        check(resolution)
         mine = parts.own(required(scope))
         conflict = find(parts.archive, mine, conflict_id)
         if conflict.state == "resolved":

@@ -72,7 +72,7 @@ class Forms(Facade):
             ConflictError: Other changes came first, again and again.
         """
         parts = self._parts()
-        read = self._read(item, memory_id=parts.new_id(), timestamp=parts.clock())
+        read = self._read(parts, item, memory_id=parts.new_id(), timestamp=parts.clock())
         return self._add(parts, read, required(scope))
 
     aadd = twin(add)
@@ -99,7 +99,7 @@ class Forms(Facade):
         from remegraph.rules.procedures import is_skill
 
         parts = self._parts()
-        read = self._read(item, timestamp=parts.clock())
+        read = self._read(parts, item, timestamp=parts.clock())
         writer = self._writer(parts)
         old = writer.known(read.memory_id, required(scope))
         if old is None:
@@ -114,14 +114,15 @@ class Forms(Facade):
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _read(self, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
+    def _read(self, parts: Parts, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
         from remegraph.exchange.perceiving import read_item
         from remegraph.rules.forms import NOTES
 
         read = read_item(item, MemoryItem, **unless_given)
         if ours := sorted(NOTES & (read.content.model_extra or {}).keys()):
             raise InputError(f"item.content.{ours[0]} is a name of our own notes.", "Give that field another name.")
-        return MemoryItem.model_validate({name: getattr(read, name) for name in MemoryItem.model_fields})
+        item = MemoryItem.model_validate({name: getattr(read, name) for name in MemoryItem.model_fields})
+        return parts.redactor.record(item, "content")
 
     def _add(self, parts: Parts, item: MemoryItem, scope: Scope) -> SaveResult:
         from remegraph.engine.forming import candidate

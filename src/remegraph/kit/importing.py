@@ -26,6 +26,9 @@ __all__ = ["Imports"]
 BATCH = 100
 """Records taken in by one transaction. Each is held against all before it in its batch, so larger ones take longer."""
 
+_SAID = ("content", "tags", "record")
+"""Fields of a record that somebody has put into words."""
+
 _ATTEMPTS = 4
 """How often a batch is made anew because other changes came first."""
 
@@ -120,14 +123,14 @@ class Imports(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _take_in(self, export: Export, scope: Whose, progress: OnProgress | None, cancel: Cancel | None) -> Imported:
-        self._parts()
+        redact = self._parts().redactor.record
         homes = [(self._importing(whose), records) for whose, records in _by_scope(export.memories, scope).items()]
         done, total = 0, len(export.memories)
         for importing, records in homes:
             for batch in (records[start : start + BATCH] for start in range(0, len(records), BATCH)):
                 if cancel is not None and cancel():
                     raise CancelledError(f"The import was cancelled after {done} of {total} records.")
-                self._commit(importing, importing.news(batch))
+                self._commit(importing, importing.news([redact(each, *_SAID) for each in batch]))
                 done += len(batch)
                 if progress is not None:
                     progress(Progress(stage="Import", done=done, total=total, detail=importing.user))

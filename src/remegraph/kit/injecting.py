@@ -145,7 +145,7 @@ class Injecting(Reading):
             memory_id,
             actor=actor_of(scope),
             at_home=parts.at_home(scope),
-            reason=reason,
+            reason=parts.redactor.text(reason),
             at=self._clock(),
             new_id=self._new_id,
         )

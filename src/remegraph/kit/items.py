@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,7 @@ class Items:
         """
         parts = self._parts()
         with parts.items.write(required(scope).partition()) as shelf:
-            shelf.apply(changes)
+            shelf.apply([self._redacted(each) for each in changes])
         self._sync()
 
     def sweep(self, *, scope: Scope) -> int:
@@ -138,6 +139,10 @@ class Items:
         return swept
 
     # ------------------------------------------------------------------------------------------- inside
+
+    def _redacted(self, change: ItemChange) -> ItemChange:
+        redactor = self._parts().redactor
+        return replace(change, value=redactor.json(change.value), texts=tuple(map(redactor.text, change.texts)))
 
     def _in_order(
         self, partition: Partition, prefix: tuple[str, ...], where: Where | None, *, limit: int, offset: int

@@ -164,7 +164,7 @@ class Knowledge(Extracting):
             parts.own(self._library(scope)),
             memory_id,
             by=by,
-            note=note,
+            note=parts.redactor.text(note),
             at=parts.clock(),
             operation_id=parts.new_id(),
         )

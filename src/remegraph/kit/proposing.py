@@ -49,6 +49,7 @@ class Proposing(Facade):
         self._check_agent(scope)
         if not reason.strip():
             raise InputError("The reason is empty.", "Say why all agents of the user should know it.")
+        reason = self._parts().redactor.text(reason)
         those = self._consensus(scope)
         source = those.own(memory_id)
         for each in those.proposals():
@@ -106,6 +107,7 @@ class Proposing(Facade):
         """
         check_text(proposal_id=proposal_id, actor=actor, reason=reason)
         self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
+        reason = self._parts().redactor.text(reason)
         return self._done(proposal_id, scope, lambda those: those.approve(those.get(proposal_id), actor, reason))
 
     aapprove = twin(approve)
@@ -173,8 +175,10 @@ class Proposing(Facade):
             raise InputError(f"{actor!r} is no person.", "Name the person who decides: actor=...")
 
     def _refused(self, proposal_id: str, scope: Scope, act: str, by: str, reason: str) -> Proposal:
+        parts = self._parts()
+        said = parts.redactor.text(reason)
         word = Endorsement.model_validate(
-            {"proposal_id": proposal_id, "act": act, "by": by, "reason": reason, "at": self._parts().clock()}
+            {"proposal_id": proposal_id, "act": act, "by": by, "reason": said, "at": parts.clock()}
         )
         return self._done(proposal_id, scope, lambda those: those.refuse(those.get(proposal_id), word))
 

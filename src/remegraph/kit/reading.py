@@ -105,6 +105,7 @@ class Reading(Verbs):
             without=without,
             previous=previous,
             settings=self.settings,
+            redact=parts.redactor.text,
             task=task,
             working=self._working,
             active=self._active.of,

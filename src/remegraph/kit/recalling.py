@@ -37,6 +37,7 @@ def recall_input(
     without: Collection[str],
     previous: str,
     settings: Settings,
+    redact: Callable[[str], str],
     task: str | None,
     working: WorkingMemory,
     active: Callable[[Scope], tuple[Memory, ...]],
@@ -53,6 +54,7 @@ def recall_input(
     time_start, time_end = time_range
     k = settings.recall.k if k is None else k
     _check_asked(query, previous)
+    query, previous = redact(query), redact(previous)  # so it names what the ledger holds in its place
     check_numbers(least=1, whole=True, k=k)
     _check_choice(depth=depth, mode=mode)
     for name, value, wanted in (("topics", topics, "topic keys"), ("without", without, "message ids")):

@@ -52,7 +52,8 @@ class Sensing(Verbs):
         check_text(task=task, source=source)
         if attention is not None and not 0 <= attention <= 1:
             raise InputError(f"The attention is {attention}.", "Give a number from 0 to 1, or none.")
-        (message,) = to_messages([event], thread="main", default_time=self._clock(), timezone=None)
+        redact = parts.redactor.message
+        (message,) = to_messages([event], thread="main", default_time=self._clock(), timezone=None, take=redact)
         text, who = message.text, source or message.name
         score = parts.attention["now"]
         got = self._sensory.sense(

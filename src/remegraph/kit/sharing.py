@@ -72,7 +72,7 @@ class Sharing(Proposing):
             given_at=now,
             expires_at=expires_at,
             actor=actor,
-            reason=reason,
+            reason=self._parts().redactor.text(reason),
         )
         return self._parts().grants.give(grant)
 
@@ -95,7 +95,8 @@ class Sharing(Proposing):
         check_text(grant_id=grant_id, reason=reason, actor=actor)
         if not reason.strip() or not actor.strip():
             raise InputError("The reason or the actor is empty.", "Name both.")
-        return self._parts().grants.revoke(giver.partition(), grant_id, actor=actor, reason=reason)
+        parts = self._parts()
+        return parts.grants.revoke(giver.partition(), grant_id, actor=actor, reason=parts.redactor.text(reason))
 
     arevoke = twin(revoke)
 

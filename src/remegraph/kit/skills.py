@@ -23,6 +23,9 @@ __all__ = ["Skills"]
 _LOOKED_AT = 200
 """Memories that a search looks at for skills among them, by vectors."""
 
+_SAID = ("name", "task", "when_to_use", "domain", "steps", "preconditions", "postconditions", "avoid")
+"""Fields of a skill that somebody has put into words."""
+
 _LEAST = 0.1
 """Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
 
@@ -63,7 +66,8 @@ class Skills(Facade):
         """
         if not isinstance(skill, Skill):
             raise InputError(f"The skill is of type {type(skill).__name__}.", "Give a remegraph.Skill.")
-        memory = self._writer().add(skill, self._home(scope))
+        stated = self._parts().redactor.record(skill, *_SAID)
+        memory = self._writer().add(stated, self._home(scope))
         self._follow()
         return memory
 
@@ -101,6 +105,7 @@ class Skills(Facade):
         """
         from remegraph.engine.metering import Meter
 
+        task = self._parts().redactor.text(task)
         attempts = self._attempts(thread, failed, scope, task, domain)
         if not succeeded:
             return self._kept(self._writer().learn_failure(attempts[0], task, self._home(scope)))
@@ -121,6 +126,7 @@ class Skills(Facade):
         """Learn from a run that is recorded; see `learn`."""
         from remegraph.engine.metering import Meter
 
+        task = self._parts().redactor.text(task)
         attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task, domain)
         if not succeeded:
             done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
@@ -166,6 +172,7 @@ class Skills(Facade):
         from remegraph.rules.procedures import read_workflow
 
         _check_words(task=task)
+        task = self._parts().redactor.text(task)
         known = self._writer().known(self._home(scope))
         found = variants(known, task)
         if not found and (like := self._found(task, known)):

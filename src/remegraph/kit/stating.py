@@ -59,6 +59,7 @@ class Stating(Verbs):
 
         parts = self._open_parts()
         check_text(content=content)
+        content = parts.redactor.text(content)
         governed = Governed(memory_class=memory_class, enforcement_level=enforcement_level)
         governed.check(required(scope))
         where = scope.partition().evolve(user=None, project=None)
@@ -148,10 +149,11 @@ class Stating(Verbs):
         check_text(summary=summary, applies_to=applies_to, canonical_topic=canonical_topic)
         if topic is not None:
             check_text(topic=topic)
+        told = self._open_parts().redactor.text
         candidate = Candidate(
-            key=key.strip(),
-            content=content.strip(),
-            tags=tuple(dict.fromkeys(tags)),
+            key=told(key.strip()),
+            content=told(content.strip()),
+            tags=tuple(dict.fromkeys(map(told, tags))),
             importance=importance,
             topic=topic,
             category=category,
@@ -160,7 +162,12 @@ class Stating(Verbs):
             by_model=by_model,
             usage=usage,
             governed=Governed(
-                summary, memory_class, enforcement_level, applies_to, canonical_topic, tuple(dict.fromkeys(supersedes))
+                told(summary),
+                memory_class,
+                enforcement_level,
+                applies_to,
+                told(canonical_topic),
+                tuple(dict.fromkeys(supersedes)),
             ),
         )
         result = self._writer().save(candidate, required(scope))
@@ -225,7 +232,7 @@ class Stating(Verbs):
         return tie(
             parts.archive,
             parts.own(required(scope)),
-            Link(source_id=source_id, type=type, target_id=target_id, reason=reason),
+            Link(source_id=source_id, type=type, target_id=target_id, reason=parts.redactor.text(reason)),
             actor=actor_of(scope),
             at_home=parts.at_home(scope),
             operation_id=self._new_id(),

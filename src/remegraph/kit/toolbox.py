@@ -86,14 +86,14 @@ class ToolMemory(Facade):
         Raises:
             InputError: The tool has no name, or something cannot be used.
         """
-        self._parts()
+        redactor = self._parts().redactor
         due = self._calls.hear(
             self._library(required(scope)).partition(),
             tool,
-            args=args,
+            args=redactor.json(args),
             call_id=call_id,
             ok=ok,
-            result=result,
+            result=redactor.json(result),
             seconds=seconds,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -143,7 +143,10 @@ class ToolMemory(Facade):
             return rate
         archive = self._archive()
         same = archive.tool_calls(
-            archive.visible(scope), [tool], last=self._settings.tools.last, digest=call_digest(tool, args)
+            archive.visible(scope),
+            [tool],
+            last=self._settings.tools.last,
+            digest=call_digest(tool, self._parts().redactor.json(args)),
         )
         known = [call.ok for call in same if call.ok is not None]
         return expected(known.count(False), len(known), Prior(rate * prior.weight, (1 - rate) * prior.weight))

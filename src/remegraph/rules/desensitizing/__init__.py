@@ -7,7 +7,18 @@ Street addresses and names are best effort: of names, only those that the caller
 from __future__ import annotations
 
 from remegraph.rules.desensitizing.finding import KINDS, Finding, Kind
-from remegraph.rules.desensitizing.placeholders import PLACEHOLDER, Placeholders
+from remegraph.rules.desensitizing.placeholders import PLACEHOLDER, Placeholders, Pseudonyms
 from remegraph.rules.desensitizing.removing import LONGEST, Cleaned, desensitize, findings
 
-__all__ = ["KINDS", "LONGEST", "PLACEHOLDER", "Cleaned", "Finding", "Kind", "Placeholders", "desensitize", "findings"]
+__all__ = [
+    "KINDS",
+    "LONGEST",
+    "PLACEHOLDER",
+    "Cleaned",
+    "Finding",
+    "Kind",
+    "Placeholders",
+    "Pseudonyms",
+    "desensitize",
+    "findings",
+]

@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from remegraph.settings import PrivateKind
+
 __all__ = ["KINDS", "Finding", "Kind", "united"]
 
-Kind = Literal[
-    "cn-id", "iban", "card", "ssn", "email", "ip", "mac", "key", "url", "host", "path", "password", "plate", "passport",
-    "birth-date", "phone", "account", "address", "name",
-]  # fmt: skip
+Kind = Literal[PrivateKind, "name"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The most certain first: what a checksum proves before what a word nearby suggests."""
+"""The most certain first; names last, of which only those are found that somebody knows."""
 
 _RANK = {kind: rank for rank, kind in enumerate(KINDS)}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 
 from remegraph.errors import InputError
 from remegraph.rules.desensitizing.finding import KINDS, Kind
 
-__all__ = ["PLACEHOLDER", "Placeholders"]
+__all__ = ["PLACEHOLDER", "Placeholders", "Pseudonyms"]
 
 _MOST = 99_999
 
@@ -63,6 +64,38 @@ class Placeholders:
                 self._last[kind] = number
                 return placeholder
         raise InputError(f"There are more than {_MOST:,} values of the kind {kind!r}.", "Share less at once.")
+
+
+class Pseudonyms(Placeholders):
+    """Placeholders that follow from the value and a key: the same ones in all texts, processes and years.
+
+    Nothing is kept. Two values of a kind share one by chance once in 99,999 pairs; so not even with the key can a value
+    be told from its placeholder, only that it may be one of very many.
+
+    Args:
+        key: Secret; with another one, the same value gets another placeholder.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__()
+        self._key = key
+
+    def reserve(self, text: str) -> None:
+        """Nothing: a placeholder in a text is that of the same value.
+
+        Args:
+            text: Any text.
+        """
+
+    def of(self, kind: Kind, value: str) -> str:
+        """Return the placeholder of a value.
+
+        Args:
+            kind: What it is.
+            value: The value, as it reads.
+        """
+        told = f"{kind}\n{_same(kind, value)}".encode("utf-8", "surrogatepass")
+        return f"<{kind}-{int.from_bytes(hmac.digest(self._key, told, 'sha256')) % _MOST + 1}>"
 
 
 def _same(kind: Kind, value: str) -> str:

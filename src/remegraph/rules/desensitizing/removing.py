@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from remegraph.errors import InputError
 from remegraph.rules.desensitizing import accounts, contacts, identity, money, network, people, places, secrets
-from remegraph.rules.desensitizing.finding import Finding, Kind, united
+from remegraph.rules.desensitizing.finding import KINDS, Finding, Kind, united
 from remegraph.rules.desensitizing.folding import folded
 from remegraph.rules.desensitizing.placeholders import Placeholders
 
@@ -17,22 +17,23 @@ __all__ = ["LONGEST", "Cleaned", "desensitize", "findings"]
 LONGEST = 200_000
 """Characters of a text at most, each placeholder in it counted as one."""
 
-_RECOGNISERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
-    contacts.emails,
-    contacts.phones,
-    money.cards,
-    money.ibans,
-    identity.numbers,
-    identity.birth_dates,
-    network.addresses,
-    network.urls,
-    network.hosts,
-    secrets.keys,
-    secrets.passwords,
-    places.paths,
-    places.streets,
-    accounts.accounts,
-)
+_RECOGNISERS: Mapping[Callable[[str], Iterator[Finding]], frozenset[Kind]] = {
+    contacts.emails: frozenset({"email"}),
+    contacts.phones: frozenset({"phone"}),
+    money.cards: frozenset({"card"}),
+    money.ibans: frozenset({"iban"}),
+    identity.numbers: frozenset({"cn-id", "ssn", "plate", "passport"}),
+    identity.birth_dates: frozenset({"birth-date"}),
+    network.addresses: frozenset({"ip", "mac"}),
+    network.urls: frozenset({"key", "url"}),
+    network.hosts: frozenset({"host"}),
+    secrets.keys: frozenset({"key"}),
+    secrets.passwords: frozenset({"password"}),
+    places.paths: frozenset({"path"}),
+    places.streets: frozenset({"address"}),
+    accounts.accounts: frozenset({"account"}),
+}
+"""What looks for which kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,15 @@ class Cleaned:
     """For the other texts of the same share."""
 
 
-def findings(text: str, *, names: Collection[str] = ()) -> tuple[Finding, ...]:
+def findings(
+    text: str, *, names: Collection[str] = (), kinds: Collection[Kind] = frozenset(KINDS)
+) -> tuple[Finding, ...]:
     """Return what is private in a text, in order and without overlaps.
 
     Args:
         text: Any text, English or Chinese. What stands in a placeholder is not private.
         names: Names that are known; each is also looked for in its parts, such as the first name.
+        kinds: Only these.
 
     Raises:
         InputError: The text is longer than `LONGEST`.
@@ -60,17 +64,25 @@ def findings(text: str, *, names: Collection[str] = ()) -> tuple[Finding, ...]:
     plain = folded(text)
     if len(plain.text) > LONGEST:
         raise InputError(f"A text of {len(plain.text):,} characters is too long to be searched.", "Share it in parts.")
-    found = [each for recognise in _RECOGNISERS for each in recognise(plain.text)]
+    asked = [recognise for recognise, finds in _RECOGNISERS.items() if not finds.isdisjoint(kinds)]
+    found = [each for recognise in asked for each in recognise(plain.text) if each.kind in kinds]
     found += people.names(plain.text, names)
     return united(Finding(*plain.span(each.start, each.end), each.kind) for each in found if each.start < each.end)
 
 
-def desensitize(text: str, *, names: Collection[str] = (), table: Placeholders | None = None) -> Cleaned:
+def desensitize(
+    text: str,
+    *,
+    names: Collection[str] = (),
+    kinds: Collection[Kind] = frozenset(KINDS),
+    table: Placeholders | None = None,
+) -> Cleaned:
     """Return a text in which placeholders stand for all that is private. Cleaning it once more changes nothing.
 
     Args:
         text: Any text, English or Chinese.
         names: Names that are known; each is also looked for in its parts, such as the first name.
+        kinds: Only these.
         table: The placeholders given so far in this share; a new one unless given.
 
     Raises:
@@ -80,7 +92,9 @@ def desensitize(text: str, *, names: Collection[str] = (), table: Placeholders |
     table = Placeholders() if table is None else table
     table.reserve(text)
     removed: Counter[Kind] = Counter()
-    while found := findings(text, names=names):  # a gap may bare what stood beside it; each round removes characters
+    while found := findings(
+        text, names=names, kinds=kinds
+    ):  # a gap may bare what stood beside it; each round removes characters
         removed.update(each.kind for each in found)
         text = _replaced(text, found, table)
     return Cleaned(text, dict(removed), table)

@@ -1,0 +1,361 @@
+"""What a host does not want to have comes in as a placeholder: no file, no index, no model ever holds the value."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import ValidationError
+
+from conftest import Figure
+from evals.desensitizing import BARS, sentences
+from remegraph import MemoryKit, MissingExtraError, Settings
+from remegraph.adapters.store import MemoryStore
+from remegraph.exchange.redacting import Redactor
+from remegraph.language.embedding import HashedEmbedder
+from remegraph.models import Condition, Message, Skill, SkillStep, StepPattern
+from remegraph.rules.desensitizing import LONGEST, PLACEHOLDER, contacts, findings
+from remegraph.settings import PrivateKind, RecallPolicy
+from remegraph.testing import ScriptedChatModel
+from tests.reliability.erasable import look
+from tests.talk import ANN, NOON, called, create, digest, model_of, proposal, replied, returned, said
+
+if TYPE_CHECKING:
+    from remegraph.ports import Vectors
+
+pytestmark = pytest.mark.requirement("X6")
+
+MAIL, PHONE, CARD = "zzann.lee@example.org", "+351 912 345 678", "4111 1111 1111 1111"
+KEY = "sk-proj-zzKEY1234567890abcdefGHIJ"
+PASSWORD = "zzTr0ub4dor"
+VALUES = (MAIL, PHONE, CARD, KEY, PASSWORD)
+KINDS: frozenset[PrivateKind] = frozenset({"email", "phone", "card", "key", "password"})
+
+
+class Listening(HashedEmbedder):
+    """Keeps what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.heard: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.heard += texts
+        return super().embed(texts)
+
+
+def open_home(home: Path, embedder: Listening | None = None, script: dict[str, Any] | None = None) -> MemoryKit:
+    """A home on disk that redacts, with a real index that is searched however little there is."""
+    settings = Settings(home=home, redact=KINDS, recall=RecallPolicy(exact_limit=0))
+    model = None if script is None else ScriptedChatModel(script=script)
+    return MemoryKit.open(settings=settings, model=model, embedder=embedder or Listening())
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[MemoryKit]:
+    """A kit without a model that redacts."""
+    with open_home(tmp_path / "home") as opened:
+        yield opened
+
+
+def texts(kit: MemoryKit) -> list[str]:
+    return [message.text for message in kit.retrieve_message(scope=ANN, limit=100)]
+
+
+def a_conversation(kit: MemoryKit) -> None:
+    kit.add_messages(
+        [
+            said(
+                f"My mail is {MAIL}, my phone {PHONE}.", name=f"Ann <{MAIL}>", task=f"call {PHONE}", extra={"to": MAIL}
+            ),
+            said("", minutes=1).evolve(content=[{"type": "text", "text": f"Pay with {CARD}."}, {"title": KEY}]),
+            called("login", "c1", minutes=2, user=MAIL, password=PASSWORD),
+            returned("c1", f"error: {MAIL} is not known", ok=False, minutes=3),
+        ],
+        scope=ANN,
+    )
+
+
+def a_turn(kit: MemoryKit) -> None:
+    heard = HumanMessage(f"Call me: {PHONE}", id="h1", additional_kwargs={"from": MAIL})
+    kit.capture([heard, AIMessage(f"I noted {PHONE}.", id="h2")], scope=ANN, thread="turns")
+
+
+def statements(kit: MemoryKit) -> None:
+    one = kit.save(f"key {KEY}", f"Ann's key is {KEY}.", scope=ANN, tags=[MAIL], summary=f"Her key: {KEY}.").memory
+    two = kit.save("card", f"Ann pays with the card {CARD}.", scope=ANN, canonical_topic=f"card:{CARD}").memory
+    assert one is not None
+    assert two is not None
+    kit.link(one.memory_id, "related", two.memory_id, scope=ANN, reason=f"both of {MAIL}")
+    kit.remember_self(f"Write to {MAIL} in an emergency.", scope=ANN)
+
+
+def items(kit: MemoryKit) -> None:
+    item = {"memory_type": "semantic", "content": {"concept_name": "Ann's office", "properties": {"mail": MAIL}}}
+    memory = kit.forms.add(item, scope=ANN).memory
+    assert memory is not None
+    content = {"concept_name": "Ann's office", "properties": {"phone": PHONE}}
+    kit.forms.update({**item, "memory_id": memory.memory_id, "content": content}, scope=ANN)
+
+
+def a_skill(kit: MemoryKit) -> None:
+    step = SkillStep(name="pay", step_pattern=StepPattern(tool="pay", args={"card": CARD}))
+    done = (Condition(field="pay.ok"),)
+    kit.skills.add(Skill(name="paying", task=f"Pay {MAIL}", steps=(step,), postconditions=done), scope=ANN)
+    kit.skills.find(f"pay {MAIL}", scope=ANN)
+    kit.skills.choose(f"Pay {MAIL}", scope=ANN)
+
+
+def tool_calls(kit: MemoryKit) -> None:
+    kit.tools.record("mail", scope=ANN, args={"to": MAIL}, ok=False, result=f"error: no mail to {MAIL}")
+    kit.tools.advise(f"write to {MAIL}", scope=ANN)
+
+
+def what_others_give(kit: MemoryKit) -> None:
+    knowledge = {
+        "knowledge_id": "k1",
+        "title": f"Support, {MAIL}",
+        "source_memory_type": "semantic",
+        "content": {"concept_name": "support", "generalized_properties": {"phone": PHONE}},
+        "source_agent": "ben",
+        "created_at": "2025-03-04T12:00:00Z",
+        "metadata": {"tags": [MAIL]},
+    }
+    kit.knowledge.absorb([knowledge], scope=ANN)
+    record = {"id": "r1", "memory": f"Ann's mail is {MAIL}.", "metadata": {"phone": PHONE}, "user_id": "ann"}
+    kit.imports.mem0([record | {"created_at": "2024-07-20T01:30:36Z"}], scope=ANN)
+
+
+def a_store(kit: MemoryKit) -> None:
+    store = MemoryStore(kit, scope=ANN, index=["text"])
+    store.put(("notes",), "one", {"text": f"Ann's mail is {MAIL}.", MAIL: [{"phone": PHONE}]})
+    store.search(("notes",), query=f"whose mail is {MAIL}?")
+
+
+def reasons(kit: MemoryKit) -> None:
+    told = kit.save("home", "Ann lives in Lisbon.", scope=ANN).memory
+    assert told is not None
+    given = kit.sharing.grant("ben", scope=ANN, layers=["long_term"], reason=f"for {MAIL}", actor="Ann")
+    kit.sharing.revoke(given.grant_id, scope=ANN, reason=f"asked by {MAIL}", actor="Ann")
+    kit.save("fish", "Ann never eats fish.", scope=ANN)
+    kit.save("fish", "Ann eats fish every Friday.", scope=ANN)
+    (conflict, *_) = kit.conflicts.list(scope=ANN)
+    kit.conflicts.resolve(conflict.conflict_id, "keep_both", scope=ANN, by="Ann", note=f"says {MAIL}")
+    knowledge = {
+        "knowledge_id": "k2",
+        "title": "Support",
+        "source_memory_type": "semantic",
+        "content": {"concept_name": "support", "generalized_properties": {"hours": "nine to five"}},
+        "source_agent": "ben",
+        "created_at": "2025-03-04T12:00:00Z",
+    }
+    kit.knowledge.absorb([knowledge], scope=ANN)
+    (waiting, *_) = kit.knowledge.waiting(scope=ANN)
+    kit.knowledge.approve(waiting.memory_id, scope=ANN, by="Ann", note=f"asked {PHONE}")
+
+
+def questions(kit: MemoryKit) -> None:
+    kit.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
+    kit.recall("What does Ann type?", scope=ANN, task="main")
+    kit.recall(f"Whose mail is {MAIL}?", scope=ANN, depth="messages", previous=f"And {PHONE}?")
+    kit.inject(f"Write to {MAIL}", scope=ANN)
+    kit._open_parts().embedder.embed([f"what a host's store holds of {MAIL}"])
+
+
+DOORS: tuple[Callable[[MemoryKit], None], ...] = (
+    a_conversation,
+    a_turn,
+    statements,
+    items,
+    a_skill,
+    tool_calls,
+    what_others_give,
+    a_store,
+    reasons,
+    questions,
+)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_nothing_private_comes_in_by_any_door(tmp_path: Path, door: Callable[[MemoryKit], None]) -> None:
+    """One verb that forgets to look is enough: a card number in a log of the disk is there for years."""
+    embedder, home = Listening(), tmp_path / "home"
+    with open_home(home, embedder) as kit:
+        door(kit)
+        kit.summarize(scope=ANN, close=True)
+        kit.maintain(scope=ANN)
+    assert look(home, VALUES, []) == []
+    assert [text for text in embedder.heard if any(value in text for value in VALUES)] == []
+    with MemoryKit.open(tmp_path / "plain", model=None, embedder=None) as kit:
+        door(kit)
+    plain = {found.what for found in look(tmp_path / "plain", VALUES, [])}
+    assert plain or door is questions, "what looks for the values would find them"
+
+
+def test_no_model_is_shown_it_and_what_it_says_rests_on_the_words_that_are_kept(tmp_path: Path) -> None:
+    """A provider's logs are nobody's to clean; and a quote that is nowhere would make no memory."""
+    with open_home(tmp_path, script={}) as kit:
+        kit.add_messages([said(f"My mail is {MAIL}.", name="ann"), replied("Thank you.", minutes=1)], scope=ANN)
+        kept = texts(kit)[0]
+        quote = kept.removesuffix(".")
+        model = model_of(kit)
+        model.script |= {
+            "DigestAnswer": digest("personal:ann"),
+            "ProposalAnswer": proposal(create(f"Ann's {quote.removeprefix('My ')}.", 1, quote)),
+            "VerdictAnswer": {"objections": []},
+        }
+        kit.summarize(scope=ANN, close=True)
+        (memory,) = kit.memories(scope=ANN)
+        assert PLACEHOLDER.search(memory.content)
+        (found,) = kit.trace(memory.memory_id, scope=ANN).quotes
+        assert found.message.text[found.start : found.end] == quote
+        assert model.calls
+        assert [call for call in model.calls if MAIL in call.text] == []
+
+
+def test_a_value_has_one_placeholder_wherever_it_comes_in_and_a_question_finds_it(kit: MemoryKit) -> None:
+    """Who has the same address, or changed it, is worth remembering; which address it is need not be."""
+    kit.add_messages([said(f"Mail me: {MAIL}", thread="one")], scope=ANN)
+    kit.add_messages([said(f"Send it to {MAIL.upper()} please.", thread="two")], scope=ANN)
+    kit.add_messages([said("Send it to zzbob@example.org please.", thread="three")], scope=ANN)
+    here, there, other = (PLACEHOLDER.findall(text) for text in texts(kit))
+    assert here == there != other
+    found = kit.recall(f"Who gave {MAIL}?", scope=ANN, depth="messages").messages
+    assert {hit.record_id for hit in found if here[0][1] in hit.text} == {
+        each.message_id for each in kit.retrieve_message(scope=ANN, limit=10) if here[0][1] in each.text
+    }
+
+
+def test_a_thread_that_is_given_again_is_known(kit: MemoryKit) -> None:
+    """Middleware gives the whole thread after each turn: were it held against what is kept, all of it would be new."""
+    turn = [HumanMessage(f"My phone is {PHONE}.", id="h1"), AIMessage(f"{PHONE}, noted.", id="h2")]
+    assert kit.capture(turn, scope=ANN).added == 2
+    again = kit.capture([*turn, HumanMessage("Thanks.", id="h3")], scope=ANN)
+    assert (again.added, again.known, again.revised) == (1, 2, 0)
+    kit.add_messages([said(f"My card: {CARD}", message_id="m1")], scope=ANN)
+    assert kit.add_messages([said(f"My card: {CARD}", message_id="m1")], scope=ANN).known == 1
+    kit.remember_self(f"My mail is {MAIL}.", scope=ANN)
+    kit.remember_self(f"My mail is {MAIL}.", scope=ANN)
+    assert len([each for each in kit.memories(scope=ANN) if each.kind == "profile" and each.importance == 0.9]) == 1
+
+
+def test_another_home_gives_other_placeholders_and_the_same_home_the_same_ones(tmp_path: Path) -> None:
+    """Who has two exports must not see who is who; who opens a home again must not take everybody for new."""
+    given = []
+    for home in ("one", "two", "one"):
+        with open_home(tmp_path / home) as kit:
+            kit.add_messages([said(f"My mail is {MAIL}.")], scope=ANN)
+            given.append(texts(kit)[-1])
+    assert given[0] != given[1]
+    assert given[0] == given[2]
+
+
+def test_an_attachment_keeps_its_bytes_and_what_is_read_of_it_is_clean(kit: MemoryKit) -> None:
+    """Bytes cannot be cleaned; the text of a file goes where all text goes."""
+    data = f"{'x ' * 9_995}{MAIL}".encode()  # where reading ends, it would be cut in two
+    file = {
+        "type": "file",
+        "base64": base64.b64encode(data).decode(),
+        "mime_type": "text/plain",
+        "filename": f"{MAIL}.txt",
+    }
+    kit.add_messages([said("").evolve(content=[file], message_id="m1")], scope=ANN)
+    (message,) = kit.retrieve_message(scope=ANN, limit=1)
+    (attachment,) = message.attachments
+    assert kit.attachment(attachment.sha256, scope=ANN) == data
+    assert MAIL not in attachment.name
+    assert "zzann" not in message.to_json()
+    (reading,) = message.readings
+    assert reading.text.startswith("x x")
+    assert "zzann" not in reading.text
+
+
+def test_figures_of_a_model_stay_numbers(kit: MemoryKit) -> None:
+    """A count of tokens stands under a key that names tokens: a thread with a placeholder there is no thread any more."""
+    usage = {"input_tokens": 1_234_567, "output_tokens": 7, "total_tokens": 1_234_574}
+    heard = AIMessage("Yes.", id="h1", usage_metadata=usage, response_metadata={"token_usage": dict(usage)})
+    kit.capture([heard], scope=ANN)
+    (message,) = kit.retrieve_message(scope=ANN, limit=1)
+    assert "1234567" in message.to_json()
+    assert not PLACEHOLDER.search(message.to_json())
+
+
+def test_a_very_long_text_is_searched_to_its_end() -> None:
+    """A page that a tool brings may be of any length: it is neither lost nor let through."""
+    redactor = Redactor(KINDS, b"a key")
+    page = "\n".join(f"{MAIL} wrote line {number}." for number in range(LONGEST // 30))
+    assert len(page) > LONGEST
+    cleaned = redactor.text(page)
+    assert MAIL not in cleaned
+    assert cleaned.count("\n") == page.count("\n")
+    assert cleaned == redactor.text(cleaned)
+
+
+def test_what_an_agent_has_in_mind_is_clean_too(kit: MemoryKit) -> None:
+    """It is never stored; but it stands in the context, which goes to a provider."""
+    kit.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
+    context = kit.recall("What does Ann type?", scope=ANN, task="main").context
+    assert "password" in context
+    assert PASSWORD not in context
+
+
+def test_only_what_was_asked_for_is_replaced() -> None:
+    """A coding agent needs its paths and hosts; a bank's needs no card."""
+    text = f"Mail {MAIL} about /srv/data/report.pdf and card {CARD}."
+    told = Redactor(frozenset({"card"}), b"a key").text(text)
+    assert told.startswith(f"Mail {MAIL} about /srv/data/report.pdf and card <card-")
+    assert Redactor(frozenset(), b"a key").text(text) == text
+
+
+def test_kinds_come_from_the_environment_and_unknown_ones_are_refused() -> None:
+    """A kind that is misspelt and silently left out is found out by a regulator."""
+    assert Settings.from_env({"REMEGRAPH_REDACT": "email, phone"}).redact == {"email", "phone"}
+    assert "card" in Settings.from_env({"REMEGRAPH_REDACT": "all"}).redact
+    for wrong in ("e-mail", "name", ""):
+        with pytest.raises(ValidationError):
+            Settings.model_validate({"redact": wrong})
+
+
+def test_without_its_package_a_kit_that_looks_for_phones_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found out at the first message, it would have cost that message, or the number would have come in."""
+    contacts._library.cache_clear()
+    monkeypatch.setitem(sys.modules, "phonenumbers", None)
+    with pytest.raises(MissingExtraError, match="phonenumbers"):
+        MemoryKit.open(settings=Settings(home=tmp_path, redact=frozenset({"phone"})), model=None, embedder=None)
+    with MemoryKit.open(settings=Settings(home=tmp_path, redact=frozenset({"email"})), model=None, embedder=None):
+        pass
+
+
+@given(st.text(), st.sampled_from(VALUES))
+def test_what_is_clean_is_found_clean_and_stays_as_it_is(text: str, value: str) -> None:
+    """A message that goes through twice, by an import or a copy, must not change once more."""
+    redactor = Redactor(KINDS, b"a key")
+    cleaned = redactor.text(f"{text} {value} {text}")
+    assert redactor.text(cleaned) == cleaned
+    assert findings(cleaned, kinds=KINDS) == ()
+
+
+def test_of_generated_sentences_no_more_is_left_in_a_home_than_the_recognisers_leave(
+    tmp_path: Path, figure: Figure
+) -> None:
+    """The figures of the recognisers hold for what lies on the disk, if nothing goes round them."""
+    data = [each for each in sentences(seed=7, n=150) if each.planted]
+    messages = [Message(role="user", content=each.text, time=NOON) for each in data]
+    settings = Settings.model_validate({"home": tmp_path, "redact": "all"})
+    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+        kit.add_messages(messages, scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+    planted = {each.value for sentence in data for each in sentence.planted if each.type in BARS}
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    left = [value for value in planted if any(value.encode() in data for data in files)]
+    assert len(left) <= 0.02 * len(planted), left
+    figure("bar 24: left in a home that redacts", f"{len(left)} of {len(planted)} values, seed 7")
