@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
@@ -37,7 +36,16 @@ _stemming = threading.Lock()
 
 @lru_cache(maxsize=1 << 12)
 def _stem(word: str) -> str:
-    return sys.intern(_stemmed(word))  # what was derived from texts outlives this cache: without, it holds words twice
+    return _one(_stemmed(word))
+
+
+@lru_cache(maxsize=1 << 13)
+def _one(stem: str) -> str:
+    """Return a stem as one object: what was derived from texts outlives the cache above, and would hold words twice.
+
+    Where `sys.intern` did that, its table grew by 2 MB at once, and Python 3.12 keeps for ever what is in it.
+    """
+    return stem
 
 
 def _stemmed(word: str) -> str:
