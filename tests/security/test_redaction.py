@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from conftest import Figure
 from evals.desensitizing import BARS, sentences
-from remegraph import MemoryKit, MissingExtraError, Settings
+from remegraph import MemoryKit, MissingExtraError, Scope, Settings
 from remegraph.adapters.store import MemoryStore
 from remegraph.exchange.redacting import Redactor
 from remegraph.language.embedding import HashedEmbedder
@@ -139,13 +139,20 @@ def a_store(kit: MemoryKit) -> None:
     store.search(("notes",), query=f"whose mail is {MAIL}?")
 
 
+def saved(kit: MemoryKit, content: str, scope: Scope = ANN) -> str:
+    memory = kit.save("note", content, scope=scope).memory
+    assert memory is not None
+    return memory.memory_id
+
+
 def reasons(kit: MemoryKit) -> None:
-    told = kit.save("home", "Ann lives in Lisbon.", scope=ANN).memory
-    assert told is not None
+    saved(kit, "Ann lives in Lisbon.")
     given = kit.sharing.grant("ben", scope=ANN, layers=["long_term"], reason=f"for {MAIL}", actor="Ann")
     kit.sharing.revoke(given.grant_id, scope=ANN, reason=f"asked by {MAIL}", actor="Ann")
-    kit.save("fish", "Ann never eats fish.", scope=ANN)
-    kit.save("fish", "Ann eats fish every Friday.", scope=ANN)
+    in_project = ANN.evolve(project="house")
+    kit.promote(saved(kit, "Ann likes oolong tea.", in_project), scope=in_project, reason=f"told {MAIL}")
+    saved(kit, "Ann never eats fish.")
+    saved(kit, "Ann eats fish every Friday.")
     (conflict, *_) = kit.conflicts.list(scope=ANN)
     kit.conflicts.resolve(conflict.conflict_id, "keep_both", scope=ANN, by="Ann", note=f"says {MAIL}")
     knowledge = {
@@ -159,6 +166,14 @@ def reasons(kit: MemoryKit) -> None:
     kit.knowledge.absorb([knowledge], scope=ANN)
     (waiting, *_) = kit.knowledge.waiting(scope=ANN)
     kit.knowledge.approve(waiting.memory_id, scope=ANN, by="Ann", note=f"asked {PHONE}")
+
+
+def proposals(kit: MemoryKit) -> None:
+    sharing = kit.sharing
+    first = sharing.propose(saved(kit, "Ann lives in Lisbon."), scope=ANN, reason=f"asked by {MAIL}")
+    sharing.withdraw(first.proposal_id, scope=ANN, reason=f"not of {PHONE}")
+    second = sharing.propose(saved(kit, "Ann's sister is Berta."), scope=ANN, reason=f"asked by {MAIL}")
+    sharing.approve(second.proposal_id, scope=ANN, actor="Ann", reason=f"paid by {CARD}")
 
 
 def questions(kit: MemoryKit) -> None:
@@ -179,6 +194,7 @@ DOORS: tuple[Callable[[MemoryKit], None], ...] = (
     what_others_give,
     a_store,
     reasons,
+    proposals,
     questions,
 )
 
@@ -298,6 +314,20 @@ def test_a_very_long_text_is_searched_to_its_end() -> None:
     assert cleaned == redactor.text(cleaned)
 
 
+def test_a_call_that_was_heard_is_the_call_that_a_message_asks_for(kit: MemoryKit) -> None:
+    """What is expected of a call with these arguments rests on both; they are compared by a digest."""
+    kit.tools.record("mail", scope=ANN, args={"to": MAIL}, call_id="c0", ok=False, result="error: no such address")
+    sent = [called("mail", "c1", to=MAIL), returned("c1", "error: no such address", ok=False, minutes=1)]
+    kit.add_messages(sent, scope=ANN)
+    kit.summarize(scope=ANN, close=True)
+    assert [each.calls for each in kit.tools.stats(scope=ANN)] == [2]
+    calls = kit._open_parts().archive.tool_calls([ANN.partition()], last=10)
+    assert len({call.digest for call in calls}) == 1
+    assert kit.tools.predict("mail", scope=ANN, args={"to": MAIL}) > kit.tools.predict(
+        "mail", scope=ANN, args={"to": 1}
+    )
+
+
 def test_what_an_agent_has_in_mind_is_clean_too(kit: MemoryKit) -> None:
     """It is never stored; but it stands in the context, which goes to a provider."""
     kit.sense(f"Ann's password: {PASSWORD}", scope=ANN, attention=1.0)
@@ -335,11 +365,12 @@ def test_without_its_package_a_kit_that_looks_for_phones_does_not_open(
         pass
 
 
-@given(st.text(), st.sampled_from(VALUES))
+@given(st.text(st.characters()), st.sampled_from(VALUES))
 def test_what_is_clean_is_found_clean_and_stays_as_it_is(text: str, value: str) -> None:
     """A message that goes through twice, by an import or a copy, must not change once more."""
     redactor = Redactor(KINDS, b"a key")
     cleaned = redactor.text(f"{text} {value} {text}")
+    assert redactor.message(Message(role="tool", content=[{text: text}], time=NOON, extra={text: value})).extra
     assert redactor.text(cleaned) == cleaned
     assert findings(cleaned, kinds=KINDS) == ()
 

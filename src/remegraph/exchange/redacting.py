@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["UNREDACTED", "RedactingEmbedder", "Redactor"]
 
 R = TypeVar("R", bound=Record)
-
-_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Redactor:
@@ -66,8 +63,9 @@ class Redactor:
         """
         if not self._kinds:
             return record
-        said = json.loads(record.model_dump_json(include=set(fields)))
-        return type(record).model_validate({**dict(record), **self.json(said)})
+        told = json.loads(record.to_json())
+        said = self.json({name: told[name] for name in fields})
+        return type(record).model_validate({**dict(record), **said})
 
     def offer(self, offer: Offer) -> Offer:
         """Return an offer without what is private, in its raw record, too.
@@ -89,25 +87,15 @@ class Redactor:
         """
         if not self._kinds:
             return message
-        content = message.content
         calls = (call.model_copy(update={"args": self.json(call.args)}) for call in message.tool_calls)
         fields = {
-            "content": self.text(content) if isinstance(content, str) else [self._block(block) for block in content],
+            "content": self.json(message.content),
             "tool_calls": tuple(calls),
             "name": self.text(message.name),
             "task": self.text(message.task),
             "extra": self.json(message.extra),
         }
         return message.model_copy(update=fields)
-
-    def _block(self, block: Any) -> Any:
-        """Return a content block; what leads from an attachment to its bytes stays."""
-        cleaned = self.json(block)
-        reference = block.get("attachment") if isinstance(block, dict) else None
-        sha256 = reference.get("sha256") if isinstance(reference, dict) else None
-        if isinstance(sha256, str) and _SHA256.fullmatch(sha256):
-            cleaned["attachment"]["sha256"] = sha256
-        return cleaned
 
 
 UNREDACTED = Redactor(frozenset(), b"")
