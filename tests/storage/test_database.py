@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -161,6 +162,20 @@ def test_what_cannot_be_opened_says_the_cure_and_whether_to_try_again(url: str, 
         Database.open(url)
     assert "secret" not in str(caught.value)
     assert caught.value.retryable is retryable
+
+
+@pytest.mark.parametrize(("asked", "idle"), [("", "10"), ("&keepalives_idle=77", "77")])
+def test_a_server_that_is_cut_off_is_not_waited_for_as_long_as_the_system_likes(
+    postgres_url: str, asked: str, idle: str
+) -> None:
+    """That is two hours: an agent would hang as long. Who knows the network better says so in the URL."""
+    database = Database.open(postgres_url + asked)
+    with database.read() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, psycopg.Connection)
+        used = driver.info.get_parameters()
+    database.close()
+    assert (used["keepalives_idle"], used["tcp_user_timeout"], used["connect_timeout"]) == (idle, "25000", "10")
 
 
 def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ _OUTAGES = (
     ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
     ("is locked", "Another process holds the ledger: repeat, or close that process."),
 )
+_WATCH = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 10,  # seconds of silence after which a sign of life is asked for,
+    "keepalives_interval": 5,  # again after so many,
+    "keepalives_count": 3,  # so often
+    "tcp_user_timeout": 25_000,  # milliseconds that what was sent may go unheard
+}
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
 
@@ -309,12 +316,23 @@ def _engine(url: str) -> Engine:
             )
             event.listen(engine, "connect", _set_up_sqlite)
         else:
-            engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
+            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), hide_parameters=True)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
         ) from error
     return engine
+
+
+def watched(url: URL) -> dict[str, int]:
+    """Return by what a PostgreSQL server is noticed to be out of reach, where its URL does not say.
+
+    Cut off without a word, as by a network, a server would be waited for as long as the system likes: two hours.
+
+    Args:
+        url: Of the ledger.
+    """
+    return {name: value for name, value in _WATCH.items() if name not in url.query}
 
 
 def _parsed(url: str) -> URL:

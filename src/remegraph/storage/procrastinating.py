@@ -23,7 +23,7 @@ from sqlalchemy import Connection, column, func, inspect, literal_column, select
 from remegraph.errors import SetupError
 from remegraph.ports import Clock, Deliver
 from remegraph.settings import CapturePolicy
-from remegraph.storage.database import EVERYBODY, Database
+from remegraph.storage.database import EVERYBODY, Database, watched
 from remegraph.storage.jobs import BELL, claimable
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs
@@ -80,7 +80,8 @@ class Procrastinate:
 
     def _new_app(self) -> App:
         url = self._database.engine.url.set(drivername="postgresql")
-        return App(connector=PsycopgConnector(conninfo=url.render_as_string(hide_password=False)))
+        told = url.render_as_string(hide_password=False)
+        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url)))
 
     def _ring(self, connection: Connection, kind: str, job_id: int, partition_id: int, due: int) -> None:
         """Have a job delivered when it is due, if this transaction is committed.
