@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from remegraph.errors import SetupError, VectorIndexError
+from remegraph.storage.breaker import CircuitBreaker
 from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ __all__ = ["SHELF", "SPACE", "ChromaIndex", "persistent"]
 SHELF = "shelf"
 """The one metadata key of a record."""
 _PAGE = 5_000
+_SIGN_OF_LIFE = 2.0  # seconds that a server has for one, after it hung
 _MOVED = 4  # where one in so many records of a collection is written over at once, all are looked for
 SPACE: CreateHNSWConfiguration = {
     "space": "cosine",
@@ -61,10 +63,12 @@ class ChromaIndex:
 
     Args:
         connect: Opens it: `persistent` for files that this process owns; for a server see `server`.
+        breaker: Stands before a server.
     """
 
-    def __init__(self, connect: Callable[[], ClientAPI]) -> None:
+    def __init__(self, connect: Callable[[], ClientAPI], breaker: CircuitBreaker | None = None) -> None:
         self._connect = connect
+        self._breaker = breaker
         self._process = os.getpid()
         self._client: ClientAPI | None = None
         self._opening = Lock()
@@ -72,12 +76,13 @@ class ChromaIndex:
         self._handles: dict[str, Collection] = {}
 
     @classmethod
-    def server(cls, url: str, *, timeout: float = 30.0) -> Self:
+    def server(cls, url: str, *, timeout: float = 30.0, rest: float = 30.0) -> Self:
         """Use a Chroma server (`chroma run`).
 
         Args:
             url: `http://host:port` or `https://host:port`.
             timeout: Seconds that a call may take.
+            rest: Seconds for which it is not asked again after that; then for a sign of life first.
 
         Raises:
             SetupError: Not such an address.
@@ -89,7 +94,9 @@ class ChromaIndex:
         secure = address.scheme == "https"
         port = address.port or (443 if secure else 8000)
 
-        return cls(lambda: _connected(host, port, secure=secure, timeout=timeout))
+        alive = partial(_heartbeat, f"{address.scheme}://{host}:{port}", min(timeout, _SIGN_OF_LIFE))
+        connect = partial(_connected, host, port, secure=secure, timeout=timeout)
+        return cls(connect, CircuitBreaker(alive, rest=rest))
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
@@ -217,6 +224,8 @@ class ChromaIndex:
                 "The vector index was opened by the process that this one was forked from.",
                 "Open it after the fork, or start processes by spawn.",
             )
+        if self._breaker is not None:
+            self._breaker.check()
         with self._opening:
             if self._client is None:
                 self._client = self._connect()
@@ -231,6 +240,8 @@ class ChromaIndex:
             raise
         except Exception as error:
             self._handles.pop(collection, None)  # another process may have dropped it and made it anew
+            if self._breaker is not None and _hung(error):
+                self._breaker.trip()
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
 
 
@@ -278,13 +289,23 @@ def persistent(files: Path) -> ClientAPI:
     return chromadb.PersistentClient(files, settings=_settings())
 
 
+def _heartbeat(address: str, timeout: float) -> None:
+    import httpx
+
+    httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout)
+
+
+def _hung(error: Exception) -> bool:
+    import httpx
+
+    return isinstance(error, httpx.TimeoutException)
+
+
 def _connected(host: str, port: int, *, secure: bool, timeout: float) -> ClientAPI:
     """Connect to a server that answers; Chroma's client itself would wait for ever, from its first call on."""
     import chromadb
-    import httpx
 
-    scheme = "https" if secure else "http"
-    httpx.get(f"{scheme}://{host}:{port}/api/v2/heartbeat", timeout=timeout)
+    _heartbeat(f"{'https' if secure else 'http'}://{host}:{port}", timeout)
     client = chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
     for session in _sessions(client):
         session.timeout = timeout
