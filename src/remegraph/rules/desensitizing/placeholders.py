@@ -94,8 +94,8 @@ class Pseudonyms(Placeholders):
             kind: What it is.
             value: The value, as it reads.
         """
-        told = f"{kind}\n{_same(kind, value)}".encode("utf-8", "surrogatepass")
-        return f"<{kind}-{int.from_bytes(hmac.digest(self._key, told, 'sha256')) % _MOST + 1}>"
+        digest = hmac.digest(self._key, _same(kind, value).encode("utf-8", "surrogatepass"), "sha256")
+        return f"<{kind}-{int.from_bytes(digest) % _MOST + 1}>"
 
 
 def _same(kind: Kind, value: str) -> str:
