@@ -22,8 +22,9 @@ from remegraph.exchange.redacting import Redactor
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Condition, Message, Skill, SkillStep, StepPattern
 from remegraph.rules.desensitizing import LONGEST, PLACEHOLDER, contacts, findings
-from remegraph.settings import PrivateKind, RecallPolicy
+from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel
+from tests.pictures import image
 from tests.reliability.erasable import look
 from tests.talk import ANN, NOON, called, create, digest, model_of, proposal, replied, returned, said
 
@@ -243,6 +244,7 @@ def test_a_value_has_one_placeholder_wherever_it_comes_in_and_a_question_finds_i
     kit.add_messages([said("Send it to zzbob@example.org please.", thread="three")], scope=ANN)
     here, there, other = (PLACEHOLDER.findall(text) for text in texts(kit))
     assert here == there != other
+    assert [each.thread for each in kit.retrieve_message(scope=ANN, key_word=MAIL)] == ["one", "two"]
     found = kit.recall(f"Who gave {MAIL}?", scope=ANN, depth="messages").messages
     assert {hit.record_id for hit in found if here[0][1] in hit.text} == {
         each.message_id for each in kit.retrieve_message(scope=ANN, limit=10) if here[0][1] in each.text
@@ -291,6 +293,22 @@ def test_an_attachment_keeps_its_bytes_and_what_is_read_of_it_is_clean(kit: Memo
     (reading,) = message.readings
     assert reading.text.startswith("x x")
     assert "zzann" not in reading.text
+
+
+def test_what_a_model_reads_in_a_picture_is_clean(tmp_path: Path) -> None:
+    """It sees the picture, as it must; what it says of it goes where all text goes."""
+    script = {
+        "DescribeAnswer": {"descriptions": [{"n": 1, "text": f"A business card: {MAIL}, {PHONE}"}]},
+        "DigestAnswer": digest(),
+    }
+    home = tmp_path / "home"
+    settings = Settings(home=home, redact=KINDS, perception=PerceptionPolicy(reads=frozenset({"image"})))
+    with MemoryKit.open(settings=settings, model=ScriptedChatModel(script=script), embedder=None) as kit:
+        kit.add_messages([said("").evolve(content=["Look at this card.", image()])], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        (message,) = kit.retrieve_message(scope=ANN, limit=1)
+        assert "A business card: <email-" in message.readings[0].text
+    assert look(home, VALUES, []) == []
 
 
 def test_figures_of_a_model_stay_numbers(kit: MemoryKit) -> None:

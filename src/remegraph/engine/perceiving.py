@@ -7,7 +7,7 @@ trusted as little, and what is learned from it alone is quarantined. Evidence of
 from __future__ import annotations
 
 import base64
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,8 @@ class Perceiver:
 
     attachments: Attachments
     policy: PerceptionPolicy
+    redact: Callable[[str], str]
+    """Takes what is private out of what the model read in them."""
 
     def read(
         self, block: Block, messages: Sequence[StoredMessage], language: Language, thinker: Thinker, meter: Meter
@@ -59,7 +61,7 @@ class Perceiver:
             return perceived(messages), (f"attachments not read: {error}",)
         read: dict[str, list[Reading]] = {}
         for (message_id, _), reading in told.items():
-            read.setdefault(message_id, []).append(reading)
+            read.setdefault(message_id, []).append(reading.evolve(text=self.redact(reading.text)))
         self.attachments.describe(block.partition, read)
         known = [
             message.model_copy(update={"readings": (*message.readings, *read.get(message.message_id, ()))})

@@ -141,7 +141,7 @@ class Parts:
                 thinker_of=self.thinkers.of,
                 plain=ExtractiveThinker(),
                 settings=self.settings,
-                perceiver=Perceiver(self.archive.attachments, self.settings.perception),
+                perceiver=Perceiver(self.archive.attachments, self.settings.perception, self.redactor.text),
                 attention=self.attention["later"],
             )
         )

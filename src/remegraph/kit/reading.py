@@ -224,6 +224,7 @@ class Reading(Verbs):
         archive = self._open_parts().archive
         if key_word is not None and not isinstance(key_word, str):
             raise InputError(f"key_word is of type {type(key_word).__name__}.", "Give text.")
+        key_word = key_word and self._open_parts().redactor.text(key_word)
         check_numbers(least=1, whole=True, limit=limit)
         check_times(time_start=time_start, time_end=time_end)
         return archive.messages(
