@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall
 from pydantic import ValidationError
 
 from conftest import Figure
 from evals.desensitizing import BARS, sentences
 from remegraph import MemoryKit, MissingExtraError, Scope, Settings
+from remegraph.adapters.history import MessageHistory
 from remegraph.adapters.store import MemoryStore
 from remegraph.exchange.redacting import Redactor
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.models import Condition, Message, Skill, SkillStep, StepPattern
+from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
 from remegraph.rules.desensitizing import LONGEST, PLACEHOLDER, contacts, findings
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel
@@ -330,6 +333,94 @@ def test_a_very_long_text_is_searched_to_its_end() -> None:
     assert MAIL not in cleaned
     assert cleaned.count("\n") == page.count("\n")
     assert cleaned == redactor.text(cleaned)
+
+
+@pytest.mark.parametrize("filler", ["word ", "x", "一"])
+def test_wherever_a_long_text_would_be_cut_a_value_is_whole(filler: str) -> None:
+    """An end in the midst of a card leaves two numbers that nobody knows for a card."""
+    redactor = Redactor(KINDS, b"a key")
+    for before in range(9_960, 10_020, 7):
+        text = f"{(filler * before)[:before]} {CARD} {filler * 3_000}"
+        assert "1111" not in redactor.text(text), before
+
+
+def test_json_within_a_text_stays_json_and_is_searched_as_what_it_says() -> None:
+    """Results of tools are JSON, mostly: after an escape of a line's end, an address begins with a letter too many."""
+    redactor = Redactor(KINDS, b"a key")
+    said = {"to": [MAIL], "text": f"a\n{MAIL}\n{KEY}\t{PHONE}\n{CARD}", "phone": 351912345678, "password": PASSWORD}
+    told = redactor.text(json.dumps(said))
+    assert [value for value in (*VALUES, "351912345678") if value in told] == []
+    assert json.loads(told)["to"] == [redactor.text(MAIL)]
+    assert json.loads(told)["text"].count("\n") == 3
+    twice = redactor.text(json.dumps({"inner": json.dumps(said)}))
+    assert json.loads(json.loads(twice)["inner"])["to"] == [redactor.text(MAIL)]
+    part = json.dumps(said)[:-20]
+    assert [value for value in VALUES[:-1] if value in redactor.text(f"It says: {part}")] == []
+    assert redactor.text(r"See C:\new\table.txt") == r"See C:\new\table.txt"
+
+
+def test_what_is_nested_or_named_without_end_is_neither_lost_nor_let_through(kit: MemoryKit) -> None:
+    """A model writes what it likes into the arguments of a tool; the turn must be recorded all the same."""
+    for number, levels in enumerate((60, 800)):
+        deep: Any = MAIL
+        for _ in range(levels // 2):
+            deep = {"a": [deep]}
+        call: ToolCall = {"name": "mail", "args": {"to": deep, "k" * 50_000: ["x"] * 50}, "id": "c1"}
+        assert kit.capture([AIMessage("", tool_calls=[call], id=f"h{number}")], scope=ANN).added == 1
+    some, all_of_it = (message.to_json() for message in kit.retrieve_message(scope=ANN, limit=2))
+    assert "<email-" in some
+    assert MAIL not in some + all_of_it
+    assert Redactor(KINDS, b"a key").json({1: MAIL, ("a",): 2})[1].startswith("<email-")
+
+
+def test_ids_stay_so_that_a_host_knows_its_messages_again(tmp_path: Path) -> None:
+    """LangGraph's ids are UUIDs, which are accounts to a careful eye; by them a history is known, and a call's result."""
+    settings = Settings.model_validate({"home": tmp_path, "redact": "all"})
+    use = {"type": "tool_use", "id": f"toolu_{uuid4()}", "name": "mail", "input": {"to": MAIL}}
+    given = [
+        HumanMessage(f"Write to {MAIL}", id=str(uuid4())),
+        AIMessage([use], id=f"run--{uuid4()}", tool_calls=[{"name": "mail", "args": {"to": MAIL}, "id": use["id"]}]),
+    ]
+    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
+        kit.capture(given, scope=ANN)
+        history = MessageHistory(kit, scope=ANN, thread="main").messages
+        assert [each.id for each in history] == [each.id for each in given]
+        _, answer = history
+        assert isinstance(answer, AIMessage)
+        assert [call["id"] for call in answer.tool_calls] == [use["id"]]
+        assert str(use["id"]) in str(answer.content)
+        again = kit.capture([*history, HumanMessage("Thanks.", id="h3")], scope=ANN)
+        assert (again.added, again.known, again.revised) == (1, 2, 0)
+
+
+def test_a_key_announces_its_value_whatever_else_stands_in_it() -> None:
+    """A number alone is anybody's; the phone of somebody is not, whether the name of the field is clean or not."""
+    redactor = Redactor(KINDS, b"a key")
+    cleaned = redactor.json({f"{MAIL}, phone": "912 345 678", "eos_token_id": 128001, "tokenizer": "o200k_base"})
+    assert "912" not in str(cleaned)
+    assert (cleaned["eos_token_id"], cleaned["tokenizer"]) == (128001, "o200k_base")
+    assert redactor.json(cleaned) == cleaned
+
+
+def test_filters_find_what_was_redacted(kit: MemoryKit) -> None:
+    """Who wrote a value looks for it by that value, and need not know what is kept in its place."""
+    store = MemoryStore(kit, scope=ANN)
+    store.put(("notes",), "one", {"mail": MAIL})
+    assert [item.key for item in store.search(("notes",), filter={"mail": MAIL})] == ["one"]
+    kit.save("mail", "Ann has a new address.", scope=ANN, tags=[MAIL])
+    assert kit.recall("address", scope=ANN, only=RecallFilter(tags=(MAIL,))).memories
+
+
+def test_a_skill_is_checked_by_what_is_true_of_it(kit: MemoryKit) -> None:
+    """Its conditions are kept clean; were facts not, no run of it would ever succeed. Slots are no secrets."""
+    step = SkillStep(name="send", step_pattern=StepPattern(tool="mail", args={"token": "Bearer {token}"}))
+    sent = Condition(field="send.to", value=MAIL)
+    skill = Skill(name="telling", task="Tell Ann", steps=(step,), preconditions=(sent,), postconditions=(sent,))
+    memory = kit.skills.add(skill, scope=ANN)
+    facts = {"send": {"to": MAIL}}
+    assert kit.skills.choose("Tell Ann", scope=ANN, facts=facts).skill.name == "telling"
+    assert kit.skills.record_outcome(memory.memory_id, scope=ANN, facts=facts).successes == 1
+    assert kit.skills.plan(memory.memory_id, scope=ANN)[0].args == {"token": "Bearer {token}"}
 
 
 def test_a_call_that_was_heard_is_the_call_that_a_message_asks_for(kit: MemoryKit) -> None:

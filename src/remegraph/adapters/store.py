@@ -150,7 +150,7 @@ class MemoryStore(BaseStore):
         return None
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        wanted = op.filter or {}
+        wanted = self._kit.items.as_kept(op.filter or {})
         found = self._kit.items.search(
             tuple(op.namespace_prefix),
             scope=self._scope,

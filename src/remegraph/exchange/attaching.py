@@ -46,6 +46,9 @@ _NAMES = (("name",), ("filename",), ("file", "filename"), ("title",), ("extras",
 _PATH, _PREFIX = "path", "prefix"
 """Keys of a reference, beside the fields of `Attachment`: where its bytes stood, and what came before them."""
 
+_BEYOND = 1_000
+"""Characters of a text file that are searched beyond those that are kept."""
+
 _TEXT = "text"
 """The prefix of bytes that were given as text."""
 
@@ -144,10 +147,7 @@ class Intake:
         except ValueError as error:
             raise _Refused(str(error), "Say what it is, in mime_type; a block's type must fit it.") from error
         sha256 = hashlib.sha256(data).hexdigest()
-        most = self._policy.max_text
-        text = text_of(mime, data, 2 * most)
-        if text is not None:
-            text = self._redactor.text(text)[:most]  # what the end had cut in two would no longer look private
+        text = self._text_of(mime, data)
         self.blobs[sha256] = Blob(data, None if text is None else Reading(sha256=sha256, text=text, reader="text"))
         major = mime.partition("/")[0]  # a file may turn out to be a picture
         return {
@@ -156,6 +156,15 @@ class Intake:
             "size": len(data),
             "sha256": sha256,
         }
+
+    def _text_of(self, mime: str, data: bytes) -> str | None:
+        """Return what is read of a text file; what an end would cut in two would no longer look private."""
+        most = self._policy.max_text + _BEYOND
+        text = text_of(mime, data, most)
+        if text is None:
+            return None
+        clean = self._redactor.text(text)
+        return (clean[:-_BEYOND] if len(text) == most else clean)[: self._policy.max_text]
 
 
 def restored(content: Any, read: Callable[[str], bytes | None]) -> Any:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remegraph.rules.desensitizing import KINDS, PLACEHOLDER, Kind, Placeholders, desensitize
+from remegraph.rules.desensitizing import KINDS, PLACEHOLDER, Cleaned, Kind, Placeholders, desensitize
 
 __all__ = ["Cleaner"]
 
 _SECRET = re.compile(
-    r"pass(?:word|wd|phrase|code)|pwd|secret|token|credential|(?:api|access|private|auth)[-_ ]?key|密码|口令|密钥|令牌",
+    r"pass(?:word|wd|phrase|code)|pwd|secret|token(?!iz|[-_ ]?(?:id|type)s?\b)|credential|(?:api|access|private|auth)[-_ ]?key|密码|口令|密钥|令牌",
     re.IGNORECASE,
 )
 """Keys whose values are secret, whatever they look like."""
@@ -22,6 +22,8 @@ _COUNTED = re.compile(r"tokens|token[-_ ]?(?:count|usage|limit|budget)", re.IGNO
 _OPEN = re.compile(rf"\s*|\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
 """What is no value yet: nothing, a slot, or a placeholder."""
 
+_LONGEST_KEY = 100
+"""Characters of a key that may announce its value."""
 _SHORTEST_NUMBER = 6
 """Digits from which a number may be a phone's, a card's or an account's."""
 
@@ -66,18 +68,21 @@ class Cleaner:
         cleaned = self._text(text, path, key)
         return value if cleaned == text else cleaned
 
-    def _entry(self, name: str, value: Any, path: str) -> tuple[str, Any]:
-        cleaned = self._text(name, path, "")
-        return cleaned, self.clean(value, f"{path}.{cleaned}", name)
+    def _entry(self, name: Any, value: Any, path: str) -> tuple[Any, Any]:
+        cleaned = self._text(name, path, "") if isinstance(name, str) else name
+        return cleaned, self.clean(value, f"{path}.{cleaned}", str(cleaned))
 
     def _text(self, text: str, path: str, key: str) -> str:
         if "password" in self.kinds and _SECRET.search(key) and not _OPEN.fullmatch(text):
             self.removed[path, "password"] += 1
             return self.table.of("password", text)
-        head = f"{key}: " if key else ""
-        done = desensitize(head + text, names=self.names, kinds=self.kinds, table=self.table)
+        head = f"{key}: " if 0 < len(key) <= _LONGEST_KEY else ""
+        done = self._searched(head + text)
         if head and not done.text.startswith(head):  # the key itself is private, and is cleaned as a key
-            head, done = "", desensitize(text, names=self.names, kinds=self.kinds, table=self.table)
+            head, done = "", self._searched(text)
         for kind, count in done.removed.items():
             self.removed[path, kind] += count
         return done.text.removeprefix(head)
+
+    def _searched(self, text: str) -> Cleaned:
+        return desensitize(text, names=self.names, kinds=self.kinds, table=self.table)

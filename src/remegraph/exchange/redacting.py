@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from remegraph.errors import InputError
 from remegraph.exchange.cleaning import Cleaner
 from remegraph.exchange.offers import Offer
 from remegraph.models import Message
 from remegraph.models.base import Record
 from remegraph.ports import Embedder
-from remegraph.rules.desensitizing import Kind, Pseudonyms
+from remegraph.rules.desensitizing import Cleaned, Finding, Kind, Pseudonyms, findings, replaced, united
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["UNREDACTED", "RedactingEmbedder", "Redactor"]
 
 R = TypeVar("R", bound=Record)
+
+_IDS = frozenset(
+    {"id", "call_id", "tool_call_id", "tool_use_id", "message_id", "response_id", "run_id", "thread_id", "sha256"}
+)
+"""Keys of messages, as providers and frameworks write them: a host compares by these, and sends some of them back."""
+
+_SLOT = re.compile(r"\{[^{}\s\"]+\}")
+"""What a step of a skill fills in: the key says nothing of the text around it."""
+
+_DEEPEST = 50
+"""Levels of JSON that are looked into one by one."""
+_WINDOW, _OVERLAP = 10_000, 4_000
+"""Characters that are searched at once; the longest value, a key in many lines, has room in what two windows share."""
 
 
 class Redactor:
@@ -39,32 +52,34 @@ class Redactor:
         self._table = Pseudonyms(hmac.digest(key, b"redaction", "sha256"))
 
     def text(self, text: str) -> str:
-        """Return a text without what is private. A very long one is searched part by part, cut between lines or words.
+        """Return a text without what is private; one that is JSON stays JSON.
 
         Args:
-            text: Any text.
+            text: Any text, of any length.
         """
-        return str(self.json(text))
+        return cast("str", self.json(text))
 
-    def json(self, value: Any) -> Any:
+    def json(self, value: Any, *, keep: frozenset[str] = frozenset()) -> Any:
         """Return JSON without what is private in its texts, its keys, and numbers that are somebody's.
 
         Args:
             value: JSON.
+            keep: Keys whose values are ids or names of tools, and stay.
         """
-        return _Parted(frozenset(), self._kinds, self._table).clean(value) if self._kinds else value
+        return _Thorough(frozenset(), self._kinds, self._table, keep=keep).clean(value) if self._kinds else value
 
-    def record(self, record: R, *fields: str) -> R:
+    def record(self, record: R, *fields: str, keep: frozenset[str] = frozenset()) -> R:
         """Return a record without what is private in some of its fields; the others, as ids and times, stay.
 
         Args:
             record: The record.
             fields: Names of the fields that hold what somebody said.
+            keep: Keys within them whose values are ids or names of tools, and stay.
         """
         if not self._kinds:
             return record
         told = json.loads(record.to_json())
-        said = self.json({name: told[name] for name in fields})
+        said = self.json({name: told[name] for name in fields}, keep=keep)
         return type(record).model_validate({**dict(record), **said})
 
     def offer(self, offer: Offer) -> Offer:
@@ -89,11 +104,11 @@ class Redactor:
             return message
         calls = (call.model_copy(update={"args": self.json(call.args)}) for call in message.tool_calls)
         fields = {
-            "content": self.json(message.content),
+            "content": self.json(message.content, keep=_IDS),
             "tool_calls": tuple(calls),
             "name": self.text(message.name),
             "task": self.text(message.task),
-            "extra": self.json(message.extra),
+            "extra": self.json(message.extra, keep=_IDS),
         }
         return message.model_copy(update=fields)
 
@@ -134,19 +149,64 @@ class RedactingEmbedder:
         return self._embedder.embed([self._redactor.text(text) for text in texts])
 
 
-class _Parted(Cleaner):
-    """Cleans texts of any length: what is too long to be searched at once is cut in two."""
+@dataclass
+class _Thorough(Cleaner):
+    """Cleans what may come from anywhere: JSON within texts, texts of any length, trees of any depth.
+
+    Args:
+        keep: Keys whose values are ids and stay.
+    """
+
+    keep: frozenset[str] = frozenset()
+    depth: int = 0
+
+    def clean(self, value: Any, path: str = "$", key: str = "") -> Any:
+        """Return JSON with a placeholder for all that may not come in; what is nested very deeply becomes text."""
+        if self.depth >= _DEEPEST and isinstance(value, Mapping | list | tuple):
+            value = _written(value)
+        self.depth += 1
+        try:
+            return super().clean(value, path, key)
+        finally:
+            self.depth -= 1
+
+    def _entry(self, name: Any, value: Any, path: str) -> tuple[Any, Any]:
+        if name in self.keep and isinstance(value, str | int):
+            return name, value
+        return super()._entry(name, value, path)
 
     def _text(self, text: str, path: str, key: str) -> str:
+        if text[:1].isspace() or text[:1] in {"{", "["}:
+            text = self._document(text)
+        return super()._text(text, path, "" if _SLOT.search(text) else key)
+
+    def _document(self, text: str) -> str:
+        """Return a text that is JSON without what is private in it: still JSON."""
         try:
-            return super()._text(text, path, key)
-        except InputError:
-            cut = _cut(text)
-            return self._text(text[:cut], path, key) + self._text(text[cut:], path, key)
+            value = json.loads(text) if self.depth <= _DEEPEST else None
+        except (ValueError, RecursionError):
+            return text
+        if not isinstance(value, dict | list):
+            return text
+        cleaned = replace(self, keep=frozenset()).clean(value)
+        return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
+
+    def _searched(self, text: str) -> Cleaned:
+        if len(text) <= _WINDOW:
+            return super()._searched(text)
+        while found := united(self._seen(text)):
+            text = replaced(text, found, self.table)
+        return Cleaned(text, {}, self.table)
+
+    def _seen(self, text: str) -> Iterator[Finding]:
+        """Yield what is private in a long text: looked at by windows, each of which begins well within the last one."""
+        for start in range(0, len(text), _WINDOW - _OVERLAP):
+            for each in findings(text[start : start + _WINDOW], kinds=self.kinds):
+                yield Finding(start + each.start, start + each.end, each.kind)
 
 
-def _cut(text: str) -> int:
-    """Return where a text is cut: after a line if it can be, else after a word."""
-    half = len(text) // 2
-    gaps = (text.rfind(gap, half // 2, half) + 1 for gap in ("\n", " "))
-    return next(filter(None, gaps), half)
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "(nested too deeply to be searched)"

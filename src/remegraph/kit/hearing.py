@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ class CallBuffer(Notes[ToolRecord]):
         call_id: str,
         ok: bool | None,
         result: str,
+        redact: Callable[[str], str],
         seconds: float | None,
         input_tokens: int | None,
         output_tokens: int | None,
@@ -61,7 +62,7 @@ class CallBuffer(Notes[ToolRecord]):
             tool=tool,
             digest=call_digest(tool, args),
             ok=went,
-            error=error_line(result) if went is False else "",
+            error=error_line(result, redact) if went is False else "",
             seconds=seconds,
             input_tokens=input_tokens,
             output_tokens=output_tokens,

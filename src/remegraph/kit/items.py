@@ -112,6 +112,14 @@ class Items:
         with self._parts().items.read(required(scope).partition()) as shelf:
             return shelf.namespaces()
 
+    def as_kept(self, value: Any) -> Any:
+        """Return JSON as items keep it: without what the settings have redacted.
+
+        Args:
+            value: The value of an item, or what it is compared with.
+        """
+        return self._parts().redactor.json(value)
+
     def write(self, changes: Sequence[ItemChange], *, scope: Scope) -> None:
         """Write and delete items: all or none. What has expired is deleted, too.
 
@@ -122,9 +130,9 @@ class Items:
             changes: At most one for each name.
             scope: Whose items.
         """
-        parts = self._parts()
+        parts, kept = self._parts(), self.as_kept
         with parts.items.write(required(scope).partition()) as shelf:
-            shelf.apply([self._redacted(each) for each in changes])
+            shelf.apply([replace(each, value=kept(each.value), texts=tuple(map(kept, each.texts))) for each in changes])
         self._sync()
 
     def sweep(self, *, scope: Scope) -> int:
@@ -139,10 +147,6 @@ class Items:
         return swept
 
     # ------------------------------------------------------------------------------------------- inside
-
-    def _redacted(self, change: ItemChange) -> ItemChange:
-        redactor = self._parts().redactor
-        return replace(change, value=redactor.json(change.value), texts=tuple(map(redactor.text, change.texts)))
 
     def _in_order(
         self, partition: Partition, prefix: tuple[str, ...], where: Where | None, *, limit: int, offset: int

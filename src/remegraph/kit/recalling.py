@@ -81,7 +81,7 @@ def recall_input(
         "topics": None if topics is None else tuple(topics),
         "time_start": time_start,
         "time_end": time_end,
-        "only": only or RecallFilter(),
+        "only": only.evolve(tags=tuple(map(redact, only.tags))) if only else RecallFilter(),
         "without": frozenset(without),
         "asked_at": asked_at,
         "ranking": ranking,

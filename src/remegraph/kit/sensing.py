@@ -54,7 +54,7 @@ class Sensing(Verbs):
             raise InputError(f"The attention is {attention}.", "Give a number from 0 to 1, or none.")
         redact = parts.redactor.message
         (message,) = to_messages([event], thread="main", default_time=self._clock(), timezone=None, take=redact)
-        text, who = message.text, source or message.name
+        text, who = message.text, parts.redactor.text(source) or message.name
         score = parts.attention["now"]
         got = self._sensory.sense(
             partition,

@@ -26,6 +26,9 @@ _LOOKED_AT = 200
 _SAID = ("name", "task", "when_to_use", "domain", "steps", "preconditions", "postconditions", "avoid")
 """Fields of a skill that somebody has put into words."""
 
+_NAMES = frozenset({"tool", "skill", "name", "after"})
+"""Keys within them that name steps, tools and skills."""
+
 _LEAST = 0.1
 """Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
 
@@ -66,7 +69,7 @@ class Skills(Facade):
         """
         if not isinstance(skill, Skill):
             raise InputError(f"The skill is of type {type(skill).__name__}.", "Give a remegraph.Skill.")
-        stated = self._parts().redactor.record(skill, *_SAID)
+        stated = self._parts().redactor.record(skill, *_SAID, keep=_NAMES)
         memory = self._writer().add(stated, self._home(scope))
         self._follow()
         return memory
@@ -105,8 +108,8 @@ class Skills(Facade):
         """
         from remegraph.engine.metering import Meter
 
-        task = self._parts().redactor.text(task)
-        attempts = self._attempts(thread, failed, scope, task, domain)
+        task, domain = self._in_words(task, domain)
+        attempts = self._attempts(thread, failed, scope, task)
         if not succeeded:
             return self._kept(self._writer().learn_failure(attempts[0], task, self._home(scope)))
         meter = Meter()
@@ -126,8 +129,8 @@ class Skills(Facade):
         """Learn from a run that is recorded; see `learn`."""
         from remegraph.engine.metering import Meter
 
-        task = self._parts().redactor.text(task)
-        attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task, domain)
+        task, domain = self._in_words(task, domain)
+        attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task)
         if not succeeded:
             done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
             return await asyncio.to_thread(self._kept, done)
@@ -149,6 +152,7 @@ class Skills(Facade):
         """
         _check_words(query=query)
         check_numbers(least=1, whole=True, k=k)
+        query = self._parts().redactor.text(query)
         return self._found(query, self._writer().known(self._home(scope)))[:k]
 
     afind = twin(find)
@@ -179,7 +183,7 @@ class Skills(Facade):
             found = variants(known, read_workflow(like[0]).task)
         if not found:
             raise NotFoundError(f"There is no skill for {task!r} here.", "State one with add, or learn it from a run.")
-        return choice(self._parts().archive, found, facts, self._predicates)
+        return choice(self._parts().archive, found, self._parts().redactor.json(facts), self._predicates)
 
     achoose = twin(choose)
 
@@ -222,8 +226,8 @@ class Skills(Facade):
         memory, skill = self._skill(skill_id, scope)
         if (ok is None) == (facts is None):
             raise InputError("Neither or both of ok and facts are given.", "Give one of them.")
-        ok = self._reached(skill, facts) if facts is not None else ok
         parts = self._parts()
+        ok = self._reached(skill, parts.redactor.json(facts)) if facts is not None else ok
         told = _told(
             memory_id=skill_id,
             version=skill.version if version is None else version,
@@ -330,9 +334,13 @@ class Skills(Facade):
             raise SkillError(f"No predicate {unknown[0]!r} is registered.", "Call kit.skills.register first.")
         return not unmet(skill.postconditions, facts, self._predicates)
 
-    def _attempts(self, thread: str, failed: Sequence[str], scope: Scope, task: str, domain: str) -> list[Attempt]:
-        check_text(thread=thread)
+    def _in_words(self, task: str, domain: str) -> tuple[str, str]:
         _check_words(task=task, domain=domain)
+        told = self._parts().redactor.text
+        return told(task), told(domain)
+
+    def _attempts(self, thread: str, failed: Sequence[str], scope: Scope, task: str) -> list[Attempt]:
+        check_text(thread=thread)
         if isinstance(failed, str):
             raise InputError("failed is one text.", "Give a list of threads.")
         check_text(**{f"failed[{at}]": each for at, each in enumerate(failed)})

@@ -93,7 +93,8 @@ class ToolMemory(Facade):
             args=redactor.json(args),
             call_id=call_id,
             ok=ok,
-            result=redactor.json(result),
+            result=result,
+            redact=redactor.text,
             seconds=seconds,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -172,6 +173,7 @@ class ToolMemory(Facade):
         if not task.strip():
             raise InputError("The task is empty.", "Say what is to be done.")
         check_numbers(least=1, whole=True, k=k)
+        task = self._parts().redactor.text(task)
         stats = {each.tool: each for each in self.stats(scope=scope)}
         parts = self._parts()
         partitions = parts.archive.visible(scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -14,6 +14,7 @@ from typing import Any
 __all__ = ["call_digest", "error_kind", "error_line", "failed", "outcome", "without_values"]
 
 _LINE = 200
+_SEARCHED = 2_000
 _KIND = 120
 """Characters of an error, and of its kind, that are kept."""
 
@@ -61,11 +62,12 @@ def failed(text: str) -> bool:
     return _begins().match(start) is not None
 
 
-def error_line(text: str) -> str:
+def error_line(text: str, redact: Callable[[str], str] = str) -> str:
     """Return the line of an error that says what it is: the first, of a JSON object its error, of a traceback the last.
 
     Args:
         text: What came back.
+        redact: Takes what is private out of the line before it is cut.
     """
     start = text.strip()
     if start.startswith("{"):
@@ -76,7 +78,7 @@ def error_line(text: str) -> str:
         said = _said(value) if isinstance(value, dict) else ""
         start = said or start
     line = start.rpartition("\n")[2] if start.startswith(_TRACEBACK) else start.partition("\n")[0]
-    return line.strip()[:_LINE]
+    return redact(line.strip()[:_SEARCHED])[:_LINE]
 
 
 def error_kind(line: str) -> str:

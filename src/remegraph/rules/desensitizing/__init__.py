@@ -6,9 +6,9 @@ Street addresses and names are best effort: of names, only those that the caller
 
 from __future__ import annotations
 
-from remegraph.rules.desensitizing.finding import KINDS, Finding, Kind
+from remegraph.rules.desensitizing.finding import KINDS, Finding, Kind, united
 from remegraph.rules.desensitizing.placeholders import PLACEHOLDER, Placeholders, Pseudonyms
-from remegraph.rules.desensitizing.removing import LONGEST, Cleaned, desensitize, findings
+from remegraph.rules.desensitizing.removing import LONGEST, Cleaned, desensitize, findings, replaced
 
 __all__ = [
     "KINDS",
@@ -21,4 +21,6 @@ __all__ = [
     "Pseudonyms",
     "desensitize",
     "findings",
+    "replaced",
+    "united",
 ]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remegraph.errors import InputError
 from remegraph.rules.desensitizing import accounts, contacts, identity, money, network, people, places, secrets
 from remegraph.rules.desensitizing.finding import KINDS, Finding, Kind, united
-from remegraph.rules.desensitizing.folding import folded
+from remegraph.rules.desensitizing.folding import ESCAPE, Folded, folded
 from remegraph.rules.desensitizing.placeholders import Placeholders
 
-__all__ = ["LONGEST", "Cleaned", "desensitize", "findings"]
+__all__ = ["LONGEST", "Cleaned", "desensitize", "findings", "replaced"]
 
 LONGEST = 200_000
 """Characters of a text at most, each placeholder in it counted as one."""
@@ -64,10 +64,18 @@ def findings(
     plain = folded(text)
     if len(plain.text) > LONGEST:
         raise InputError(f"A text of {len(plain.text):,} characters is too long to be searched.", "Share it in parts.")
+    found = list(_found(plain, names, kinds))
+    if escapes := {each.start("escaped") for each in ESCAPE.finditer(text)}:  # JSON, or a part of it
+        found = [each for each in found if each.start not in escapes or each.kind == "path"]
+        found += _found(folded(text, escapes=True), names, kinds)
+    return united(found)
+
+
+def _found(plain: Folded, names: Collection[str], kinds: Collection[Kind]) -> Iterator[Finding]:
     asked = [recognise for recognise, finds in _RECOGNISERS.items() if not finds.isdisjoint(kinds)]
     found = [each for recognise in asked for each in recognise(plain.text) if each.kind in kinds]
     found += people.names(plain.text, names)
-    return united(Finding(*plain.span(each.start, each.end), each.kind) for each in found if each.start < each.end)
+    return (Finding(*plain.span(each.start, each.end), each.kind) for each in found if each.start < each.end)
 
 
 def desensitize(
@@ -92,15 +100,20 @@ def desensitize(
     table = Placeholders() if table is None else table
     table.reserve(text)
     removed: Counter[Kind] = Counter()
-    while found := findings(
-        text, names=names, kinds=kinds
-    ):  # a gap may bare what stood beside it; each round removes characters
+    while found := findings(text, names=names, kinds=kinds):  # a gap may bare what stood beside it; each round removes
         removed.update(each.kind for each in found)
-        text = _replaced(text, found, table)
+        text = replaced(text, found, table)
     return Cleaned(text, dict(removed), table)
 
 
-def _replaced(text: str, found: tuple[Finding, ...], table: Placeholders) -> str:
+def replaced(text: str, found: Sequence[Finding], table: Placeholders) -> str:
+    """Return a text with placeholders for what was found in it.
+
+    Args:
+        text: Any text.
+        found: In order and without overlaps.
+        table: Gives the placeholders.
+    """
     parts: list[str] = []
     before = 0
     for each in found:
