@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from remegraph.language.scripts import language_of
+from remegraph.rules.codes import differently_coded
 from remegraph.rules.fitted import model
 from remegraph.rules.wording import grams, opposed, weight, wording
 
@@ -28,7 +29,8 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
 
     A logistic model, fitted to cases, weighs how much of their content words (stems, synonyms folded) and letters they
     share against the names and numbers that only one of them has. Where what is liked differs, or a name or number and
-    little else, they are no duplicates but a contradiction: "likes red" and "hates red".
+    little else, they are no duplicates but a contradiction: "likes red" and "hates red". Nor are they where each has a
+    sign of its own, which stems leave out: "room B" and "room C".
 
     Args:
         a: A sentence.
@@ -42,16 +44,18 @@ def near_duplicate(a: str, b: str, names: Iterable[str] = ()) -> bool:
         return False
     if (signs["numbers_clash"] or signs["negation"]) and signs["share_of_longer"] >= _ALL_BUT_ONE:
         return False
-    return model("duplicate", language_of(f"{a} {b}")).score(signs) > 0
+    return model("duplicate", language_of(f"{a} {b}")).score(signs) > 0 and not differently_coded(a, b)
 
 
 def at_odds(a: str, b: str) -> bool:
-    """Return whether two sentences that are alike differ in what counts: a name, a number, what is denied or liked.
+    """Return whether two sentences that are alike differ in what counts: a name, a number or other sign, a denial, a taste.
 
     However near an embedder finds them ("the door code is 4711", "the door code is 4712"), they do not say the same.
     """
     signs = likeness(a, b)
-    return any(signs[sign] for sign in ("opposed", "only_names_differ", "numbers_clash", "negation"))
+    return differently_coded(a, b) or any(
+        signs[sign] for sign in ("opposed", "only_names_differ", "numbers_clash", "negation")
+    )
 
 
 def likeness(a: str, b: str, names: Iterable[str] = ()) -> dict[str, float]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from remegraph.models import Claim, Memory
 from remegraph.rules.claims import conflicting
+from remegraph.rules.codes import codes, differently_coded
 from remegraph.rules.conflicts import Said, compare, said
 from remegraph.rules.duplicates import at_odds, content_digest
 from remegraph.rules.wording import holds
@@ -111,6 +112,10 @@ def _known(memory: Memory) -> Decision:
 
 def joined(old: str, new: str) -> str:
     """Return one text that holds what both say: the one that holds all words of the other, else both, one per line."""
-    if content_digest(old) == content_digest(new) or holds(old, new):
+    if content_digest(old) == content_digest(new) or _holds(old, new):
         return old
-    return new if holds(new, old) else f"{old}\n{new}"
+    return new if _holds(new, old) else f"{old}\n{new}"
+
+
+def _holds(one: str, other: str) -> bool:
+    return holds(one, other) and codes(other) <= codes(one) and not differently_coded(one, other)
