@@ -335,6 +335,15 @@ def test_a_very_long_text_is_searched_to_its_end() -> None:
     assert cleaned == redactor.text(cleaned)
 
 
+def test_a_placeholder_is_never_cut_in_two() -> None:
+    """Half of one stands where a value stood; replaced once more, and again, it would never end."""
+    redactor = Redactor(KINDS, b"a key")
+    cleaned = redactor.text("\n".join(f"password: {PASSWORD}{number}" for number in range(1_500)))
+    assert PASSWORD not in cleaned
+    for shift in range(0, 40, 3):
+        assert redactor.text("." * shift + cleaned) == "." * shift + cleaned
+
+
 @pytest.mark.parametrize("filler", ["word ", "x", "一"])
 def test_wherever_a_long_text_would_be_cut_a_value_is_whole(filler: str) -> None:
     """An end in the midst of a card leaves two numbers that nobody knows for a card."""

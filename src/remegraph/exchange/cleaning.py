@@ -19,8 +19,8 @@ _SECRET = re.compile(
 """Keys whose values are secret, whatever they look like."""
 _COUNTED = re.compile(r"tokens|token[-_ ]?(?:count|usage|limit|budget)", re.IGNORECASE)
 """Keys whose numbers are figures: a model is told, and tells, how many tokens something took."""
-_OPEN = re.compile(rf"\s*|\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
-"""What is no value yet: nothing, a slot, or a placeholder."""
+_OPEN = re.compile(rf"\s*|(?:[A-Za-z]+ )?\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
+"""What is no value yet: nothing, a slot, as in "Bearer {token}", or a placeholder."""
 
 _LONGEST_KEY = 100
 """Characters of a key that may announce its value."""

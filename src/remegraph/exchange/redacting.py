@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,7 +13,16 @@ from remegraph.exchange.offers import Offer
 from remegraph.models import Message
 from remegraph.models.base import Record
 from remegraph.ports import Embedder
-from remegraph.rules.desensitizing import Cleaned, Finding, Kind, Pseudonyms, findings, replaced, united
+from remegraph.rules.desensitizing import (
+    PLACEHOLDER,
+    Cleaned,
+    Finding,
+    Kind,
+    Pseudonyms,
+    findings,
+    replaced,
+    united,
+)
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
@@ -28,9 +36,7 @@ _IDS = frozenset(
 )
 """Keys of messages, as providers and frameworks write them: a host compares by these, and sends some of them back."""
 
-_SLOT = re.compile(r"\{[^{}\s\"]+\}")
-"""What a step of a skill fills in: the key says nothing of the text around it."""
-
+_LONGEST_PLACEHOLDER = 32
 _DEEPEST = 50
 """Levels of JSON that are looked into one by one."""
 _WINDOW, _OVERLAP = 10_000, 4_000
@@ -178,7 +184,7 @@ class _Thorough(Cleaner):
     def _text(self, text: str, path: str, key: str) -> str:
         if text[:1].isspace() or text[:1] in {"{", "["}:
             text = self._document(text)
-        return super()._text(text, path, "" if _SLOT.search(text) else key)
+        return super()._text(text, path, key)
 
     def _document(self, text: str) -> str:
         """Return a text that is JSON without what is private in it: still JSON."""
@@ -200,9 +206,16 @@ class _Thorough(Cleaner):
 
     def _seen(self, text: str) -> Iterator[Finding]:
         """Yield what is private in a long text: looked at by windows, each of which begins well within the last one."""
-        for start in range(0, len(text), _WINDOW - _OVERLAP):
-            for each in findings(text[start : start + _WINDOW], kinds=self.kinds):
+        for at in range(0, len(text), _WINDOW - _OVERLAP):
+            start, end = _beside(text, at), _beside(text, at + _WINDOW)
+            for each in findings(text[start:end], kinds=self.kinds):
                 yield Finding(start + each.start, start + each.end, each.kind)
+
+
+def _beside(text: str, at: int) -> int:
+    """Return where a text is cut so that no placeholder is: half of one may look private."""
+    around = PLACEHOLDER.finditer(text, max(0, at - _LONGEST_PLACEHOLDER), at + _LONGEST_PLACEHOLDER)
+    return next((each.start() for each in around if each.start() < at < each.end()), at)
 
 
 def _written(value: Any) -> str:
