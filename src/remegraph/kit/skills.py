@@ -26,8 +26,8 @@ _LOOKED_AT = 200
 _SAID = ("name", "task", "when_to_use", "domain", "steps", "preconditions", "postconditions", "avoid")
 """Fields of a skill that somebody has put into words."""
 
-_NAMES = frozenset({"tool", "skill", "name", "after"})
-"""Keys within them that name steps, tools and skills."""
+_TOOL = frozenset({"tool"})
+"""The key within them that names a tool, by which it is called."""
 
 _LEAST = 0.1
 """Score under which a skill has nothing to do with a query: less than one word in eight is shared."""
@@ -69,7 +69,7 @@ class Skills(Facade):
         """
         if not isinstance(skill, Skill):
             raise InputError(f"The skill is of type {type(skill).__name__}.", "Give a remegraph.Skill.")
-        stated = self._parts().redactor.record(skill, *_SAID, keep=_NAMES)
+        stated = self._parts().redactor.record(skill, *_SAID, keep=_TOOL)
         memory = self._writer().add(stated, self._home(scope))
         self._follow()
         return memory
