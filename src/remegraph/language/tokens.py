@@ -43,7 +43,8 @@ def _stem(word: str) -> str:
 def _one(stem: str) -> str:
     """Return a stem as one object: what was derived from texts outlives the cache above, and would hold words twice.
 
-    Where `sys.intern` did that, its table grew by 2 MB at once, and Python 3.12 keeps for ever what is in it.
+    Where `sys.intern` did that, its table grew by 2 MB at once, and the first releases of Python 3.12 keep for ever what
+    is in it (python/cpython#113993).
     """
     return stem
 
