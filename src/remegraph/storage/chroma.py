@@ -94,9 +94,13 @@ class ChromaIndex:
         secure = address.scheme == "https"
         port = address.port or (443 if secure else 8000)
 
-        alive = partial(_heartbeat, f"{address.scheme}://{host}:{port}", min(timeout, _SIGN_OF_LIFE))
-        connect = partial(_connected, host, port, secure=secure, timeout=timeout)
-        return cls(connect, CircuitBreaker(alive, rest=rest))
+        heartbeat = partial(_heartbeat, f"{address.scheme}://{host}:{port}")
+
+        def connect() -> ClientAPI:
+            heartbeat(timeout)  # Chroma's client itself would wait for ever, from its first call on
+            return _connected(host, port, secure=secure, timeout=timeout)
+
+        return cls(connect, CircuitBreaker(partial(heartbeat, min(timeout, _SIGN_OF_LIFE)), rest=rest))
 
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
@@ -302,10 +306,9 @@ def _hung(error: Exception) -> bool:
 
 
 def _connected(host: str, port: int, *, secure: bool, timeout: float) -> ClientAPI:
-    """Connect to a server that answers; Chroma's client itself would wait for ever, from its first call on."""
+    """Connect to a server that answers."""
     import chromadb
 
-    _heartbeat(f"{'https' if secure else 'http'}://{host}:{port}", timeout)
     client = chromadb.HttpClient(host=host, port=port, ssl=secure, settings=_settings())
     for session in _sessions(client):
         session.timeout = timeout

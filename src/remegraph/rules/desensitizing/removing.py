@@ -100,7 +100,8 @@ def desensitize(
     table = Placeholders() if table is None else table
     table.reserve(text)
     removed: Counter[Kind] = Counter()
-    while found := findings(text, names=names, kinds=kinds):  # a gap may bare what stood beside it; each round removes
+    # A gap may bare what stood beside it. It ends: each round removes characters.
+    while found := findings(text, names=names, kinds=kinds):
         removed.update(each.kind for each in found)
         text = replaced(text, found, table)
     return Cleaned(text, dict(removed), table)
