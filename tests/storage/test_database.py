@@ -106,6 +106,12 @@ def test_threads_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) 
         assert list(pool.map(open_and_close, [ledger_url] * 4)) == ["opened"] * 4
 
 
+def test_fresh_homes_that_are_opened_at_once_all_open() -> None:
+    """A service that opens a home per tenant starts several at a time; Alembic, which makes the schema, is made for one."""
+    with ThreadPoolExecutor(5) as pool:  # in memory: nothing is copied from a ledger that was made before
+        assert list(pool.map(open_and_close, ["sqlite://"] * 20)) == ["opened"] * 20
+
+
 def test_a_file_that_another_is_setting_up_is_waited_for(tmp_path: Path) -> None:
     """SQLite refuses the switch to a write-ahead log at once where another has begun to write; a start must not fail."""
     file = tmp_path / "ledger.db"
