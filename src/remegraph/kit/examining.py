@@ -73,9 +73,12 @@ class Examining(Queueing, ABC):
         yield from _clock(parts)
 
     def _owner(self, parts: Parts) -> Iterator[Seen]:
+        from remegraph.storage.chroma import stranded
         from remegraph.storage.owner import holder
 
-        if not parts.has_index:
+        if not parts.has_index and (error := stranded()):
+            yield _finding("owner", "warning", f"{error.what} It recalls from SQL.", error.cure)
+        elif not parts.has_index:
             process = holder(self._settings.home.expanduser() / "index")
             who = "Another process" if process is None else f"Process {process}"
             what = f"{who} owns the vector index: this one recalls from SQL, and cannot look at the index."

@@ -152,7 +152,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             index: A vector index instead of Chroma; closed with the kit.
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
-            require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
+            require_index: Refuse where another process owns the embedded index, or a fork keeps this one from it, instead
+                of recalling from SQL.
             reindex: Accept another embedder than the recorded one; then call `admin.reindex()`. background: that is
                 done while the kit serves, until `close`; the next open goes on. Until it is done, words alone serve.
             reranker: A LangChain document compressor, such as a cross-encoder, that has the last word on which memories

@@ -40,7 +40,7 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.backup import LEDGER
 from remegraph.storage.blobs import BlobFolder
-from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.chroma import ChromaIndex, stranded
 from remegraph.storage.copies import settle
 from remegraph.storage.database import Database
 from remegraph.storage.erasing import SqlEraser
@@ -178,7 +178,7 @@ def open_parts(
         index: A vector index instead of Chroma.
         clock: Tells the time.
         new_id: Makes ids.
-        require_index: Refuse where another process owns the embedded index.
+        require_index: Refuse where another process owns the embedded index, or a fork keeps this one from it.
         reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
         count_tokens: Counts the tokens of a recall's context.
         reranker: Has the last word on what a recall returns first.
@@ -296,6 +296,10 @@ def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:
 def _index(settings: Settings, database: Database, *, require_index: bool) -> VectorIndex | None:
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
+    if error := stranded():
+        if require_index:
+            raise SetupError(error.what, error.cure)
+        return None
     home = settings.home.expanduser()
     owner = IndexOwner.acquire(home / "index")
     if owner is not None:

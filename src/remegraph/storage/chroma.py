@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from remegraph.ports import Vectors
 
-__all__ = ["SHELF", "SPACE", "ChromaIndex", "persistent"]
+__all__ = ["FORKED", "SHELF", "SPACE", "ChromaIndex", "persistent", "stranded"]
 
 SHELF = "shelf"
 """The one metadata key of a record."""
@@ -56,6 +56,12 @@ SPACE: CreateHNSWConfiguration = {
     "sync_threshold": 100,
 }
 """How a collection is made."""
+FORKED = (
+    "Open a kit only after the fork (with gunicorn: without --preload), start processes by spawn, or use a Chroma server."
+)
+"""What to do where the vector index did not come through a fork."""
+_opened_in: set[int] = set()
+"""The processes that opened an embedded Chroma: this one, and those that it was forked from."""
 
 
 class ChromaIndex:
@@ -225,8 +231,7 @@ class ChromaIndex:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():  # a client that came through a fork hangs at its first call
             raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
+                "The vector index was opened by the process that this one was forked from.", FORKED
             )
         if self._breaker is not None:
             self._breaker.check()
@@ -287,10 +292,27 @@ def persistent(files: Path) -> ClientAPI:
 
     Args:
         files: Its folder, which is made where it is missing. Only one process may have it open.
+
+    Raises:
+        VectorIndexError: It would hang: see `stranded`.
     """
     import chromadb
 
+    if error := stranded():
+        raise error
+    _opened_in.add(os.getpid())
     return chromadb.PersistentClient(files, settings=_settings())
+
+
+def stranded() -> VectorIndexError | None:
+    """Return why no embedded Chroma can be opened in this process; none where it can.
+
+    Chroma's threads, which it never ends, do not come along through a fork: a child would wait for them for ever, even
+    where its parent had closed what it opened.
+    """
+    if _opened_in <= {os.getpid()}:
+        return None
+    return VectorIndexError("This process was forked from one that had used a vector index.", FORKED)
 
 
 def _heartbeat(address: str, timeout: float) -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import select
 from remegraph.errors import VectorIndexError
 from remegraph.failpoints import failpoint
 from remegraph.ports import WHOLE
-from remegraph.storage.chroma import ChromaIndex, persistent
+from remegraph.storage.chroma import FORKED, ChromaIndex, persistent
 from remegraph.storage.database import EVERYBODY, Database, upsert
 from remegraph.storage.folder import IndexFolder, Note
 from remegraph.storage.owner import IndexOwner
@@ -278,7 +278,4 @@ class GuardedIndex:
         if self._closed:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():
-            raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
-            )
+            raise VectorIndexError("The vector index was opened by the process that this one was forked from.", FORKED)
