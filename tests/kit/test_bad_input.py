@@ -109,6 +109,35 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "unwritable block": (lambda kit: kit.retrieve_block("\x00", scope=ANN), InputError, "UTF-8"),
     "empty statement": (lambda kit: kit.remember_self(" ", scope=ANN), InputError, "Say what to remember"),
     "unwritable statement": (lambda kit: kit.remember_self("\ud800", scope=ANN), InputError, "UTF-8"),
+    "turn beyond use": (lambda kit: kit.governance.injected({}, scope=ANN, turn=2**63), InputError, "0 or more, up to 2147483647"),
+    "turn beyond words": (lambda kit: kit.inject("x", scope=ANN, turn=10**5000), InputError, "0 or more, up to 2147483647"),
+    "turn in words": (lambda kit: kit.governance.injected({}, scope=ANN, turn="first"), InputError, "whole number, 0 or more"),
+    "shown version beyond use": (
+        lambda kit: kit.governance.injected({"m": 2**63}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown version of no number": (
+        lambda kit: kit.governance.injected({"m": "2"}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown without version": (
+        lambda kit: kit.governance.injected({"m": None}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown without id": (lambda kit: kit.governance.injected({7: 1}, scope=ANN), InputError, "Give text"),
+    "shown as list": (lambda kit: kit.governance.injected(["m"], scope=ANN), InputError, "versions by memory id"),
+    "known at no turn": (
+        lambda kit: kit.governance.known_to(scope=ANN, thread="main", turn=2**63), InputError, "0 or more, up to 2147483647"
+    ),
+    "version beyond use": (lambda kit: kit.governance.restore("m", 2**63, scope=ANN), InputError, "whole number, 1 or more"),
+    "diff beyond words": (lambda kit: kit.governance.diff("m", 1, 10**5000, scope=ANN), InputError, "whole number, 1 or more"),
+    "limit of items": (lambda kit: kit.items.search((), scope=ANN, limit=2**63), InputError, "whole number, 0 or more"),
+    "offset of items": (
+        lambda kit: kit.items.search((), scope=ANN, query="x", offset=-1), InputError, "whole number, 0 or more"
+    ),
+    "limit beyond words": (lambda kit: kit.memories(scope=ANN, limit=10**5000), InputError, "whole number, 1 or more"),
+    "tokens beyond use": (
+        lambda kit: kit.tools.record("t", scope=ANN, input_tokens=2**63), InputError, "0 or more, up to 2147483647"
+    ),
+    "endless call": (lambda kit: kit.tools.record("t", scope=ANN, seconds=float("inf")), InputError, "number, 0 or more"),
+    "days beyond words": (lambda kit: kit.forecast(10**5000, scope=ANN), InputError, "number, 0 or more"),
     "great importance": (lambda kit: kit.remember_self("x", scope=ANN, importance=2), InputError, "from 0 to 1"),
 }  # fmt: skip
 

@@ -369,7 +369,7 @@ def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_of_a_process_that_used_and_closed_a_kit_works_from_sql(tmp_path: Path) -> None:
-    """gunicorn --preload does so: each worker would hang for ever at the first memory, in whatever home."""
+    """So forks gunicorn --preload: each worker would hang for ever at the first memory, in whatever home."""
 
     def use(home: Path) -> str:
         with MemoryKit.open(home, model=None, embedder=None) as kit:

@@ -28,8 +28,8 @@ __all__ = [
     "zone",
 ]
 
-_MOST = 10**12
-"""More than this of anything is no count, and no time."""
+_MOST = 2**31 - 1
+"""More than this of anything is no count, and no time: SQL would refuse it, long after the call."""
 
 K = TypeVar("K")
 P = ParamSpec("P")
@@ -151,7 +151,10 @@ def check_numbers(*, least: int, whole: bool, **numbers: object) -> None:
     for name, value in numbers.items():
         fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if value is not None and not (fits and least <= cast("float", value) <= _MOST):
-            raise InputError(f"{name} is {value!r}.", f"Give a {'whole ' * whole}number, {least} or more.")
+            # Python refuses to spell out what is huge
+            told = "beyond use" if fits and abs(cast("float", value)) > _MOST else repr(value)
+            kind = "whole number" if whole else "number"
+            raise InputError(f"{name} is {told}.", f"Give a {kind}, {least} or more, up to {_MOST}.")
 
 
 def check_times(**times: datetime | None) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import actor_of, check_text, check_times, required, twin
+from remegraph.kit.calling import actor_of, check_numbers, check_text, check_times, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import LIVE, Explanation, Fading, Memory, RecallFilter, Scope, Weight
 
@@ -110,13 +110,12 @@ class Keeping(Verbs):
         """
         from remegraph.lifecycle.retaining import forecast
 
+        check_numbers(least=0, whole=False, days=days)
         now = self._clock()
         try:
             until = now + timedelta(days=days)
-        except (OverflowError, ValueError, TypeError) as error:
+        except (OverflowError, TypeError) as error:
             raise InputError(f"days is {days!r}.", "Give a number of days, as 30.") from error
-        if until < now:
-            raise InputError(f"days is {days!r}.", "Give a number of days that are to come, as 30.")
         archive = self._open_parts().archive
         memories = archive.memories(archive.visible(required(scope)), statuses=sorted(LIVE))
         return forecast(self._retained(memories), now, until)

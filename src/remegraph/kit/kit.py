@@ -97,9 +97,9 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self._reindexing: Reindexing | None = None
         self._clock = clock
         self._new_id = new_id
-        self._reviews = ReviewBuffer(parts.archive)
-        self._shown = ShownBuffer(parts.trail)
-        self._calls = CallBuffer(parts.archive, clock, new_id)
+        self._reviews = ReviewBuffer(parts.archive, self.health)
+        self._shown = ShownBuffer(parts.trail, self.health)
+        self._calls = CallBuffer(parts.archive, clock, new_id, self.health)
         access = Access(self._open_parts, settings, self._bring_up_to_date)
         self.items: Items = Items(self._open_parts)
         self.skills: Skills = Skills(access)

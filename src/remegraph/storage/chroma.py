@@ -56,9 +56,7 @@ SPACE: CreateHNSWConfiguration = {
     "sync_threshold": 100,
 }
 """How a collection is made."""
-FORKED = (
-    "Open a kit only after the fork (with gunicorn: without --preload), start processes by spawn, or use a Chroma server."
-)
+FORKED = "Open a kit only after the fork (with gunicorn: without --preload), start processes by spawn, or use a Chroma server."
 """What to do where the vector index did not come through a fork."""
 _opened_in: set[int] = set()
 """The processes that opened an embedded Chroma: this one, and those that it was forked from."""
@@ -230,9 +228,7 @@ class ChromaIndex:
         if self._closed:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():  # a client that came through a fork hangs at its first call
-            raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.", FORKED
-            )
+            raise VectorIndexError("The vector index was opened by the process that this one was forked from.", FORKED)
         if self._breaker is not None:
             self._breaker.check()
         with self._opening:
