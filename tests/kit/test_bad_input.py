@@ -107,6 +107,9 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "unwritable id": (lambda kit: kit.trace("\ud800", scope=ANN), InputError, "UTF-8"),
     "unknown block": (lambda kit: kit.retrieve_block("20250304_99", scope=ANN), NotFoundError, "Check the id"),
     "unwritable block": (lambda kit: kit.retrieve_block("\x00", scope=ANN), InputError, "UTF-8"),
+    "self of no agent": (
+        lambda kit: kit.remember_self("I am Remy.", scope=ANN.evolve(agent=None)), ScopeError, "Scope(user=..., agent=...)"
+    ),
     "empty statement": (lambda kit: kit.remember_self(" ", scope=ANN), InputError, "Say what to remember"),
     "unwritable statement": (lambda kit: kit.remember_self("\ud800", scope=ANN), InputError, "UTF-8"),
     "turn beyond use": (lambda kit: kit.governance.injected({}, scope=ANN, turn=2**63), InputError, "0 or more, up to 2147483647"),

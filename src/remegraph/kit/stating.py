@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import actor_of, check_text, required, twin
+from remegraph.kit.calling import acting, actor_of, check_text, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     Category,
@@ -52,6 +52,7 @@ class Stating(Verbs):
 
         Raises:
             InputError: The statement is no text or empty, or a field cannot be used.
+            ScopeError: The scope is missing, or names no agent.
         """
         from remegraph.engine.explicit import remember
         from remegraph.engine.governed import Governed
@@ -61,7 +62,7 @@ class Stating(Verbs):
         check_text(content=content)
         content = parts.redactor.text(content)
         governed = Governed(memory_class=memory_class, enforcement_level=enforcement_level)
-        governed.check(required(scope))
+        governed.check(acting(scope))
         where = scope.partition().evolve(user=None, project=None)
         memory = remember(
             parts.archive,
