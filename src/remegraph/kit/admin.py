@@ -120,7 +120,7 @@ class Admin(BackingUp, Erasing, Examining):
     def _compare(self, counts: Counter[str], progress: Report | None = None) -> list[Mismatch]:
         """Return what differs in the ledger itself; count what was read."""
         partitions = self._parts().archive.partitions()
-        differences: list[Mismatch] = []
+        differences = list(self._parts().trail.renamed())
         for number, partition in enumerate(partitions, start=1):
             differences.extend(self._verify_partition(partition, counts))
             if progress:
@@ -158,7 +158,8 @@ class Admin(BackingUp, Erasing, Examining):
             Mismatch(where="attachments", record_id=sha256, problem="its bytes are missing")
             for sha256 in archive.attachments.missing(partition)
         ]
-        return [*found, *lost, *self._parts().trail.differences(partition)]
+        trail = self._parts().trail
+        return [*found, *trail.misstated(partition), *lost, *trail.differences(partition)]
 
 
 def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:

@@ -64,8 +64,7 @@ def diagnose(
 
 def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
-    from remegraph.kit.parts import ledger_url
-    from remegraph.storage.backup import LEDGER
+    from remegraph.kit.parts import lacks_ledger, ledger_url
     from remegraph.storage.checkup import examine_folder, examine_key, examine_ledger, newest
     from remegraph.storage.database import Database
     from remegraph.storage.keys import FILE
@@ -73,7 +72,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
     home = settings.home.expanduser()
     if settings.ledger_url is None:
         found = list(examine_folder(home))
-        if not any(each.check == "home" for each in found) and not (home / LEDGER).is_file():
+        if not any(each.check == "home" for each in found) and lacks_ledger(home):
             cure = "Restore a backup (remegraph backup restore); an empty ledger is made when something is recorded."
             found.append(Finding(check="ledger", severity="error", what=f"{home} has no ledger.", cure=cure))
         yield from ((each, None) for each in found)

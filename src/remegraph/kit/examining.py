@@ -32,6 +32,7 @@ _SKEW = timedelta(minutes=5)
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
     "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
+    "partitions": ("records", "Somebody changed the ledger past remegraph: compare with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
     "journal": ("journal", "Somebody changed the ledger past remegraph, or the key is another: compare with a backup."),
 }
@@ -73,13 +74,14 @@ class Examining(Queueing, ABC):
         yield from _clock(parts)
 
     def _owner(self, parts: Parts) -> Iterator[Seen]:
+        from remegraph.kit.parts import INDEX
         from remegraph.storage.chroma import stranded
         from remegraph.storage.owner import holder
 
         if not parts.has_index and (error := stranded()):
             yield _finding("owner", "warning", f"{error.what} It recalls from SQL.", error.cure)
         elif not parts.has_index:
-            process = holder(self._settings.home.expanduser() / "index")
+            process = holder(self._settings.home.expanduser() / INDEX)
             who = "Another process" if process is None else f"Process {process}"
             what = f"{who} owns the vector index: this one recalls from SQL, and cannot look at the index."
             yield _finding("owner", "note", what, "Close that process to examine the index, or use a Chroma server.")

@@ -91,7 +91,7 @@ class Governance(Facade):
         from remegraph.rules.differing import difference
 
         check_text(memory_id=memory_id)
-        check_numbers(least=1, whole=True, a=a, b=b)
+        check_numbers(least=0, whole=True, a=a, b=b)
         archive, grants = self._parts().archive, self._parts().grants
         seen = archive.versions(archive.visible(required(scope)), memory_id) or grants.versions(scope, memory_id)
         versions = {each.version: each for each in seen}
@@ -126,7 +126,7 @@ class Governance(Facade):
         from remegraph.governance.restoring import restore
 
         check_text(memory_id=memory_id)
-        check_numbers(least=1, whole=True, version=version)
+        check_numbers(least=0, whole=True, version=version)
         parts = self._parts()
         memory = restore(
             parts.archive,

@@ -44,8 +44,9 @@ from remegraph.storage.chroma import ChromaIndex, stranded
 from remegraph.storage.copies import settle
 from remegraph.storage.database import Database
 from remegraph.storage.erasing import SqlEraser
+from remegraph.storage.folder import IndexFolder
 from remegraph.storage.grants import SqlGrants
-from remegraph.storage.guard import GuardedIndex
+from remegraph.storage.guard import GuardedIndex, recorded
 from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
 from remegraph.storage.keys import journal_key
@@ -57,7 +58,10 @@ if TYPE_CHECKING:
     from remegraph.engine.summarizer import Summarizer
     from remegraph.engine.tool_guidelines import Guide
 
-__all__ = ["Parts", "ledger_url", "open_parts"]
+__all__ = ["INDEX", "Parts", "lacks_ledger", "ledger_url", "open_parts"]
+
+INDEX = "index"
+"""The folder of the vector index, in a home."""
 
 _A_NUMBER = "+44 20 7946 0018"
 """Looked at when a kit opens: that a package is missing must not be found out by the first number that somebody tells."""
@@ -239,6 +243,19 @@ def ledger_url(settings: Settings) -> str:
     return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
 
 
+def lacks_ledger(home: Path) -> bool:
+    """Return whether no ledger is in a home, or an empty file in its place."""
+    ledger = home / LEDGER
+    return not (ledger.is_file() and ledger.stat().st_size)
+
+
+def _without_ledger(home: Path) -> SetupError:
+    return SetupError(
+        f"The ledger of {home} holds nothing, though the index beside it was made of one.",
+        f"Bring it back from a backup. If it is meant to be a new one, move {home / INDEX} away: it is made anew.",
+    )
+
+
 def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | None:
     if settings.queue == "ledger":
         return None
@@ -257,6 +274,8 @@ def _key(settings: Settings) -> bytes:
     home = settings.home.expanduser()
     if settings.ledger_url is None:
         _make_home(home)
+        if lacks_ledger(home) and IndexFolder(home / INDEX).used:
+            raise _without_ledger(home)
     return settings.journal_key.encode() if settings.journal_key else journal_key(home)
 
 
@@ -301,7 +320,15 @@ def _index(settings: Settings, database: Database, *, require_index: bool) -> Ve
             raise SetupError(error.what, error.cure)
         return None
     home = settings.home.expanduser()
-    owner = IndexOwner.acquire(home / "index")
+    if IndexFolder(home / INDEX).used and not recorded(database):
+        raise _without_ledger(home)
+    try:
+        owner = IndexOwner.acquire(home / INDEX)
+    except OSError as error:
+        raise SetupError(
+            f"The folder of the vector index, {home / INDEX}, cannot be used ({error}).",
+            "Move what is there away, or make it writable.",
+        ) from error
     if owner is not None:
         return GuardedIndex(database, owner)
     if require_index:

@@ -38,6 +38,14 @@ class AuditTrail(Protocol):
         """Yield where the chain of a partition is broken, and which versions are not what was committed."""
         ...
 
+    def misstated(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield the memories of a partition whose row says something else than their newest version."""
+        ...
+
+    def renamed(self) -> Iterator[Mismatch]:
+        """Yield the partitions that were given another name: what they hold would be another's."""
+        ...
+
     def holds(self, head: AuditHead) -> bool:
         """Return whether the journal still has the event that an export ended with."""
         ...

@@ -9,13 +9,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, func, insert, select
 
-from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition, Shown
+from remegraph.models import AuditEntry, AuditHead, Event, Memory, Mismatch, Partition, Shown
+from remegraph.storage import heads as head_rows
 from remegraph.storage import interning
 from remegraph.storage.database import Database
 from remegraph.storage.journal import Journal, origin
 from remegraph.storage.memories import event_of
 from remegraph.storage.rows import from_micros, micros
-from remegraph.storage.tables import events, injections, memories, partitions, versions
+from remegraph.storage.tables import events, injections, memories, partitions, topics, versions
 from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["SqlAuditTrail"]
@@ -31,6 +32,14 @@ _EVENTS = (
     .outerjoin(memories, and_(memories.c.memory_id == events.c.record_id, events.c.version > 0))
     .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == events.c.version))
     .order_by(events.c.id)
+    .limit(_PAGE)
+)
+
+_HEADS = (
+    select(memories, topics.c.type, topics.c.target, versions.c.body.label("committed"))
+    .join(topics, topics.c.id == memories.c.topic_id)
+    .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == memories.c.version))
+    .order_by(memories.c.id)
     .limit(_PAGE)
 )
 
@@ -93,6 +102,26 @@ class SqlAuditTrail:
                 previous = row.chain
         if (head or origin(number)) != previous:
             yield _mismatch("", "its newest events were taken away, or its head was changed")
+
+    def renamed(self) -> Iterator[Mismatch]:
+        """Yield the partitions that were given another name; see `ports.AuditTrail`."""
+        with self._database.read() as connection:
+            for number in interning.renamed(connection):
+                problem = "its name was changed: what it holds is not found under the one that it had"
+                yield Mismatch(where="partitions", record_id=str(number), problem=problem)
+
+    def misstated(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield the memories whose row says something else than what was committed; see `ports.AuditTrail`."""
+        number, after = self._number(partition), 0
+        while True:
+            with self._database.read() as connection:
+                page = connection.execute(_HEADS.where(memories.c.partition_id == number, memories.c.id > after)).all()
+            if not page:
+                return
+            for row in page:
+                if problem := _wrong(row, partition):
+                    yield Mismatch(where="memories", record_id=row.memory_id, problem=problem)
+            after = page[-1].id
 
     def holds(self, head: AuditHead) -> bool:
         """Return whether the journal still has the event that an export ended with."""
@@ -188,6 +217,21 @@ class SqlAuditTrail:
                 return
             yield page
             first = page[-1].id + 1
+
+
+def _wrong(row: Row[Any], partition: Partition) -> str:
+    """Return what is wrong with the row of a memory; nothing where all is well."""
+    if row.body != row.committed:
+        return "its head is no version that was committed"
+    memory = Memory.from_json(row.body)
+    held, told = row._asdict(), head_rows.columns(memory, row.topic_id)
+    # What an earlier release wrote may differ: by fields that it lacked, by how it folded words, in what is not live.
+    lenient = {"body", "words"} if memory.live else {"body", "words", "resident"}
+    wrong = [name for name in told if name not in lenient and held[name] != told[name]]
+    wrong += ["topic"] * ((row.type, row.target) != (memory.topic.type, memory.topic.target))
+    wrong += ["partition"] * (memory.partition != partition)
+    verb = "is" if len(wrong) == 1 else "are"
+    return f"its {' and '.join(wrong)} {verb} not what was committed" if wrong else ""
 
 
 def _chain_before(connection: Connection, number: int, first: int) -> str:

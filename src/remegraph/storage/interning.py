@@ -22,7 +22,7 @@ from remegraph.storage.database import Database, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, reviews
 
-__all__ = ["anonymous", "ensure", "every", "forget", "hold", "known", "partition_of", "pulse", "visible"]
+__all__ = ["anonymous", "ensure", "every", "forget", "hold", "known", "partition_of", "pulse", "renamed", "visible"]
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
@@ -115,6 +115,12 @@ def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
 def every(connection: Connection) -> tuple[Partition, ...]:
     """Return all partitions, in the order of their creation."""
     return tuple(partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id)))
+
+
+def renamed(connection: Connection) -> tuple[int, ...]:
+    """Return the partitions whose row says another name than its key."""
+    rows = connection.execute(select(partitions).order_by(partitions.c.id))
+    return tuple(row.id for row in rows if row.key != _key(partition_of(row)))
 
 
 def partition_of(row: Row[Any]) -> Partition:
