@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from secrets import token_hex
@@ -23,7 +23,7 @@ from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, seals
 from remegraph.telemetry import event
 
-__all__ = ["Entry", "Journal", "origin"]
+__all__ = ["Entry", "Journal", "acted_in", "origin"]
 
 _log = logging.getLogger(__name__)
 
@@ -134,6 +134,23 @@ class Journal:
             self._chain_anew(connection, number, salted=True)
         return count
 
+    def unname(self, connection: Connection, partition_ids: Collection[int], name: str, instead: str) -> int:
+        """Take the name of whoever acted from events, and chain their partitions anew; return how many events that were.
+
+        Args:
+            connection: A write transaction that has locked the partitions.
+            partition_ids: Where.
+            name: The name.
+            instead: What stands there from now on.
+        """
+        count = 0
+        for number in acted_in(connection, partition_ids, name):
+            mine = (events.c.partition_id == number, events.c.actor == name)
+            connection.execute(update(events).where(*mine, events.c.version == 0).values(digest=""))  # it told the name
+            count += connection.execute(update(events).where(*mine).values(actor=instead)).rowcount
+            self._chain_anew(connection, number, salted=True)
+        return count
+
     def digest(self, body: str) -> str:
         """Return what an event keeps of a body."""
         return self._salted(digest(body))
@@ -206,6 +223,12 @@ _GIVEN = tuple(each.name for each in fields(Entry) if each.name != "body")
 
 _TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "digest", "reason")
 """The columns that the chain covers, in its order."""
+
+
+def acted_in(connection: Connection, partition_ids: Collection[int], name: str) -> list[int]:
+    """Return the partitions in whose journal this name acted."""
+    found = connection.execute(select(events.c.partition_id).where(events.c.actor == name).distinct()).scalars()
+    return sorted(set(found).intersection(partition_ids))
 
 
 def origin(partition_id: int) -> str:
