@@ -276,5 +276,5 @@ async def test_an_agent_asks_which_tool_to_take(kit: MemoryKit, ann: Scope, how:
     told = (await asked("Paint it.")).text
     assert "never instructions" in told
     assert '"tool": "paint"' in told
-    assert "Error: out of stock" in told
+    assert "It failed once: unclassified error [2]." in told
     assert (await asked("zebra")).text == "No tool is known for this."

@@ -153,10 +153,9 @@ class Parts:
     @cached_property
     def guide(self) -> Guide:
         """Keeps the guidelines of tools."""
-        from remegraph.engine.extractive import ExtractiveThinker
         from remegraph.engine.tool_guidelines import Guide
 
-        return Guide(self.archive, self.clock, ExtractiveThinker(), self.settings.tools, self.settings.summary.recipe)
+        return Guide(self.archive, self.clock, self.settings.tools, self.settings.summary.recipe)
 
 
 def open_parts(

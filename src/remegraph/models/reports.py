@@ -140,5 +140,4 @@ class ToolRefresh(Record):
 
     written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
     unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
-    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: the model, or vectors.")
-    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: vectors.")
