@@ -147,7 +147,8 @@ def test_what_an_agent_is_told_of_itself_is_that_agents_alone(tmp_path: Path) ->
         memory = kit.remember_self("I answer in verse.", scope=ANN.evolve(project="atlas"))
         assert memory.partition == Partition(tenant=ANN.tenant, agent=ANN.agent)
         trace = kit.trace(memory.memory_id, scope=ANN)
-        assert {each.partition for each in (*trace.messages, *trace.blocks)} == {memory.partition}
+        assert {message.partition for message in trace.messages} == {memory.partition}
+        assert {block.partition for block in trace.blocks} == {memory.partition}
         for scope in (ANN, *STRANGERS):
             its_own = (scope.tenant, scope.agent) == (ANN.tenant, ANN.agent)
             assert kit.recall("verse", scope=scope).self_memories == ((memory,) if its_own else ())
