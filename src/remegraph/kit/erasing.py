@@ -86,6 +86,7 @@ class Erasing(Facade):
         for name in (*(() if thread is None else (thread,)), *message_ids, *memory_ids):
             check_text(id=name)
         part = thread is not None or bool(message_ids) or bool(memory_ids)
+        archive = self._parts().archive
         if isinstance(whom, Subject):
             if part:
                 raise InputError("A person is erased whole.", "Give a scope to erase a thread, messages or memories.")
@@ -95,7 +96,7 @@ class Erasing(Facade):
             raise InputError(
                 "It is not said what to erase.", "Name a thread, messages or memories, or give a Subject for a person."
             )
-        if place not in self._parts().archive.partitions():
+        if place not in archive.partitions():
             raise NotFoundError("Nothing is recorded in this scope.")
         return ErasureRequest(
             partition=place, thread=thread, message_ids=tuple(message_ids), memory_ids=tuple(memory_ids)

@@ -6,7 +6,7 @@ that was stopped anywhere is finished by whoever comes next. The rows go in one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -163,9 +163,14 @@ class SqlEraser:
             interning.forget(connection)
 
     def _lock(self, connection: Connection, request: ErasureRequest) -> None:
-        """Lock all partitions that memories of this person, or team, may live in, or that it may have decided in."""
-        tenant = request.subject.tenant if request.subject else request.partition.tenant if request.partition else ""
-        self._database.lock(connection, interning.around(connection, tenant))
+        """Lock all partitions that memories of this person, or team, may live in, or that the person decided in."""
+        numbers: Iterable[int] = ()
+        if request.subject:
+            numbers = interning.around(connection, request.subject.tenant)
+        elif request.partition:
+            query = select(partitions.c.id).where(partitions.c.tenant == request.partition.tenant)
+            numbers = connection.execute(query).scalars()
+        self._database.lock(connection, numbers)
 
     # -------------------------------------------------------------------------------------------- looking
 

@@ -131,11 +131,9 @@ def every(connection: Connection) -> tuple[Partition, ...]:
 
 def around(connection: Connection, tenant: str) -> dict[int, Partition]:
     """Return the partitions of a tenant, and those that lost their names, whosever they were, by number."""
-    found = {row.id: partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id))}
+    rows = connection.execute(select(partitions).order_by(partitions.c.id))
     return {
-        number: place
-        for number, place in found.items()
-        if place.tenant == tenant or place.tenant.startswith(_nameless(number))
+        row.id: partition_of(row) for row in rows if row.tenant == tenant or row.tenant.startswith(_nameless(row.id))
     }
 
 
