@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -33,7 +34,7 @@ from remegraph.storage.owner import alone
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-__all__ = ["EVERYBODY", "Database", "insert_rows", "upsert"]
+__all__ = ["EVERYBODY", "RELEASE", "Database", "insert_rows", "upsert", "watched"]
 
 EVERYBODY = 0
 """To lock where a write concerns no partition alone, as one of the schema: no partition has this number."""
@@ -63,6 +64,8 @@ _OUTAGES = (
     ("no space left", "Free some space and repeat: nothing of this operation was written."),
     ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
     ("is locked", "Another process holds the ledger: repeat, or close that process."),
+    ("lock timeout", "Another process holds these records for long: repeat."),
+    ("idle-in-transaction timeout", "This process was held up for seconds, and nothing was written: repeat."),
 )
 _WATCH = {
     "connect_timeout": 10,  # seconds
@@ -71,6 +74,40 @@ _WATCH = {
     "keepalives_count": 3,  # so often
     "tcp_user_timeout": 25_000,  # milliseconds that what was sent may go unheard
 }
+RELEASE = """
+DO $$
+DECLARE wanted record;
+BEGIN
+  FOR wanted IN
+    SELECT name, value
+    FROM (VALUES
+      ('idle_in_transaction_session_timeout', '5s'),
+      ('lock_timeout', '30s'),
+      ('client_connection_check_interval', '2s'),
+      ('tcp_keepalives_idle', '5'),
+      ('tcp_keepalives_interval', '2'),
+      ('tcp_keepalives_count', '3'),
+      ('tcp_user_timeout', '10s')
+    ) AS ours (name, value)
+    JOIN pg_settings USING (name)
+    WHERE source NOT IN ('client', 'database', 'user', 'database user')
+  LOOP
+    BEGIN
+      PERFORM set_config(wanted.name, wanted.value, false);
+    EXCEPTION WHEN invalid_parameter_value THEN
+      NULL;
+    END;
+  END LOOP;
+END $$
+"""
+"""Sets a session of PostgreSQL up so that what a client had locked is free again within seconds after it vanished.
+
+What the URL, the role or the database says comes first; what a server's system cannot do is left out.
+"""
+_PATIENT = text(  # where the limit is ours, and nobody's who wants it
+    "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
+)
+_BEAT = 1.0  # seconds between two signs of life in a transaction that computes
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
 
@@ -121,6 +158,7 @@ class Database:
         # connection, so there reads wait in the same line.
         self._writers = threading.Lock() if self.is_sqlite else None
         self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
+        self._beats = None if self.is_sqlite else _Heartbeat(engine.dialect.loaded_dbapi.Error)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -169,7 +207,7 @@ class Database:
         with self._translated(), self._readers or nullcontext(), self.engine.connect() as connection:
             if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with connection.begin():
+            with connection.begin(), self._alive(connection):
                 self._begin(connection, "BEGIN")
                 yield connection
 
@@ -190,6 +228,7 @@ class Database:
             self._writers or nullcontext(),
             self.engine.connect() as connection,
             connection.begin(),
+            self._alive(connection),
         ):
             self._begin(connection, "BEGIN IMMEDIATE")
             self.lock(connection, partition_ids)
@@ -252,6 +291,8 @@ class Database:
         with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
             if not self.is_sqlite:
                 own = connection.execution_options(isolation_level="AUTOCOMMIT")
+                own.detach()  # closed at the end: the next line is for nobody else
+                own.execute(_PATIENT, {"here": False})  # another one may do the same, for minutes
                 own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
                 return
             connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
@@ -265,8 +306,14 @@ class Database:
 
     def close(self) -> None:
         """Give all connections back, and the statements that were put together for them."""
+        if self._beats is not None:
+            self._beats.close()
         self.engine.dispose()
         self.engine.clear_compiled_cache()
+
+    def _alive(self, connection: Connection) -> AbstractContextManager[None]:
+        """Let PostgreSQL know during a transaction that this process lives, however long it computes."""
+        return nullcontext() if self._beats is None else self._beats.during(connection)
 
     def _begin(self, connection: Connection, command: str) -> None:
         """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""
@@ -277,7 +324,10 @@ class Database:
         with self.read() as connection:
             if migrations.is_current(connection):
                 return
-        with self.write([EVERYBODY]) as connection:
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(_PATIENT, {"here": True})  # whoever migrates now may take minutes
+            self.lock(connection, [EVERYBODY])
             migrations.upgrade(connection)
 
     @contextmanager
@@ -296,6 +346,53 @@ class Database:
             if defect:
                 raise SetupError(what, defect) from error
             raise LedgerUnavailableError(what, outage or _UNKNOWN_CURE) from error
+
+
+class _Heartbeat:
+    """Says something in transactions that last, so that PostgreSQL ends only those whose process is gone or stands still.
+
+    Args:
+        errors: What the driver raises.
+    """
+
+    def __init__(self, errors: type[Exception]) -> None:
+        self._errors = errors
+        self._open: dict[int, tuple[float, Any, threading.Lock]] = {}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    @contextmanager
+    def during(self, connection: Connection) -> Iterator[None]:
+        """Keep a transaction alive until the end of the block, whatever this process computes meanwhile."""
+        if self._thread is None:
+            self._start()
+        turn = threading.Lock()
+        self._open[id(turn)] = (time.monotonic(), connection.connection.driver_connection, turn)
+        try:
+            yield
+        finally:
+            with turn:
+                del self._open[id(turn)]
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="remegraph-heartbeat", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_BEAT):
+            late = time.monotonic() - _BEAT
+            for began, driver, turn in self._open.copy().values():
+                if began < late:
+                    with turn, suppress(self._errors):  # whoever uses the connection next is told
+                        if id(turn) in self._open and driver.info.transaction_status.name == "INTRANS":
+                            driver.execute("SELECT 1")
 
 
 _OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
@@ -317,6 +414,7 @@ def _engine(url: str) -> Engine:
             event.listen(engine, "connect", _set_up_sqlite)
         else:
             engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), hide_parameters=True)
+            event.listen(engine, "connect", _set_up_postgresql)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
@@ -346,6 +444,13 @@ def _parsed(url: str) -> URL:
     if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
         return parsed.set(drivername="postgresql+psycopg")
     raise SetupError(f"The ledger cannot be kept in {parsed.drivername}.", cure)
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    """Set a new connection up, in one round trip."""
+    connection.autocommit = True
+    connection.execute(RELEASE)
+    connection.autocommit = False
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, column, func, inspect, literal_column, select
 from remegraph.errors import SetupError
 from remegraph.ports import Clock, Deliver
 from remegraph.settings import CapturePolicy
-from remegraph.storage.database import EVERYBODY, Database, watched
+from remegraph.storage.database import EVERYBODY, RELEASE, Database, watched
 from remegraph.storage.jobs import BELL, claimable
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs
@@ -81,7 +81,7 @@ class Procrastinate:
     def _new_app(self) -> App:
         url = self._database.engine.url.set(drivername="postgresql")
         told = url.render_as_string(hide_password=False)
-        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url)))
+        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up))
 
     def _ring(self, connection: Connection, kind: str, job_id: int, partition_id: int, due: int) -> None:
         """Have a job delivered when it is due, if this transaction is committed.
@@ -165,6 +165,11 @@ class Procrastinate:
         for row in found:
             with self._database.write() as connection:
                 self._ring(connection, row.kind, row.id, row.partition_id, now)
+
+
+async def _set_up(connection: psycopg.AsyncConnection) -> None:
+    await connection.execute(RELEASE)
+    await connection.commit()
 
 
 def _driver(connection: Connection) -> psycopg.Connection:
