@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from threading import Event
 from typing import Annotated
 
 import typer
@@ -11,6 +9,7 @@ import typer
 from remegraph.cli import views
 from remegraph.cli.options import AsJson, Home, Model
 from remegraph.cli.session import guarded, open_kit
+from remegraph.kit import serving
 
 __all__ = ["health", "jobs", "worker"]
 
@@ -25,19 +24,17 @@ def worker(
     """Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C.
 
     Start as many as you like, on any machine, with the same $REMEGRAPH_LEDGER_URL and $REMEGRAPH_CHROMA_URL. Told to
-    stop, it finishes the blocks at hand, gives its jobs back, and exits with 0. Killed, it loses nothing: another
-    worker takes over once the lease of its jobs has run out.
+    stop, it finishes the blocks at hand, gives its jobs back, and exits with 0; told three times, it ends at once.
+    Killed, it loses nothing: another worker takes over once the lease of its jobs has run out.
     """
-    stop = Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with guarded(as_json=as_json) as out, open_kit(home, model=model) as kit:
-            out.errors.print(f"Working, {concurrency} jobs at once. SIGTERM ends it.", soft_wrap=True)
-            kit.serve(stop, concurrency=concurrency)
-            out.show(kit.health.stats(), "Stopped. What is not done waits in the queue.")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with (
+        serving.until_signalled() as stop,
+        guarded(as_json=as_json) as out,
+        open_kit(home, model=model) as kit,
+    ):
+        out.errors.print(f"Working, {concurrency} jobs at once. SIGTERM ends it.", soft_wrap=True)
+        kit.serve(stop, concurrency=concurrency)
+        out.show(kit.health.stats(), "Stopped. What is not done waits in the queue.")
 
 
 def jobs(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
     from remegraph.ports import Courier
 
-__all__ = ["serve"]
+__all__ = ["serve", "until_signalled"]
 
 _KEEP = 10.0
 """Seconds between looks at what waits for the index."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_ENOUGH = 3
+"""Signals that end the process at once."""
 
 
 def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
@@ -43,6 +48,41 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
     finally:
         stop.set()
         keeper.join()
+
+
+@contextmanager
+def until_signalled() -> Iterator[Event]:
+    """Give an event that SIGTERM or Ctrl-C sets; the third one ends the process at once. For the main thread.
+
+    A handler runs in the middle of whatever the main thread does, `Event.set` included, which cannot be entered twice. So
+    ours does nothing: the interpreter writes the number of a signal into a pipe, and a thread reads it there.
+    """
+    stop, heard = Event(), Event()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    pipe_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    Thread(target=_hear, args=(reading, stop, heard), name="remegraph-signals", daemon=True).start()
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():  # who was told is ending: a late signal must not make a failure of that
+            signal.signal(number, signal.SIG_IGN if heard.is_set() else handler)
+        signal.set_wakeup_fd(pipe_before)
+        os.close(writing)
+
+
+def _hear(pipe: int, stop: Event, heard: Event) -> None:
+    """Set the events at the first signal that comes through a pipe."""
+    signals = 0
+    while told := os.read(pipe, 1):
+        signals += told[0] in _SIGNALS
+        if signals == _ENOUGH:
+            os._exit(128 + told[0])
+        if signals:
+            heard.set()
+            stop.set()
+    os.close(pipe)
 
 
 def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
