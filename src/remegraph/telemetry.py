@@ -7,6 +7,7 @@ error, and nobody's name.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -181,6 +182,8 @@ class _OpenTelemetry(Telemetry):
         self._observation = metrics.Observation
         self._watched: dict[int, tuple[str, Gauges]] = {}
         self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unwatch)
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
         for name, metric in METRICS.items():
@@ -235,6 +238,10 @@ class _OpenTelemetry(Telemetry):
                 del self._watched[id(watched)]
 
         return leave
+
+    def _unwatch(self) -> None:
+        """Read nothing in a forked child: what was watched is its parent's."""
+        self._watched, self._lock = {}, threading.Lock()
 
     @contextmanager
     def _span(self, name: str, kind: SpanKind, about: Attributes, duration: str) -> Iterator[Attributes]:

@@ -206,7 +206,13 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         return await asyncio.to_thread(cls.open, home, **options)
 
     def close(self) -> None:
-        """Stop the background work after the block at hand, and give everything back. Closing twice is fine."""
+        """Stop the background work after the block at hand, and give everything back. Closing twice is fine.
+
+        In a process that was forked from the one that opened it, nothing is done: all of it is that one's.
+        """
+        if self._parts is not None and self._parts.archive.database.given_up:
+            self._parts = None
+            return
         self._runner.close()
         if self._reindexing is not None:
             self._reindexing.close()
@@ -288,6 +294,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
     def _open_parts(self) -> Parts:
         if self._parts is None:
             raise ClosedError("This kit is closed.")
+        self._parts.archive.database.check()
         return self._parts
 
     def _background(self) -> Runner:

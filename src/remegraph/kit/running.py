@@ -15,6 +15,7 @@ from remegraph.errors import CancelledError
 from remegraph.kit.draining import Worker
 from remegraph.kit.health import Health
 from remegraph.ports import Clock
+from remegraph.storage.owner import give_up_at_fork
 
 __all__ = ["Runner"]
 
@@ -66,6 +67,7 @@ class Runner:
                 self._thread = threading.Thread(target=self._run, name="remegraph-runner", daemon=True)
                 self._thread.start()
                 atexit.register(self._leave)
+                give_up_at_fork(self)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -92,6 +94,10 @@ class Runner:
         if self._thread is not None:
             self._thread.join()
             atexit.unregister(self._leave)
+
+    def give_up(self) -> None:
+        """Have nothing to end in a forked child, where there is no such thread."""
+        atexit.unregister(self._leave)
 
     # ------------------------------------------------------------------------------------------- the thread
 

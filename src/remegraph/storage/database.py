@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -29,7 +30,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
 from remegraph.settings import without_passwords
 from remegraph.storage import migrations
-from remegraph.storage.owner import alone
+from remegraph.storage.owner import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -159,6 +160,9 @@ class Database:
         self._writers = threading.Lock() if self.is_sqlite else None
         self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
         self._beats = None if self.is_sqlite else _Heartbeat(engine.dialect.loaded_dbapi.Error)
+        self.given_up = False
+        """Whether this is a child of the process that opened it."""
+        give_up_at_fork(self)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -306,10 +310,28 @@ class Database:
 
     def close(self) -> None:
         """Give all connections back, and the statements that were put together for them."""
+        if self.given_up:
+            return
+        keep_at_fork(self)
         if self._beats is not None:
             self._beats.close()
         self.engine.dispose()
         self.engine.clear_compiled_cache()
+
+    def give_up(self) -> None:
+        """Leave all connections to the parent, in a forked child; what it had locked of a file, a child has not."""
+        self.given_up = True
+        file = _file(self.engine.url)
+        _INHERITED.update([file] if file is not None else ())
+
+    def check(self) -> None:
+        """Refuse to be used in a child of the process that opened it.
+
+        Raises:
+            SetupError: It is.
+        """
+        if self.given_up:
+            raise SetupError("The memory was opened by the process that this one was forked from.", AFTER_FORK)
 
     def _alive(self, connection: Connection) -> AbstractContextManager[None]:
         """Let PostgreSQL know during a transaction that this process lives, however long it computes."""
@@ -333,6 +355,7 @@ class Database:
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        self.check()
         try:
             yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
@@ -402,8 +425,24 @@ def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
     return next((cure for sign, cure in signs if sign in told.lower()), None)
 
 
+_INHERITED: set[str] = set()
+"""Files that were open when this process was forked: SQLite takes the parent's locks for its own, and loses writes."""
+
+
+def _file(url: URL) -> str | None:
+    """Return the file of a ledger on SQLite; none where it has none."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return os.path.realpath(str(url.database))
+
+
 def _engine(url: str) -> Engine:
     parsed = _parsed(url)
+    if _file(parsed) in _INHERITED:
+        raise SetupError(
+            "This ledger was open in the process that this one was forked from, and SQLite's locks did not come along.",
+            "Close it before the fork, or start processes by spawn.",
+        )
     try:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")

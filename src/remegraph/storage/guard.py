@@ -27,7 +27,7 @@ from remegraph.ports import WHOLE
 from remegraph.storage.chroma import ChromaIndex, persistent
 from remegraph.storage.database import EVERYBODY, Database, upsert
 from remegraph.storage.folder import IndexFolder, Note
-from remegraph.storage.owner import IndexOwner
+from remegraph.storage.owner import AFTER_FORK, IndexOwner
 from remegraph.storage.probing import Prober
 from remegraph.storage.tables import projections
 from remegraph.telemetry import event
@@ -279,6 +279,5 @@ class GuardedIndex:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():
             raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
+                "The vector index was opened by the process that this one was forked from.", AFTER_FORK
             )
