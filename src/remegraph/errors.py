@@ -17,6 +17,7 @@
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
     │   ├── LedgerUnavailableError ↻ the ledger does not answer, is locked, or cannot be written now
+    │   │   └── OutcomeUnknownError ↻ it was lost while a change was committed
     │   ├── IndexOwnedError ↻        another process owns the vector index
     │   ├── BackupError              a backup that is damaged, or cannot be made or restored there
     │   └── MissingExtraError        an optional dependency is not installed
@@ -63,6 +64,7 @@ __all__ = [
     "ModelUnavailableError",
     "NaiveTimeError",
     "NotFoundError",
+    "OutcomeUnknownError",
     "PackError",
     "RemegraphError",
     "RequestRefusedError",
@@ -190,6 +192,15 @@ class LedgerUnavailableError(SetupError):
     """The ledger does not answer, is locked, or cannot be written now."""
 
     retryable = True
+
+
+class OutcomeUnknownError(LedgerUnavailableError):
+    """The ledger was lost while a change was committed: whether it was recorded is not known."""
+
+    cure = (
+        "Repeat it: what carries an id is not recorded twice. Messages without ids get new ones each time, so give them "
+        "ids, or look whether they are there."
+    )
 
 
 class IndexOwnedError(SetupError):

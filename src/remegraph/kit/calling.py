@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from remegraph.errors import InputError, NaiveTimeError, ScopeError
+from remegraph.errors import InputError, LedgerUnavailableError, NaiveTimeError, OutcomeUnknownError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
 from remegraph.settings import Settings
@@ -23,6 +23,7 @@ __all__ = [
     "check_times",
     "library",
     "required",
+    "settled",
     "stream",
     "twin",
     "zone",
@@ -67,6 +68,24 @@ def stream(verb: Callable[Concatenate[K, P], Iterator[T]]) -> Callable[Concatena
                 yield each
 
     return run
+
+
+def settled(write: Callable[[], T]) -> T:
+    """Do a write that carries its ids, and once more where its outcome is unknown: the second finds what the first did.
+
+    Args:
+        write: Records, and does nothing where all is recorded.
+
+    Raises:
+        OutcomeUnknownError: The ledger could not be asked again.
+    """
+    try:
+        return write()
+    except OutcomeUnknownError as unknown:
+        try:
+            return write()
+        except LedgerUnavailableError as error:
+            raise unknown from error
 
 
 def library(scope: Scope, settings: Settings) -> Scope:

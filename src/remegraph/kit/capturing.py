@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING
 
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
-from remegraph.kit.calling import check_text, library, required, twin, zone
+from remegraph.kit.calling import check_text, library, required, settled, twin, zone
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
 from remegraph.models import AddReceipt, Captured, Cut, Scope
@@ -120,13 +121,16 @@ class Capturing(Verbs):
         home: Scope,
     ) -> tuple[News, AddReceipt]:
         archive, partition = self._open_parts().archive, home.partition()
+        add = archive.add_messages
         intake = self._intake(strict=False)  # a turn that was said is not lost for a file
         turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
         heard = turns.heard(messages)
         for _ in range(_ATTEMPTS):
             news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
             try:
-                receipt = archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
+                receipt = settled(
+                    partial(add, partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
+                )
             except MessageChangedError:
                 continue  # another process recorded one of them between our look and our write
             return news, receipt

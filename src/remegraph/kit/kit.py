@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import uuid4
 
 from remegraph.errors import ClosedError, MessageError, RemegraphError
-from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.exchange.chat import MessageLike, listed, timed, to_messages
 from remegraph.kit.activating import Activating
 from remegraph.kit.attaching import Attaching
-from remegraph.kit.calling import required, twin, zone
+from remegraph.kit.calling import required, settled, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
@@ -263,14 +263,18 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         parts, now = self._open_parts(), self._clock()
         partition = required(scope).partition()
         intake = self._intake(strict=True)
-        read = to_messages(
-            messages, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take
-        )
+        given = tuple(listed(messages))
+        read = to_messages(given, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take)
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
+        untimed = {each.message_id for value, each in zip(given, named, strict=True) if not timed(value)}
         asleep = not self.settings.for_agent(scope.agent).learns
-        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)
+        return settled(
+            lambda: parts.archive.add_messages(
+                partition, named, now, asleep=asleep, blobs=intake.blobs, untimed=untimed
+            )
+        )
 
     aadd_messages = twin(add_messages)
 

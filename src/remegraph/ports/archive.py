@@ -87,6 +87,7 @@ class Archive(Notes, Protocol):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        untimed: Collection[str] = (),
     ) -> AddReceipt:
         """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
 
@@ -98,6 +99,7 @@ class Archive(Notes, Protocol):
             recorded_at: When it is recorded.
             asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
             blobs: The bytes of the attachments that they refer to, by SHA-256: durable before the messages are.
+            untimed: Ids of those whose time nobody said: where one is recorded, whatever its time, it is the same.
 
         Raises:
             MessageChangedError: An id is recorded with other content.

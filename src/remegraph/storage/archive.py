@@ -133,6 +133,7 @@ class SqlArchive(SqlNotes):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        untimed: Collection[str] = (),
     ) -> AddReceipt:
         """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
         added, new = 0, messages
@@ -150,7 +151,7 @@ class SqlArchive(SqlNotes):
                     failpoint("add.begin")
                     if not self.database.is_sqlite:  # it may have waited for an erasure
                         new = self._not_erased(connection, partition, new)
-                    added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    added = message_rows.add(connection, partition_id, new, recorded_at, held, untimed=untimed)
                     if not new:
                         connection.rollback()  # the name that was just written, too
                     if added:

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, OutcomeUnknownError, SetupError
 from remegraph.settings import without_passwords
 from remegraph.storage import migrations
 from remegraph.storage.owner import alone
@@ -186,7 +187,7 @@ class Database:
             SetupError: The database cannot be used.
         """
         with (
-            self._translated(),
+            self._translated() as course,
             self._writers or nullcontext(),
             self.engine.connect() as connection,
             connection.begin(),
@@ -194,6 +195,7 @@ class Database:
             self._begin(connection, "BEGIN IMMEDIATE")
             self.lock(connection, partition_ids)
             yield connection
+            course.committing = True
 
     def lock(self, connection: Connection, partition_ids: Iterable[int]) -> None:
         """Lock partitions until the transaction ends, always in the same order, so that two writers cannot embrace.
@@ -281,10 +283,11 @@ class Database:
             migrations.upgrade(connection)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[_Course]:
         """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        course = _Course()
         try:
-            yield
+            yield course
         except (exc.DBAPIError, exc.TimeoutError) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
             told = without_passwords(str(cause).strip())
@@ -295,7 +298,17 @@ class Database:
             what = f"The ledger {where} cannot be used: {told}."
             if defect:
                 raise SetupError(what, defect) from error
+            if course.committing and isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+                raise OutcomeUnknownError(f"{what} Whether the change was recorded is not known.") from error
             raise LedgerUnavailableError(what, outage or _UNKNOWN_CURE) from error
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a transaction has come."""
+
+    committing: bool = False
+    """From here on, the server may have done it though its answer never came."""
 
 
 _OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -47,6 +47,8 @@ def add(
     given: Sequence[Message],
     recorded_at: datetime,
     blobs: Mapping[str, Blob],
+    *,
+    untimed: Collection[str] = (),
 ) -> int:
     """Record messages under the partition's lock; return how many were new.
 
@@ -56,12 +58,13 @@ def add(
         given: The messages.
         recorded_at: When.
         blobs: The bytes of attachments that came with them, by SHA-256.
+        untimed: Ids of those whose time nobody said: they are the same at any time.
 
     Raises:
         MessageError: A message without an id.
         MessageChangedError: An id is recorded with other content.
     """
-    rows = _new(connection, partition_id, given)
+    rows = _new(connection, partition_id, given, untimed)
     if not rows:
         return 0
     last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
@@ -105,24 +108,38 @@ def add(
     return len(rows)
 
 
-def _new(connection: Connection, partition_id: int, given: Sequence[Message]) -> list[tuple[Message, str, str]]:
+def _new(
+    connection: Connection, partition_id: int, given: Sequence[Message], untimed: Collection[str]
+) -> list[tuple[Message, str, str]]:
     """Return the messages that are not recorded yet, each once, with body and digest."""
     known: dict[str, str] = {}
     for chunk in chunks([message.message_id for message in given]):
         found = connection.execute(_KNOWN, {"here": partition_id, "ids": chunk})
         known |= {row.message_id: row.digest for row in found}
-    new: list[tuple[Message, str, str]] = []
+    new: dict[str, tuple[Message, str, str]] = {}
     for message in given:
-        if not message.message_id:
+        name = message.message_id
+        if not name:
             raise MessageError("A message has no id.", "Give each message a message_id.")
         body = _body(message)
         signature = digest(body)
-        if message.message_id not in known:
-            known[message.message_id] = signature
-            new.append((message, body, signature))
-        elif known[message.message_id] != signature:
-            raise MessageChangedError(f"Message {message.message_id} is already recorded with other content.")
-    return new
+        if name not in known:
+            known[name] = signature
+            new[name] = (message, body, signature)
+        elif known[name] != signature:
+            before = new[name][1] if name in new else _recorded(connection, partition_id, name)
+            if name not in untimed or _timeless(before) != _timeless(body):
+                raise MessageChangedError(f"Message {name} is already recorded with other content.")
+    return list(new.values())
+
+
+def _recorded(connection: Connection, partition_id: int, name: str) -> str:
+    row = connection.execute(_BODIES, {"here": partition_id, "ids": [name]}).one()
+    return str(row.body)
+
+
+def _timeless(body: str) -> Any:
+    return {**json.loads(body), "time": None}
 
 
 def _body(message: Message) -> str:
