@@ -202,6 +202,7 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
 def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
+    from remegraph.storage.keys import add_key
     from tests import talk
 
     where: str = request.param
@@ -213,6 +214,7 @@ def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             def urls_of(home: Path) -> dict[str, str]:
                 if home not in urls:
                     urls[home] = databases.enter_context(_database(server))
+                    add_key(home, first=True)  # where others may share the ledger, none is made unasked
                 return {"ledger_url": urls[home], "chroma_url": chroma}
 
             monkeypatch.setattr(talk, "urls_of", urls_of)

@@ -16,6 +16,7 @@
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
+    │   ├── JournalKeyError          the key of the journal is missing, or another than the ledger's
     │   ├── LedgerUnavailableError ↻ the ledger does not answer, is locked, or cannot be written now
     │   │   └── OutcomeUnknownError ↻ it was lost while a change was committed
     │   ├── IndexOwnedError ↻        another process owns the vector index
@@ -56,6 +57,7 @@ __all__ = [
     "IndexOwnedError",
     "InputError",
     "InvalidAnswerError",
+    "JournalKeyError",
     "LedgerUnavailableError",
     "MessageChangedError",
     "MessageError",
@@ -186,6 +188,15 @@ class EmbedderMismatchError(SetupError):
     """The ledger's vectors come from another embedder."""
 
     cure = "Open with the recorded embedder, or call kit.admin.reindex() once with reindex=True."
+
+
+class JournalKeyError(SetupError):
+    """The key of the journal is missing, or another than the ledger's. Reading works; nothing was written."""
+
+    cure = (
+        "Put the key back: the file journal.key in the home, or REMEGRAPH_JOURNAL_KEY. If it is lost: look at the "
+        "journal, then `remegraph key rotate --despite`."
+    )
 
 
 class LedgerUnavailableError(SetupError):

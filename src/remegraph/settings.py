@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -371,6 +371,12 @@ class Settings(_Policy):
         description="Secret that the journal is sealed with; a file in the home holds one unless given. All that share "
         "a ledger need the same.",
     )
+    former_journal_keys: tuple[Annotated[str, Field(min_length=16)], ...] = Field(
+        default=(),
+        repr=False,
+        description="Secrets that it was sealed with before, newest first: they verify what they sealed, and one of them "
+        "seals on until `seal_journal`. Also as text, with commas.",
+    )
     opentelemetry: bool = Field(
         default=False,
         description="Whether spans and metrics are told to the OpenTelemetry of the process; see docs/observability.md.",
@@ -426,6 +432,12 @@ class Settings(_Policy):
             return value
         return get_args(PrivateKind) if value.strip() == "all" else [kind.strip() for kind in value.split(",")]
 
+    @field_validator("former_journal_keys", mode="before")
+    @classmethod
+    def _former(cls, value: Any) -> Any:
+        """Read keys as a line of the environment has them."""
+        return [key for each in value.split(",") if (key := each.strip())] if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:
         for name, settings in self.agents.items():
@@ -436,7 +448,7 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY, _REDACT.
+        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _FORMER_JOURNAL_KEYS, and so on.
 
         OpenAI if only its key is set.
 
@@ -452,6 +464,7 @@ class Settings(_Policy):
             "model",
             "embedder",
             "journal_key",
+            "former_journal_keys",
             "opentelemetry",
             "redact",
         )

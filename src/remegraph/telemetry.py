@@ -90,7 +90,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
     "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
-    "remegraph.journal.key": "The journal is sealed with another key than the one given.",
+    "remegraph.journal.key": "The journal is sealed with another key than those given; nothing can be written.",
     "remegraph.search.words": "Something was searched or listed without vectors.",
     "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
 }

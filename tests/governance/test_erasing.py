@@ -33,7 +33,7 @@ from remegraph.rules.remaking import Loss, remade
 from remegraph.storage import interning
 from remegraph.storage.tables import metadata, reviews
 from remegraph.testing import FailingCall, InMemoryVectorIndex
-from tests.talk import ANN, NOON, open_kit, said
+from tests.talk import ANN, NOON, SHARED_KEY, open_kit, said
 
 pytestmark = pytest.mark.requirement("X7")
 
@@ -553,7 +553,7 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
     postgres_url: str, tmp_path: Path
 ) -> None:
     """The same promise on the engine of many machines; its dead rows are named, not hidden."""
-    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)
         assert kit.admin.erase(ANN, message_ids=["rows"]).complete
@@ -571,7 +571,7 @@ def test_postgresql_erases_likewise_and_says_what_stays_until_it_is_written_anew
 
 def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: str, tmp_path: Path) -> None:
     """The second would find nothing left, and write that into the receipt of the first."""
-    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
     waits = Event()
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)
@@ -605,7 +605,7 @@ def test_a_message_that_is_told_again_while_its_person_is_erased_writes_no_name(
     postgres_url: str, tmp_path: Path
 ) -> None:
     """Hosts repeat a thread at every turn, also in the moment in which everything of a person goes."""
-    settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
     waits, told = Event(), list[AddReceipt]()
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         tell(kit)

@@ -20,6 +20,7 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
 from remegraph.storage import checkup, migrations
+from remegraph.storage.keys import add_key
 from remegraph.storage.owner import IndexOwner
 from remegraph.testing import FrozenClock
 from tests.pictures import PNG, image, sha
@@ -289,6 +290,7 @@ def test_an_open_kit_examines_itself(home: Path, template: tuple[Path, VectorInd
 def test_a_ledger_on_a_server_is_examined_where_it_is(postgres_url: str, tmp_path: Path) -> None:
     """Whoever moved to PostgreSQL wants the doctor to come along, and no password in what it says."""
     settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    add_key(tmp_path)
     assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("schema", "warning", False)]
     assert told(diagnose(settings, fix=True, embedder=None, index=KeptIndex())) == [("schema", "warning", True)]
     (tmp_path / "journal.key").chmod(0o644)

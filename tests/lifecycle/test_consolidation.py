@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from remegraph import CancelledError, MemoryKit, Scope
+from remegraph import CancelledError, MemoryKit, Scope, Settings
 from remegraph.lifecycle import consolidation
 from remegraph.lifecycle.gathering import may_be_mixed
 from remegraph.models import (
@@ -33,7 +33,7 @@ from remegraph.rules.abstracting import repeats
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.lifecycle.conftest import DAY, House
-from tests.talk import NOON, said
+from tests.talk import NOON, SHARED_KEY, said
 
 pytestmark = pytest.mark.requirement("B6")
 
@@ -483,9 +483,8 @@ def test_vectors_that_know_meaning_have_half_a_say(tmp_path: Path) -> None:
 def test_it_is_done_on_postgresql_alike(postgres_url: str, settled: Settled, tmp_path: Path) -> None:
     """A team's ledger holds the same conclusions as a laptop's."""
     clock, ann = FrozenClock(NOON), Scope(user="settled", agent="remy")
-    with MemoryKit.open(
-        tmp_path, ledger_url=postgres_url, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock
-    ) as kit:
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY)
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=clock) as kit:
         house = House(kit, clock, ann)
         told(house, *TEA, *RIVER)
         done = kit.consolidate(scope=ann)

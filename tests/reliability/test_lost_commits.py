@@ -10,12 +10,11 @@ import pytest
 from remegraph import LedgerUnavailableError, MemoryKit, OutcomeUnknownError, Settings
 from remegraph.testing import InMemoryVectorIndex
 from tests.reliability.proxy import Moment, Wire, wired
-from tests.talk import ANN
+from tests.talk import ANN, SHARED_KEY
 
 pytestmark = pytest.mark.requirement("X3")
 
 MOMENTS: tuple[Moment, ...] = ("before", "after")
-KEY = "of the tests of lost commits"
 TOLD = {"id": "m1", "role": "user", "content": "I live in Lisbon."}
 
 
@@ -23,7 +22,7 @@ TOLD = {"id": "m1", "role": "user", "content": "I live in Lisbon."}
 def wire(postgres_url: str, tmp_path: Path) -> Iterator[tuple[MemoryKit, Wire]]:
     """A kit whose ledger is at the other end of a wire."""
     with wired(postgres_url) as (url, wire):
-        settings = Settings(home=tmp_path, ledger_url=url, journal_key=KEY)
+        settings = Settings(home=tmp_path, ledger_url=url, journal_key=SHARED_KEY)
         with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
             kit.add_messages(["Hello."], scope=ANN)
             yield kit, wire

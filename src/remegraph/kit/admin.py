@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from remegraph.errors import SetupError
 from remegraph.kit.backing_up import BackingUp
-from remegraph.kit.calling import twin
+from remegraph.kit.calling import check_text, twin
 from remegraph.kit.draining import KIND
 from remegraph.kit.erasing import Erasing
-from remegraph.kit.examining import Examining
+from remegraph.kit.examining import Examining, many
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
 from remegraph.models import AuditHead, JobState, Memory, Mismatch, Partition, Progress, StoredMessage, Verification
@@ -90,12 +91,32 @@ class Admin(BackingUp, Erasing, Examining):
 
     aunreferenced = twin(unreferenced)
 
-    def seal_journal(self) -> None:
-        """Chain the journal anew with the key of this kit, because the one before is lost. Exported heads fit no more.
+    def seal_journal(self, reason: str = "", *, despite: bool = False) -> tuple[Mismatch, ...]:
+        """Seal the journal with the newest key of this kit from now on; return what did not fit.
 
-        What was rewritten before then cannot be told from what is true: look at what `verify` says first.
+        What older keys have sealed stays as it is and is verified by them: keep them in `former_journal_keys`. What fits
+        no key, as one is lost or somebody changed it, is chained anew where that is asked for. Then exported heads fit no
+        more, and the journal keeps in each partition that, when and why: `examine` tells it from then on.
+
+        Args:
+            reason: Why, for the journal.
+            despite: Seal what does not fit, too. What was rewritten cannot be told from what is true any more.
+
+        Raises:
+            SetupError: Something does not fit; nothing was changed.
         """
-        self._parts().trail.seal_anew()
+        check_text(reason=reason)
+        parts = self._parts()
+        found = tuple(each for place in parts.archive.partitions() for each in parts.trail.differences(place))
+        if found and not despite:
+            raise SetupError(
+                f"The journal does not hold together in {many(found)}.",
+                "Look at it, and compare it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
+                "`remegraph key rotate --despite`.",
+            )
+        told = f"{reason} (did not fit: {many(found)})".strip() if found else reason
+        parts.trail.seal(parts.clock(), parts.new_id(), told, despite=bool(found))
+        return found
 
     aseal_journal = twin(seal_journal)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, RemegraphError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError
 from remegraph.kit.examining import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.models import Check, Diagnosis, Finding
@@ -57,7 +57,8 @@ def diagnose(
         with MemoryKit.open(settings=settings, model=None, embedder=usable, index=index, clock=clock) as kit:
             inside = kit.admin.examine(fix=fix)
     except RemegraphError as error:
-        found = Finding(check="index", severity="error", what=error.what, cure=error.cure)
+        check: Check = "key" if isinstance(error, JournalKeyError) else "index"
+        found = Finding(check=check, severity="error", what=error.what, cure=error.cure)
         return Diagnosis(checks=_OUTSIDE, findings=(*outside, *findings, found))
     return Diagnosis(checks=(*_OUTSIDE, *inside.checks), findings=(*outside, *findings, *inside.findings))
 

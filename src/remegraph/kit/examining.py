@@ -17,7 +17,7 @@ from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["Examining", "Seen", "mended"]
+__all__ = ["Examining", "Seen", "many", "mended"]
 
 Seen = tuple[Finding, Callable[[], str] | None]
 """A finding, and what mends it; that says what it did."""
@@ -68,6 +68,7 @@ class Examining(Queueing, ABC):
         yield from self._owner(parts)
         yield from self._index(parts)
         yield from _of_records(self._compare(Counter()))
+        yield from _sealed_despite(parts)
         yield from self._queue(parts)
         yield from _work(parts)
         yield from _clock(parts)
@@ -97,7 +98,7 @@ class Examining(Queueing, ABC):
         waiting = [each for each in differences if each.where == "dirty set"]
         wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []
         if wrong:
-            what = f"The index differs from the ledger in {_many(wrong)}."
+            what = f"The index differs from the ledger in {many(wrong)}."
             yield _finding("index", "warning", what, "Make it anew: remegraph rebuild.", self._rebuild)
         elif waiting and parts.has_index:
             what = f"{len(waiting)} records wait for the index; until then recall searches them in SQL."
@@ -161,8 +162,12 @@ def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Calla
     return Finding(check=check, severity=severity, what=what, cure=cure, fixable=mend is not None), mend
 
 
-def _many(differences: Sequence[Mismatch]) -> str:
-    """Tell how many there are, and the first."""
+def many(differences: Sequence[Mismatch]) -> str:
+    """Tell how many there are, and the first.
+
+    Args:
+        differences: At least one.
+    """
     first = differences[0]
     name = f" {first.record_id}" if first.record_id else ""
     places = "1 place" if len(differences) == 1 else f"{len(differences)} places"
@@ -176,7 +181,14 @@ def _sync(parts: Parts) -> str:
 def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
     for where, (check, cure) in _OF_RECORDS.items():
         if found := [each for each in differences if each.where == where]:
-            yield _finding(check, "error", f"The ledger does not hold together in {_many(found)}.", cure)
+            yield _finding(check, "error", f"The ledger does not hold together in {many(found)}.", cure)
+
+
+def _sealed_despite(parts: Parts) -> Iterator[Seen]:
+    if (last := parts.trail.sealed_despite()) is not None:
+        at, reason = last
+        what = f"The journal was sealed anew on {at:%Y-%m-%d} although it did not fit: {reason}"
+        yield _finding("journal", "note", what, "What stood there before is not proven; nothing else is wrong.")
 
 
 def _work(parts: Parts) -> Iterator[Seen]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import BaseDocumentCompressor
@@ -48,7 +49,7 @@ from remegraph.storage.grants import SqlGrants
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
 from remegraph.storage.jobs import SqlJobQueue
-from remegraph.storage.keys import journal_key
+from remegraph.storage.keys import KeyRing, add_key, keys_in
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 from remegraph.telemetry import Telemetry, telemetry_of
@@ -189,11 +190,10 @@ def open_parts(
     """
     telemetry = telemetry_of(asked=settings.opentelemetry)
     with ExitStack() as opened:
-        key = _key(settings)
-        redactor = _redactor(settings, key)
-        embedder = RedactingEmbedder(embedder, redactor) if settings.redact else embedder
-        archive = _archive(settings, key, clock, new_id)
+        archive = _archive(settings, clock, new_id)
         opened.callback(archive.close)
+        redactor = _redactor(settings)
+        embedder = RedactingEmbedder(embedder, redactor) if settings.redact else embedder
         database = archive.database
         if index is None:
             index = _index(settings, database, require_index=require_index)
@@ -253,25 +253,36 @@ def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | 
     return Procrastinate(database, clock)
 
 
-def _key(settings: Settings) -> bytes:
-    home = settings.home.expanduser()
-    if settings.ledger_url is None:
-        _make_home(home)
-    return settings.journal_key.encode() if settings.journal_key else journal_key(home)
+def _keys(settings: Settings) -> KeyRing:
+    home, url = settings.home.expanduser(), ledger_url(settings)
+    given = [settings.journal_key] if settings.journal_key else []
+    told = [key.encode() for key in (*given, *settings.former_journal_keys)]
+    shared = not url.startswith("sqlite")
+    return KeyRing(told or keys_in(home), None if shared else lambda: add_key(home, first=True))
 
 
-def _redactor(settings: Settings, key: bytes) -> Redactor:
+def _redactor(settings: Settings) -> Redactor:
+    """Return what redacts, by the oldest key at hand: a new one before it changes no placeholder."""
     if not settings.redact:
         return UNREDACTED
-    redactor = Redactor(settings.redact, key)
+    keys = _keys(settings).keys
+    redactor = Redactor(settings.redact, keys[-1] if keys else token_bytes())  # without a key, nothing is written
     redactor.text(_A_NUMBER)
     return redactor
 
 
-def _archive(settings: Settings, key: bytes, clock: Clock, new_id: NewId) -> SqlArchive:
+def _archive(settings: Settings, clock: Clock, new_id: NewId) -> SqlArchive:
+    if settings.ledger_url is None:
+        _make_home(settings.home.expanduser())
     blobs = BlobFolder(settings.blobs) if settings.blobs else None
-    quorum = settings.sharing.quorum
-    return SqlArchive.open(ledger_url(settings), key=key, clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
+    return SqlArchive.open(
+        ledger_url(settings),
+        keys=_keys(settings),
+        clock=clock,
+        new_id=new_id,
+        quorum=settings.sharing.quorum,
+        blobs=blobs,
+    )
 
 
 def _make_home(home: Path) -> None:

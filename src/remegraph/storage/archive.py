@@ -50,6 +50,7 @@ from remegraph.storage.commit import commit
 from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
 from remegraph.storage.journal import Entry, Journal
+from remegraph.storage.keys import KeyRing
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
 from remegraph.storage.rows import micros
@@ -92,13 +93,13 @@ class SqlArchive(SqlNotes):
 
     @classmethod
     def open(
-        cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, quorum: int = 2, blobs: BlobFolder | None = None
+        cls, url: str, *, keys: KeyRing, clock: Clock, new_id: NewId, quorum: int = 2, blobs: BlobFolder | None = None
     ) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
             url: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
-            key: Seals the journal.
+            keys: Seal the journal.
             clock: Tells the time.
             new_id: Gives new ids.
             quorum: How many agents must bear out what is proposed for all of a user's.
@@ -107,11 +108,14 @@ class SqlArchive(SqlNotes):
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
+            JournalKeyError: Its journal is not sealed yet, and a key must be given.
         """
         database = Database.open(url)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
+            archive = cls(
+                database, Journal.open(database, keys), clock=clock, new_id=new_id, quorum=quorum, blobs=blobs
+            )
             unless_ready.pop_all()
         return archive
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from remegraph.errors import LedgerUnavailableError, MissingExtraError, OutcomeUnknownError, SetupError
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, OutcomeUnknownError, RemegraphError, SetupError
 from remegraph.settings import without_passwords
 from remegraph.storage import migrations
 from remegraph.storage.owner import alone
@@ -122,6 +122,7 @@ class Database:
         # connection, so there reads wait in the same line.
         self._writers = threading.Lock() if self.is_sqlite else None
         self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
+        self._refusal: RemegraphError | None = None
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -174,18 +175,38 @@ class Database:
                 self._begin(connection, "BEGIN")
                 yield connection
 
+    def refuse(self, error: RemegraphError | None) -> None:
+        """Let no memory be written from now on; what follows from it can be, as the index and its marks.
+
+        Args:
+            error: Why; none: let it be written again.
+        """
+        self._refusal = error
+
+    def check_writable(self) -> None:
+        """Return if memory may be written.
+
+        Raises:
+            RemegraphError: See `refuse`.
+        """
+        if self._refusal is not None:
+            raise type(self._refusal)(self._refusal.what, self._refusal.cure)
+
     @contextmanager
-    def write(self, partition_ids: Iterable[int] = ()) -> Iterator[Connection]:
+    def write(self, partition_ids: Iterable[int] = (), *, derived: bool = False) -> Iterator[Connection]:
         """Give a connection that may write; commit at the end, roll back on any error.
 
         On SQLite no other writer runs meanwhile, on PostgreSQL no other writer of these partitions.
 
         Args:
             partition_ids: The partitions to lock; more of them with `lock`, before anything is read.
+            derived: Whether it only writes what follows from the ledger, as what concerns `EVERYBODY` does.
 
         Raises:
-            SetupError: The database cannot be used.
+            SetupError: The database cannot be used, or memory may not be written.
         """
+        if not (derived or partition_ids == [EVERYBODY]):
+            self.check_writable()
         with (
             self._translated() as course,
             self._writers or nullcontext(),
