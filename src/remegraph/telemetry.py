@@ -78,12 +78,14 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.failures": Metric("counter", "{failure}", "Failures that a host was spared, or that nobody waited for."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
+    "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
     "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
 }
 
 EVENTS: Mapping[str, str] = {
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
+    "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",
     "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
     "remegraph.index.copied": "The ledger is a copy, and leaves the collections of its original to it.",
     "remegraph.index.damaged": "A collection of the index is damaged and made anew.",

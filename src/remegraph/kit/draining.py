@@ -16,12 +16,17 @@ from remegraph.ports import Job, Outcome
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["KIND", "UPKEEP", "Cancel", "Done", "Duty", "Worker", "drain"]
+__all__ = ["FOREIGN", "KIND", "UPKEEP", "Cancel", "Done", "Duty", "Worker", "drain"]
 
 Cancel = Callable[[], bool]
 
 KIND, UPKEEP = "summarize", "maintain"
 """The jobs that are done here."""
+
+FOREIGN = (
+    "They were made with other settings than this worker has, and are left to one that has them: give both the same file "
+    "(REMEGRAPH_SETTINGS), or take them over as they are with `remegraph jobs --adopt`."
+)
 
 
 class Done(NamedTuple):
@@ -159,12 +164,14 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     while (report := worker.next(cancel, asleep=True)) is not None:
         total = _add(total, report)
     recipe = parts.settings.summary.recipe
-    delayed = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    waiting = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    delayed = [job for job in waiting if not job.foreign]
+    foreign = [f"{len(waiting) - len(delayed)} jobs. {FOREIGN}"] if len(delayed) < len(waiting) else []
     left = SummaryReport(
-        pending=parts.archive.pending(recipe, [job.partition for job in delayed]),
-        degraded=tuple(f"waits for its next try: {job.reason}" for job in delayed),
+        pending=parts.archive.pending(recipe, [job.partition for job in waiting]),
+        degraded=(*(f"waits for its next try: {job.reason}" for job in delayed), *foreign),
     )
-    return _add(total.evolve(pending=0), left) if delayed else total
+    return _add(total.evolve(pending=0), left) if waiting else total
 
 
 def _scope(partition: Partition) -> Scope | None:

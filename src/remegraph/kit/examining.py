@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.calling import twin
-from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.kit.draining import FOREIGN, KIND, UPKEEP
 from remegraph.kit.queueing import Queueing
 from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
 
@@ -120,6 +120,7 @@ class Examining(Queueing, ABC):
             dead = [job for job in waiting if job.state == "dead"]
             failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
             overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
+            foreign = [job for job in waiting if job.foreign and job.state != "asleep"]
             if dead:
                 what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
                 yield _finding("jobs", "warning", what, "Take them up again: remegraph jobs --revive.", self._revive)
@@ -128,6 +129,9 @@ class Examining(Queueing, ABC):
                 yield _finding(
                     "jobs", "warning", what, "Put right what the reason names; they are tried by themselves."
                 )
+            if foreign:
+                what = f"{len(foreign)} jobs ({kind}) were made with other settings than these."
+                yield _finding("jobs", "note", what, FOREIGN)
             if overdue:
                 what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
                 yield _finding(

@@ -48,7 +48,7 @@ from remegraph.storage.erasing import SqlEraser
 from remegraph.storage.grants import SqlGrants
 from remegraph.storage.guard import GuardedIndex
 from remegraph.storage.items import SqlItems
-from remegraph.storage.jobs import SqlJobQueue
+from remegraph.storage.jobs import Stamps
 from remegraph.storage.keys import KeyRing, add_key, keys_in
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
@@ -203,7 +203,7 @@ def open_parts(
         projection = VectorProjection.open(
             database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex, telemetry=telemetry
         )
-        jobs = SqlJobQueue(database, clock)
+        jobs = archive.queue
         waiting = gauges(archive, projection, jobs, settings.summary.recipe)
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(
@@ -250,7 +250,7 @@ def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | 
         from remegraph.storage.procrastinating import Procrastinate
     except ModuleNotFoundError as error:
         raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"') from error
-    return Procrastinate(database, clock)
+    return Procrastinate(database, clock, Stamps(settings))
 
 
 def _keys(settings: Settings) -> KeyRing:
@@ -280,7 +280,7 @@ def _archive(settings: Settings, clock: Clock, new_id: NewId) -> SqlArchive:
         keys=_keys(settings),
         clock=clock,
         new_id=new_id,
-        quorum=settings.sharing.quorum,
+        settings=settings,
         blobs=blobs,
     )
 

@@ -57,7 +57,19 @@ class Queueing(Facade):
         """Take up the jobs that gave up; return how many there were."""
         dead = self.jobs("dead")
         for job in dead:
-            self._parts().jobs.enqueue(job.kind, job.partition)
+            self._parts().jobs.enqueue(job.kind, job.partition, as_it_is=True)
         return len(dead)
 
     arevive = twin(revive)
+
+    def adopt(self) -> int:
+        """Let jobs that were made with other settings be done with those of this kit; return how many there were.
+
+        After a change of settings that is meant to hold for what was said before, too.
+        """
+        foreign = [job for job in self.jobs() if job.foreign]
+        for job in foreign:
+            self._parts().jobs.enqueue(job.kind, job.partition)
+        return len(foreign)
+
+    aadopt = twin(adopt)

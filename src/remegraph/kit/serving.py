@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from remegraph.errors import CancelledError, RemegraphError
-from remegraph.kit.draining import Duty, Worker
+from remegraph.kit.draining import FOREIGN, Duty, Worker
 from remegraph.kit.running import Runner
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         concurrency: How many jobs at once.
         stop: Set by whoever wants it to end.
     """
+    parts.archive.database.check_writable()
     keeper = Thread(target=_keep_index, args=(parts, health, stop), name="remegraph-index", daemon=True)
     keeper.start()
     try:
@@ -46,12 +47,17 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
 
 
 def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
-    """Bring in what the index did not take when it was learned: it may have been down."""
-    while not stop.wait(_KEEP):
+    """Bring in what the index did not take when it was learned, as it may have been down; tell what is left to others."""
+    while True:
         try:
+            health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
+            if stop.wait(_KEEP):
+                return
             parts.projection.sync()
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
             health.note("background", error)
+            if stop.wait(_KEEP):
+                return
 
 
 def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:

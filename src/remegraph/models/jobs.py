@@ -25,6 +25,10 @@ class BackgroundJob(Record):
     due_at: datetime | None = Field(description="When it can be taken; never, while it sleeps.")
     attempts: int = Field(ge=0, description="How often it was tried.")
     reason: Text = Field(default="", description="Why it did not work the last time.")
+    foreign: bool = Field(
+        default=False,
+        description="Whether it is left to workers with the settings that it was made with, other than these.",
+    )
 
 
 class QueueDepth(Record):
@@ -36,6 +40,9 @@ class QueueDepth(Record):
     dead: int = Field(default=0, ge=0, description="Jobs that gave up.")
     overdue_seconds: float = Field(default=0, ge=0, description="How long the oldest job that is due has waited.")
     reason: Text = Field(default="", description="Why the job failed that was tried most often.")
+    foreign: int = Field(
+        default=0, ge=0, description="Jobs of those that wait and are due that are left to workers with other settings."
+    )
 
 
 class HealthReport(Record):

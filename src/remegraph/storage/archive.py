@@ -38,6 +38,7 @@ from remegraph.models import (
 )
 from remegraph.models.attachments import Blob
 from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, TextMatches
+from remegraph.settings import Settings
 from remegraph.storage import block_notes, fulltext, interning, jobs
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import endorsements as endorsement_rows
@@ -69,6 +70,7 @@ class SqlArchive(SqlNotes):
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations.
+        stamps: Say with which settings jobs are done.
         quorum: How many agents must bear out what is proposed for all of a user's.
         blobs: Keeps the bytes of attachments; without it there are none.
     """
@@ -80,11 +82,13 @@ class SqlArchive(SqlNotes):
         *,
         clock: Clock,
         new_id: NewId,
+        stamps: jobs.Stamps,
         quorum: int = 2,
         blobs: BlobFolder | None = None,
     ) -> None:
         super().__init__(database, journal, new_id)
-        self.queue = jobs.SqlJobQueue(database, clock)
+        self.queue = jobs.SqlJobQueue(database, clock, stamps)
+        self._stamps = stamps
         self._clock = clock
         self._quorum = quorum
         self.tombstones = Tombstones(journal)
@@ -93,7 +97,14 @@ class SqlArchive(SqlNotes):
 
     @classmethod
     def open(
-        cls, url: str, *, keys: KeyRing, clock: Clock, new_id: NewId, quorum: int = 2, blobs: BlobFolder | None = None
+        cls,
+        url: str,
+        *,
+        keys: KeyRing,
+        clock: Clock,
+        new_id: NewId,
+        settings: Settings | None = None,
+        blobs: BlobFolder | None = None,
     ) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
@@ -102,7 +113,7 @@ class SqlArchive(SqlNotes):
             keys: Seal the journal.
             clock: Tells the time.
             new_id: Gives new ids.
-            quorum: How many agents must bear out what is proposed for all of a user's.
+            settings: With which jobs are done, and how many agents must bear out what is proposed for all of a user's.
             blobs: Keeps the bytes of attachments.
 
         Raises:
@@ -110,11 +121,18 @@ class SqlArchive(SqlNotes):
             SchemaTooNewError: A newer remegraph wrote it.
             JournalKeyError: Its journal is not sealed yet, and a key must be given.
         """
+        settings = settings or Settings()
         database = Database.open(url)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
             archive = cls(
-                database, Journal.open(database, keys), clock=clock, new_id=new_id, quorum=quorum, blobs=blobs
+                database,
+                Journal.open(database, keys),
+                clock=clock,
+                new_id=new_id,
+                stamps=jobs.Stamps(settings),
+                quorum=settings.sharing.quorum,
+                blobs=blobs,
             )
             unless_ready.pop_all()
         return archive
@@ -160,7 +178,7 @@ class SqlArchive(SqlNotes):
                         connection.rollback()  # the name that was just written, too
                     if added:
                         due = jobs.ASLEEP if asleep else micros(self._clock())
-                        jobs.enqueue(connection, "summarize", partition_id, due)
+                        jobs.enqueue(connection, "summarize", partition_id, due, self._stamps.of(partition.agent))
                 failpoint("add.before_commit")
             failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
@@ -235,7 +253,7 @@ class SqlArchive(SqlNotes):
                 added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
                 block_notes.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
-                    jobs.enqueue(connection, "summarize", partition_id, now)
+                    jobs.enqueue(connection, "summarize", partition_id, now, self._stamps.of(partition.agent))
                 self.journal.add(
                     connection,
                     [
