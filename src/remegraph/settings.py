@@ -24,6 +24,7 @@ __all__ = [
     "Mode",
     "PerceptionPolicy",
     "Perspective",
+    "PoolPolicy",
     "PrivateKind",
     "RecallPolicy",
     "RetrievalPolicy",
@@ -144,8 +145,26 @@ class CapturePolicy(_Policy):
     max_waiting: int | None = Field(
         default=None, ge=1, description="The same as max_pending, for jobs of all partitions that wait for a worker."
     )
+    strict: bool = Field(
+        default=False,
+        description="Whether a turn fails that cannot be recorded; else it is answered, counted, and recorded by the next "
+        "capture of its thread.",
+    )
     max_attempts: int = Field(
         default=100, ge=1, description="Failures in a row after which a job gives up: after some four days."
+    )
+
+
+class PoolPolicy(_Policy):
+    """How many connections to the ledger a process has, and how long a call waits for one."""
+
+    size: int = Field(default=5, ge=1, description="Connections that are kept.")
+    overflow: int = Field(default=10, ge=0, description="More of them at once, while there is more to do.")
+    wait: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds that a call waits for one: while all are in use, or PostgreSQL refuses another, as it has too "
+        "many, starts, or has a new password that this process will know in a moment.",
     )
 
 
@@ -404,6 +423,7 @@ class Settings(_Policy):
     slicing: SlicingPolicy = Field(default_factory=SlicingPolicy, description="Where threads are cut.")
     summary: SummaryPolicy = Field(default_factory=SummaryPolicy, description="How blocks become memories.")
     recall: RecallPolicy = Field(default_factory=RecallPolicy, description="How much is recalled.")
+    pool: PoolPolicy = Field(default_factory=PoolPolicy, description="How many connections to the ledger there are.")
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")

@@ -28,6 +28,7 @@ __all__ = [
     "Attributes",
     "Gauges",
     "Metric",
+    "Reading",
     "Telemetry",
     "event",
     "telemetry_of",
@@ -35,8 +36,10 @@ __all__ = [
 
 Attributes = dict[str, str | int | float | bool]
 
-Gauges = Mapping[str, Callable[[], Mapping[str, int]]]
-"""How to read a metric now: how many there are, by state; of what has no states, under no name."""
+Reading = Callable[[], Mapping[str, int]]
+"""Reads a metric now: how many there are, by state; of what has no states, under no name."""
+
+Gauges = Mapping[str, Reading]
 
 
 class Metric(NamedTuple):
@@ -79,6 +82,9 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
     "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
+    "remegraph.threads.unrecorded": Metric(
+        "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
+    ),
     "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
 }
 

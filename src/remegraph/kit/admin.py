@@ -130,6 +130,7 @@ class Admin(BackingUp, Erasing, Examining):
             "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
+            "threads_unrecorded": len(self.unrecorded()),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
             "index": "chroma" if parts.has_index else "sql",

@@ -3,28 +3,105 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import tzinfo
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from remegraph.errors import ConflictError, MessageChangedError
+from remegraph.errors import ConflictError, MessageChangedError, SetupError
 from remegraph.exchange.chat import MessageLike
 from remegraph.exchange.turns import News, Turns
 from remegraph.kit.calling import check_text, library, required, settled, twin, zone
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
-from remegraph.models import AddReceipt, Captured, Cut, Scope
+from remegraph.models import AddReceipt, Captured, Cut, Partition, Scope, Unrecorded
 from remegraph.settings import AgentMemorySettings
 
 if TYPE_CHECKING:
     from remegraph.exchange.attaching import Intake
     from remegraph.ports import Tail
 
-__all__ = ["Capturing"]
+__all__ = ["Capturing", "UnrecordedTurns"]
 
 _ATTEMPTS = 5
 """How often others may record the same messages just before us."""
+
+_MOST_IDS, _MOST_THREADS = 500, 10_000
+"""Of how much that could not be recorded the ids are kept: the newest of each conversation, and the newest of these."""
+
+_UNREAD = ""
+"""Stands for messages that could not be read."""
+
+_WARNING = (
+    "A turn could not be recorded. The next capture of its conversation records it, as does one of the host's checkpoint; "
+    "`kit.admin.unrecorded` lists them."
+)
+
+
+class UnrecordedTurns:
+    """What captures of this process could not record, by conversation: the ids of messages, and none of their words.
+
+    They are missing until a capture has recorded them, here or in another process, as the ledger shows. Safe to use from
+    any thread.
+
+    Args:
+        bodies: Gives what the ledger has of some messages of a place.
+    """
+
+    def __init__(self, bodies: Callable[[Partition, Sequence[str]], Mapping[str, object]]) -> None:
+        self._bodies = bodies
+        self._lock = Lock()
+        self._missing: dict[tuple[Partition, str], dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._missing)
+
+    @contextmanager
+    def turn(self, place: Partition, thread: str) -> Iterator[list[str]]:
+        """Give where to put the ids of the messages that are about to be recorded; they are missing if that fails.
+
+        Args:
+            place: Whose conversation.
+            thread: The conversation.
+        """
+        said: list[str] = []
+        try:
+            yield said
+        except Exception:
+            with self._lock:
+                missing = self._missing.pop((place, thread), {}) | dict.fromkeys(said or [_UNREAD])
+                self._missing[place, thread] = dict.fromkeys(list(missing)[-_MOST_IDS:])
+                while len(self._missing) > _MOST_THREADS:
+                    del self._missing[next(iter(self._missing))]
+            raise
+        if (place, thread) in self._missing:
+            self._found(place, thread, {*said, _UNREAD})
+            self._look(place, thread)
+
+    def look(self) -> tuple[Unrecorded, ...]:
+        """Return what is missing, as the ledger shows now; as it was known where the ledger does not answer."""
+        with suppress(SetupError):
+            for place, thread in tuple(self._missing):
+                self._look(place, thread)
+        with self._lock:
+            return tuple(
+                Unrecorded(partition=place, thread=thread, messages=len(ids))
+                for (place, thread), ids in self._missing.items()
+            )
+
+    def _look(self, place: Partition, thread: str) -> None:
+        if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:
+            self._found(place, thread, self._bodies(place, ids))
+
+    def _found(self, place: Partition, thread: str, ids: Iterable[str]) -> None:
+        with self._lock:
+            missing = self._missing.get((place, thread), {})
+            for each in ids:
+                missing.pop(each, None)
+            if not missing:
+                self._missing.pop((place, thread), None)
 
 
 class Capturing(Verbs):
@@ -78,7 +155,12 @@ class Capturing(Verbs):
         check_text(thread=thread)
         if not memory.enabled:
             return Captured(enabled=False)
-        news, receipt = self._record(thread, scope.agent, zone(timezone), messages, home)
+        zoned, unrecorded = zone(timezone), self._open_parts().unrecorded
+        try:
+            with unrecorded.turn(home.partition(), thread) as said:
+                news, receipt = self._record(thread, scope.agent, zoned, messages, home, said=said)
+        finally:
+            self.health.figure("threads_unrecorded", len(unrecorded), _WARNING)
         self.health.count("captures")
         report = Captured(added=receipt.added, known=news.known, revised=news.revised, erased=receipt.erased)
         if not report.added and not report.known:
@@ -119,12 +201,15 @@ class Capturing(Verbs):
         timezone: tzinfo | None,
         messages: Iterable[MessageLike],
         home: Scope,
+        *,
+        said: list[str],
     ) -> tuple[News, AddReceipt]:
         archive, partition = self._open_parts().archive, home.partition()
         add = archive.add_messages
         intake = self._intake(strict=False)  # a turn that was said is not lost for a file
         turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
         heard = turns.heard(messages)
+        said.extend(each.message_id for each in heard)
         for _ in range(_ATTEMPTS):
             news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
             try:

@@ -87,6 +87,7 @@ _NONE: Mapping[str, int] = dict.fromkeys(
         "recall_failures",
         "background_failures",
         "jobs_foreign",
+        "threads_unrecorded",
     ),
     0,
 )

@@ -20,6 +20,7 @@ from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.exchange.redacting import UNREDACTED, RedactingEmbedder, Redactor
+from remegraph.kit.capturing import UnrecordedTurns
 from remegraph.kit.observing import gauges, pseudonym
 from remegraph.kit.thinkers import Thinkers
 from remegraph.models import Partition, Scope
@@ -89,6 +90,8 @@ class Parts:
     telemetry: Telemetry
     redactor: Redactor
     """Takes what is private out of what comes in."""
+    unrecorded: UnrecordedTurns
+    """What captures could not record yet."""
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
@@ -203,8 +206,10 @@ def open_parts(
         projection = VectorProjection.open(
             database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex, telemetry=telemetry
         )
-        jobs = archive.queue
-        waiting = gauges(archive, projection, jobs, settings.summary.recipe)
+        jobs, unrecorded = archive.queue, UnrecordedTurns(archive.bodies)
+        waiting = gauges(archive, projection, jobs, settings.summary.recipe) | {
+            "remegraph.threads.unrecorded": lambda: {"": len(unrecorded.look())}
+        }
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(
             settings=settings,
@@ -225,6 +230,7 @@ def open_parts(
             attention=attention,
             telemetry=telemetry,
             redactor=redactor,
+            unrecorded=unrecorded,
             has_index=index is not None,
             closing=opened.pop_all(),
         )

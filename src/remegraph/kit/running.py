@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from remegraph.errors import CancelledError
+from remegraph.errors import CancelledError, SetupError
 from remegraph.kit.draining import Worker
 from remegraph.kit.health import Health
 from remegraph.ports import Clock
@@ -99,6 +99,8 @@ class Runner:
         while True:
             self._bell.clear()  # before looking: what is queued from here on rings again
             if self._closed:
+                with suppress(SetupError):
+                    self._worker.settle()
                 return
             try:
                 self._work_off()

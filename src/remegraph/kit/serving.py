@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from remegraph.errors import CancelledError, RemegraphError
+from remegraph.errors import CancelledError, RemegraphError, SetupError
 from remegraph.kit.draining import FOREIGN, Duty, Worker
 from remegraph.kit.running import Runner
 
@@ -84,11 +84,13 @@ def _listen(
     policy = parts.settings.capture
 
     def deliver(kind: str, job_id: int) -> datetime | None:
+        worker = Worker(parts, duties)
         try:
             with suppress(CancelledError):
-                Worker(parts, duties).take(kind, job_id, stop.is_set)
+                worker.take(kind, job_id, stop.is_set)
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
             health.note("background", error)
+            _settle(worker, stop, policy.poll)
         return parts.jobs.next_due(kind, job_id)
 
     while not stop.is_set():
@@ -97,3 +99,15 @@ def _listen(
         except RemegraphError as error:
             health.note("background", error)
             stop.wait(policy.poll)
+
+
+def _settle(worker: Worker, stop: Event, poll: float) -> None:
+    """Give back what a worker holds, as soon as the ledger hears it: the delivery is its only one."""
+    while True:
+        try:
+            worker.settle()
+        except SetupError:
+            if stop.wait(poll):
+                return
+        else:
+            return

@@ -62,7 +62,7 @@ from remegraph.models.governance import (
 from remegraph.models.imports import ForeignMemory, ForeignSystem, Imported
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
-from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth
+from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth, Unrecorded
 from remegraph.models.memories import (
     CORE,
     LIVE,
@@ -317,6 +317,7 @@ __all__ = [
     "TriggerKind",
     "TrustedKey",
     "TypicalError",
+    "Unrecorded",
     "Usage",
     "Verification",
     "VersionNote",

@@ -10,7 +10,7 @@ from pydantic import Field
 from remegraph.models.base import Record, Text
 from remegraph.models.scope import Partition
 
-__all__ = ["BackgroundJob", "HealthReport", "JobState", "QueueDepth"]
+__all__ = ["BackgroundJob", "HealthReport", "JobState", "QueueDepth", "Unrecorded"]
 
 JobState = Literal["asleep", "waiting", "running", "dead"]
 """Where a job stands that is not done; one that sleeps is due when it is asked for, a dead one when it is revived."""
@@ -45,6 +45,14 @@ class QueueDepth(Record):
     )
 
 
+class Unrecorded(Record):
+    """A conversation of which this process could not record all that it was given."""
+
+    partition: Partition = Field(description="Where.")
+    thread: Text = Field(description="The conversation.")
+    messages: int = Field(ge=1, description="How many messages are not recorded, as far as is known.")
+
+
 class HealthReport(Record):
     """Whether the memory works, and whether its workers keep up."""
 
@@ -54,6 +62,9 @@ class HealthReport(Record):
     )
     problem: str = Field(default="", description="What the index said.")
     queue: QueueDepth = Field(description="How much work waits.")
+    unrecorded: int = Field(
+        default=0, ge=0, description="Conversations of which this process could not record a turn yet."
+    )
 
     @property
     def healthy(self) -> bool:

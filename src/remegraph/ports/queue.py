@@ -84,6 +84,10 @@ class JobQueue(Protocol):
         """
         ...
 
+    def release(self, owner: str) -> int:
+        """Give back what a worker holds by its name, and does not do; return how many jobs."""
+        ...
+
     def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued."""
         ...

@@ -122,7 +122,7 @@ class SqlArchive(SqlNotes):
             JournalKeyError: Its journal is not sealed yet, and a key must be given.
         """
         settings = settings or Settings()
-        database = Database.open(url)
+        database = Database.open(url, settings.pool)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
             archive = cls(

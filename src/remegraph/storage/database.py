@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -24,10 +25,10 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import StaticPool
 
 from remegraph.errors import LedgerUnavailableError, MissingExtraError, OutcomeUnknownError, RemegraphError, SetupError
-from remegraph.settings import without_passwords
+from remegraph.settings import PoolPolicy, without_passwords
 from remegraph.storage import migrations
 from remegraph.storage.owner import alone
 
@@ -63,6 +64,7 @@ _OUTAGES = (
     ("disk is full", "Free some space and repeat: nothing of this operation was written."),
     ("no space left", "Free some space and repeat: nothing of this operation was written."),
     ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
+    ("queuepool limit", "Repeat, or let this process have more connections: the settings' `pool`."),
     ("is locked", "Another process holds the ledger: repeat, or close that process."),
 )
 _WATCH = {
@@ -72,6 +74,10 @@ _WATCH = {
     "keepalives_count": 3,  # so often
     "tcp_user_timeout": 25_000,  # milliseconds that what was sent may go unheard
 }
+_REFUSED = "FATAL"  # PostgreSQL answers, and lets nobody in
+_PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
+"""How it refuses what it may grant a moment later, also to whom it never let in."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.1  # seconds between two requests for a connection
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
 
@@ -107,6 +113,9 @@ def _sqlite_insert(table: Table, columns: tuple[str, ...]) -> tuple[str, list[st
     return str(compiled), list(compiled.positiontup or ())
 
 
+_USUAL = PoolPolicy()
+
+
 class Database:
     """A pool of connections with two kinds of transaction: `read` is a snapshot, `write` excludes other writers.
 
@@ -114,10 +123,13 @@ class Database:
 
     Args:
         engine: A set-up engine; see `open`.
+        wait: Seconds that a call waits for a connection that the server refuses for now.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, wait: float = _USUAL.wait) -> None:
         self.engine = engine
+        self._wait = wait
+        self._known = False
         # Waiting in line here is fair and cheap; SQLite's own busy handler is neither. A ledger in memory is one
         # connection, so there reads wait in the same line.
         self._writers = threading.Lock() if self.is_sqlite else None
@@ -125,18 +137,19 @@ class Database:
         self._refusal: RemegraphError | None = None
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, pool: PoolPolicy = _USUAL) -> Self:
         """Open a ledger, and bring its schema up to date.
 
         Args:
             url: SQLAlchemy URL: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+            pool: How many connections there are, and how long a call waits for one.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
             MissingExtraError: The driver is not installed.
         """
-        database = cls(_engine(url))
+        database = cls(_engine(url, pool), pool.wait)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
             database._migrate()
@@ -154,7 +167,7 @@ class Database:
             SetupError: The URL cannot be read.
             MissingExtraError: The driver is not installed.
         """
-        return cls(_engine(url))
+        return cls(_engine(url, _USUAL))
 
     @property
     def is_sqlite(self) -> bool:
@@ -168,7 +181,7 @@ class Database:
         Raises:
             SetupError: The database cannot be used.
         """
-        with self._translated(), self._readers or nullcontext(), self.engine.connect() as connection:
+        with self._translated(), self._readers or nullcontext(), self._connected() as connection:
             if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
@@ -210,7 +223,7 @@ class Database:
         with (
             self._translated() as course,
             self._writers or nullcontext(),
-            self.engine.connect() as connection,
+            self._connected() as connection,
             connection.begin(),
         ):
             self._begin(connection, "BEGIN IMMEDIATE")
@@ -248,7 +261,7 @@ class Database:
                 yield mine
             return
         key = {"namespace": _TASK_NAMESPACE, "task": task}
-        with self._translated(), self.engine.connect() as connection:
+        with self._translated(), self._connected() as connection:
             own = connection.execution_options(isolation_level="AUTOCOMMIT")
             mine = own.execute(text("SELECT pg_try_advisory_lock(:namespace, :task)"), key).scalar_one()
             try:
@@ -272,7 +285,7 @@ class Database:
         Raises:
             SetupError: The database cannot be used, or another process reads an old state of it.
         """
-        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
+        with self._translated(), self._writers or nullcontext(), self._connected() as connection:
             if not self.is_sqlite:
                 own = connection.execution_options(isolation_level="AUTOCOMMIT")
                 own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
@@ -290,6 +303,26 @@ class Database:
         """Give all connections back, and the statements that were put together for them."""
         self.engine.dispose()
         self.engine.clear_compiled_cache()
+
+    def _connected(self) -> Connection:
+        """Return a connection; one that the server refuses for now is asked for again, until the wait is over.
+
+        Whoever waits may get one that others of this process give back meanwhile. Nothing was done yet, so it is safe.
+        """
+        end, pause = time.monotonic() + self._wait, _FIRST_PAUSE
+        while True:
+            try:
+                connection = self.engine.connect()
+            except exc.OperationalError as error:
+                told = str(error.orig)
+                passing = _REFUSED in told and (self._known or any(sign in told for sign in _PASSING))
+                if not passing or time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._known = True
+                return connection
 
     def _begin(self, connection: Connection, command: str) -> None:
         """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""
@@ -339,18 +372,22 @@ def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
     return next((cure for sign, cure in signs if sign in told.lower()), None)
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, policy: PoolPolicy) -> Engine:
     parsed = _parsed(url)
+    limits: dict[str, Any] = {
+        "pool_size": policy.size,
+        "max_overflow": policy.overflow,
+        "pool_timeout": policy.wait,
+        "hide_parameters": True,
+    }
     try:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")
-            pool = StaticPool if in_memory else QueuePool
-            engine = create_engine(
-                parsed, poolclass=pool, connect_args={"check_same_thread": False}, hide_parameters=True
-            )
+            pool: dict[str, Any] = {"poolclass": StaticPool, "hide_parameters": True} if in_memory else limits
+            engine = create_engine(parsed, **pool, connect_args={"check_same_thread": False})
             event.listen(engine, "connect", _set_up_sqlite)
         else:
-            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), hide_parameters=True)
+            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), **limits)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'

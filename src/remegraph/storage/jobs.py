@@ -238,6 +238,17 @@ class SqlJobQueue:
             }
         return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
 
+    def release(self, owner: str) -> int:
+        """Give back what a worker holds by its name, and does not do: as nobody tried; return how many jobs.
+
+        Args:
+            owner: As it claimed them.
+        """
+        held = (jobs.c.owner == owner, jobs.c.state == "running")
+        free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
+        with self._database.write() as connection:
+            return connection.execute(update(jobs).where(*held).values(**free)).rowcount
+
     def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued."""
         due = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
@@ -269,13 +280,15 @@ class SqlJobQueue:
         asleep = and_(jobs.c.state == "waiting", jobs.c.due_at == ASLEEP)
         state = case((asleep, "asleep"), else_=jobs.c.state).label("state")
         waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
+        left = and_(jobs.c.state == "running", jobs.c.lease_until <= now)  # by a worker that is gone
+        since = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
         failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
         foreign = func.count(case((and_(*waiting, jobs.c.due_at <= now, ~self._fits), 1))).label("foreign")
         counted = select(state, func.count().label("jobs"), foreign).where(jobs.c.state != "done").group_by(state)
         tried = select(jobs.c.reason).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
         with self._database.read() as connection:
             found = connection.execute(counted).all()
-            oldest = connection.execute(select(func.min(jobs.c.due_at)).where(*waiting)).scalar_one()
+            oldest = connection.execute(select(func.min(since)).where(or_(and_(*waiting), left))).scalar_one()
             reason = connection.execute(tried).scalar_one_or_none() or ""
         overdue = 0 if oldest is None else max(0, now - oldest) / _SECOND
         counts = {row.state: row.jobs for row in found}
