@@ -393,8 +393,8 @@ def _language(messages: Sequence[StoredMessage]) -> Language:
 
 
 def _said(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Return a block without what was merely recalled."""
-    return tuple(row for row in rows if not shows_recalled(row))
+    """Return a block without what was merely recalled, or is withheld."""
+    return tuple(row for row in rows if not shows_recalled(row) and not row.hidden)
 
 
 def _block(state: _State) -> Block:

@@ -126,7 +126,14 @@ class Capturing(Verbs):
         for _ in range(_ATTEMPTS):
             news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
             try:
-                receipt = archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
+                receipt = archive.add_messages(
+                    partition,
+                    news.messages,
+                    self._clock(),
+                    asleep=True,
+                    blobs=intake.blobs,
+                    withheld=self._retraction().screen(partition, news.messages),
+                )
             except MessageChangedError:
                 continue  # another process recorded one of them between our look and our write
             return news, receipt

@@ -124,7 +124,9 @@ class Keeping(Verbs):
     aforecast = twin(forecast)
 
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
+        """Bring back a memory that was archived, which counts as a review, or forgotten, with all that went with it.
+
+        Restoring an active one changes nothing.
 
         Args:
             memory_id: The memory.
@@ -134,7 +136,7 @@ class Keeping(Verbs):
             The memory, active.
 
         Raises:
-            NotFoundError: There is no such memory, it is not this user's, or it was not archived.
+            NotFoundError: There is no such memory, it is not this user's, or it was neither archived nor forgotten.
             ConflictError: It was learned anew meanwhile, or it changed just now.
             InputError: The id is no text.
         """
@@ -142,9 +144,9 @@ class Keeping(Verbs):
 
         check_text(memory_id=memory_id)
         parts = self._open_parts()
-        memory = restore(
+        memory = self._retraction().restore(memory_id, required(scope)) or restore(
             parts.archive,
-            parts.own(required(scope)),
+            parts.own(scope),
             memory_id,
             actor=actor_of(scope),
             at=self._clock(),

@@ -13,6 +13,7 @@ from remegraph.settings import Mode, Perspective
 
 __all__ = [
     "CORE",
+    "FORGOTTEN",
     "LIVE",
     "MOVES",
     "Category",
@@ -65,7 +66,19 @@ MOVES: dict[Status, frozenset[Status]] = {
     "archived": frozenset({"active", "superseded", "deleted", "purged", "erased"}),
     "quarantined": frozenset({"active", "disputed", "superseded", "deleted", "erased"}),
     "superseded": frozenset({"active", "archived", "deleted", "purged", "erased"}),
-    "deleted": frozenset({"active", "purged", "erased"}),
+    "deleted": frozenset(
+        {  # restored, it is what it was
+            "proposed",
+            "active",
+            "disputed",
+            "low_priority",
+            "archived",
+            "quarantined",
+            "superseded",
+            "purged",
+            "erased",
+        }
+    ),
     "purged": frozenset({"erased"}),
     "erased": frozenset(),
 }
@@ -73,6 +86,10 @@ MOVES: dict[Status, frozenset[Status]] = {
 
 LIVE: frozenset[Status] = frozenset({"active", "disputed", "low_priority"})
 """The statuses that recall returns by default and the vector index holds."""
+
+
+FORGOTTEN: Status = "deleted"
+"""The status of what was taken back: no word of it is shown until it is restored."""
 
 
 def may_move(old: Status, new: Status) -> bool:

@@ -30,6 +30,7 @@ from remegraph.models import (
     ToolRecord,
     ToolStats,
     Topic,
+    Withholding,
     Work,
     WorkState,
 )
@@ -87,6 +88,7 @@ class Archive(Notes, Protocol):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        withheld: Sequence[Withholding] = (),
     ) -> AddReceipt:
         """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
 
@@ -98,6 +100,7 @@ class Archive(Notes, Protocol):
             recorded_at: When it is recorded.
             asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
             blobs: The bytes of the attachments that they refer to, by SHA-256: durable before the messages are.
+            withheld: Words of them that are withheld from the first moment, each with its cause.
 
         Raises:
             MessageChangedError: An id is recorded with other content.
@@ -268,6 +271,27 @@ class Archive(Notes, Protocol):
 
         While that is the same, no memory there has changed and no review was added. It costs next to nothing.
         """
+        ...
+
+    def forgotten(
+        self, partitions: Sequence[Partition], memory_id: str | None = None
+    ) -> tuple[tuple[Memory, str], ...]:
+        """Return what is forgotten, to the letter, each with the operation that forgot it.
+
+        Every other read shows that a memory was forgotten, and not what it said.
+
+        Args:
+            partitions: Where.
+            memory_id: Only this memory.
+        """
+        ...
+
+    def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
+        """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""
+        ...
+
+    def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
+        """Return which messages an operation withholds words of."""
         ...
 
     def tool_stats(

@@ -33,6 +33,7 @@ from remegraph.models import (
     ToolRecord,
     ToolStats,
     Topic,
+    Withholding,
     Work,
     WorkState,
 )
@@ -44,6 +45,7 @@ from remegraph.storage import endorsements as endorsement_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import tool_calls as tool_rows
+from remegraph.storage import withheld as withheld_rows
 from remegraph.storage.attached import LOCK, SqlAttachments
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
@@ -133,6 +135,7 @@ class SqlArchive(SqlNotes):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        withheld: Sequence[Withholding] = (),
     ) -> AddReceipt:
         """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
         added, new = 0, messages
@@ -151,6 +154,7 @@ class SqlArchive(SqlNotes):
                     if not self.database.is_sqlite:  # it may have waited for an erasure
                         new = self._not_erased(connection, partition, new)
                     added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    withheld_rows.add(connection, partition_id, withheld, micros(recorded_at))
                     if not new:
                         connection.rollback()  # the name that was just written, too
                     if added:
@@ -356,6 +360,23 @@ class SqlArchive(SqlNotes):
         with self.database.read() as connection:
             places = interning.known(connection, partitions)
             return memory_rows.read_events(connection, places, record_id, limit)
+
+    def forgotten(
+        self, partitions: Sequence[Partition], memory_id: str | None = None
+    ) -> tuple[tuple[Memory, str], ...]:
+        """Return what is forgotten, to the letter; see `Archive.forgotten`."""
+        with self.database.read() as connection:
+            return memory_rows.read_forgotten(connection, interning.known(connection, partitions), memory_id)
+
+    def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
+        """Return what an operation changed, to the letter; see `Archive.operation`."""
+        with self.database.read() as connection:
+            return memory_rows.read_operation(connection, interning.known(connection, partitions), operation_id)
+
+    def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
+        """Return which messages an operation withholds words of."""
+        with self.database.read() as connection:
+            return withheld_rows.by(connection, interning.known(connection, partitions), cause)
 
     def tool_stats(
         self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0

@@ -17,7 +17,8 @@ from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
 from remegraph.models import Message, Partition, Reading, StoredMessage
 from remegraph.models.attachments import Blob
-from remegraph.storage import attachments, fulltext
+from remegraph.rules.veil import veiled, without
+from remegraph.storage import attachments, fulltext, withheld
 from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
@@ -178,10 +179,16 @@ def _fold(value: str) -> str:
 
 
 def stored(partition: Partition, row: Row[Any], readings: Sequence[Reading] = ()) -> StoredMessage:
-    """Return the message of a row of the table `messages`, with what is in its attachments."""
+    """Return the message of a row of the table `messages`, with what is in its attachments, as far as it is shown."""
+    body = json.loads(row.body)
+    if row.withheld is not None:
+        phrases = withheld.phrases(row.withheld)
+        body = veiled(body, phrases) | {"withheld": withheld.public(row.withheld)}
+        some = [phrase for phrase in phrases if phrase is not None]
+        readings = () if None in phrases else [each.evolve(text=without(each.text, some)) for each in readings]
     return StoredMessage.model_validate(
         {
-            **json.loads(row.body),
+            **body,
             "partition": partition,
             "seq": row.seq,
             "recorded_at": from_micros(row.recorded_at),

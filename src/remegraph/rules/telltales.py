@@ -1,0 +1,155 @@
+"""The words that give a statement away, wherever else they are said: its values, and all of its words together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from remegraph.language.entities import entities
+from remegraph.language.scripts import HAN
+from remegraph.language.sentences import sentences
+from remegraph.language.tokens import query_tokens, tokenize
+
+__all__ = ["Telltales", "telling_sentences"]
+
+_DIGITS = 4
+"""From so many digits on a number is told from others; fewer count guests, hours and floors."""
+
+_SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
+_CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
+_THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", re.IGNORECASE)
+_TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_RUN = re.compile(rf"[{HAN}]+")
+_FUNCTION = re.compile(
+    "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟]|一下|已经|已經"
+)
+"""Characters that stand between the words of a Chinese statement; what they divide are its words."""
+
+
+@dataclass(frozen=True)
+class Telltales:
+    """What one statement is known by.
+
+    Args:
+        text: What it says.
+        names: Whom it is told of, as everything is: they give nothing away.
+    """
+
+    text: str
+    names: frozenset[str] = frozenset()
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """Codes, addresses and numbers of four digits and more: one of them alone gives the statement away."""
+        return frozenset(value for value in _values(self._told) if _strong(value))
+
+    @cached_property
+    def hints(self) -> frozenset[str]:
+        """Names, quoted words and small numbers: each gives a statement away to who heard it a moment ago."""
+        told = self._told.strip()
+        first = told.split(maxsplit=1)[0].casefold() if told else ""  # has its capital from where it stands
+        named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
+        parts = (part for name in named for part in name.split() if part.casefold() != first)
+        tokens = {token for part in parts for token in _words(part)}
+        return frozenset((tokens | {value for value in _values(self._told) if not _strong(value)}) - self._known)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All that it says: stems, and in Chinese what stands between the function words."""
+        return frozenset(_words(self._told)) - self._known
+
+    @cached_property
+    def sought(self) -> frozenset[str]:
+        """Tokens of our index of which a text that says it holds some."""
+        forms = {form for value in self.values for form in (value, _grouped(value, ","), _grouped(value, "."))}
+        return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
+
+    def said_in(self, text: str) -> bool:
+        """Return whether a sentence says the same: it holds a value, or else all of the words.
+
+        Args:
+            text: A sentence, of anybody, at any time.
+        """
+        if self.values:
+            return not self.values.isdisjoint(_values(text))
+        return bool(self.words) and all(_holds(text, word) for word in self.words)
+
+    def echoed_in(self, text: str) -> bool:
+        """Return whether a sentence that was said right beside the statement repeats it, if only by a name.
+
+        Args:
+            text: A sentence of the same turn.
+        """
+        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *_values(text)}):
+            return True
+        shared = sum(_holds(text, word) for word in self.words)
+        return 2 * shared >= len(self.words) > 0
+
+    @cached_property
+    def _told(self) -> str:
+        """The statement without its dates: many a thing happens on one day."""
+        text = self.text
+        for each in reversed(entities(text)):
+            if each.kind == "date":
+                text = f"{text[: each.start]} {text[each.end :]}"
+        return text
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(token for name in self.names for token in (*_words(name), *tokenize(name)))
+
+
+def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False) -> list[str]:
+    """Return the sentences of a text that say what some statement says.
+
+    Args:
+        text: The text.
+        tells: Of the statements.
+        beside: Whether it was said right beside them, so that less gives them away.
+    """
+    known = list(tells)
+    return [
+        span.text
+        for span in sentences(text)
+        if any(each.echoed_in(span.text) if beside else each.said_in(span.text) for each in known)
+    ]
+
+
+def _values(text: str) -> set[str]:
+    found: set[str] = set()
+    for match in _THOUSANDS.finditer(text):
+        number = float(match[1].replace(",", "."))
+        found.add(str(round(number * _TIMES[match[2].lower()])))
+    for match in _CODE.finditer(_SEPARATED.sub("", text)):
+        found.add(match.group().strip("@./-+_").casefold())
+    return found - {""}
+
+
+def _strong(value: str) -> bool:
+    plain = re.sub(r"\W", "", value)
+    if "@" in value:
+        return True
+    return len(plain) >= _DIGITS and not _YEAR.fullmatch(plain) and any(each.isdigit() for each in plain)
+
+
+def _grouped(value: str, mark: str) -> str:
+    return f"{int(value):,}".replace(",", mark) if value.isascii() and value.isdecimal() and len(value) < 20 else value
+
+
+def _words(text: str) -> Iterator[str]:
+    for run in _RUN.findall(text):
+        yield from (part for part in _FUNCTION.split(run) if len(part) > 1)
+    rest = _RUN.sub(" ", text)
+    if any(character.isalnum() for character in rest):
+        yield from query_tokens(rest)
+
+
+def _holds(text: str, word: str) -> bool:
+    return word in text if _RUN.fullmatch(word) else word in _tokens(text)
+
+
+def _tokens(text: str) -> Collection[str]:
+    return set(tokenize(text))
