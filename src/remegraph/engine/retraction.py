@@ -33,6 +33,7 @@ from remegraph.models import (
     Withholding,
 )
 from remegraph.ports import Archive, Clock, NewId
+from remegraph.rules.consensus import is_shared
 from remegraph.rules.naming import operation_id
 from remegraph.rules.quotes import find_quote
 from remegraph.rules.telltales import Telltales, telling_sentences
@@ -53,6 +54,9 @@ _ANSWER = 24
 
 _HELD: tuple[Status, ...] = ("proposed", "archived", "quarantined", "superseded")
 """The statuses of memories that full text does not find, and that are shown to who asks for them."""
+
+_WAITED: frozenset[Status] = frozenset({"proposed", "quarantined"})
+"""The statuses of what somebody refused, which is not forgotten: approving it is another matter."""
 
 _Place = tuple[Partition, str]
 
@@ -105,11 +109,18 @@ class _Asked:
     mine: tuple[Partition, ...]
     tells: tuple[Telltales, ...]
     leave: frozenset[str]
+    at_home: bool
+    """Whether what all agents of the user own may go, too."""
 
     @property
     def sought(self) -> list[str]:
         """Tokens of our index of which whatever says it holds some."""
         return sorted({token for each in self.tells for token in each.sought})
+
+    def may_take(self, memory: Memory) -> bool:
+        """Return whether another memory may go along: what agents agreed on takes more than the word of one."""
+        agreed = is_shared(memory.partition) and memory.partition != self.root.partition
+        return memory.memory_id not in self.leave and (self.at_home or not agreed)
 
     def says(self, memory: Memory) -> bool:
         """Return whether another memory says the same."""
@@ -247,6 +258,9 @@ class Retraction:
         if not found:
             return None
         cause = found[0][1]
+        before = next(old for head, old in self._archive.operation(mine, cause) if head.memory_id == memory_id)
+        if before.status in _WAITED:
+            return None
         self._show(mine, self._archive.withheld_by(mine, cause), [cause], actor=scope.agent or "operator", scope=scope)
         return self._head(mine, memory_id)
 
@@ -317,9 +331,10 @@ class Retraction:
             partition: Where they shall be recorded.
             messages: What was said, in its order.
         """
-        forgotten = self._archive.forgotten([partition])
-        if not forgotten:
+        causes = self._archive.causes(partition)
+        if not causes:
             return ()
+        forgotten = [each for each in self._archive.forgotten([partition]) if each[1] in causes]
         asked = _asked(messages)
         found: list[Withholding] = []
         for memory, cause in forgotten:
@@ -345,7 +360,7 @@ class Retraction:
         said = self._archive.messages(mine, ids=[item.message_id for item in cited]) if cited else ()
         names = [scope.user or "", scope.agent or "", *(message.speaker for message in said)]
         tells = _tells(root, names, versions)
-        asked = _Asked(root, tuple(mine), tells, leave)
+        asked = _Asked(root, tuple(mine), tells, leave, at_home(scope, self._settings))
         words = _Words()
         for message in said:
             quoted = [item.quote for item in cited if item.message_id == message.message_id]
@@ -418,7 +433,7 @@ class Retraction:
         for memory in found.values():
             hidden = words.hides(memory)
             rests = bool(hidden) and all(hidden) and memory.memory_id not in derived
-            if memory.memory_id not in asked.leave and (rests or asked.says(memory)):
+            if asked.may_take(memory) and (rests or asked.says(memory)):
                 along.append(memory)
             elif any(hidden):
                 kept.append(_unquoted(memory, hidden))

@@ -15,6 +15,7 @@ from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
 from remegraph.models import AuditHead, JobState, Memory, Mismatch, Partition, Progress, StoredMessage, Verification
 from remegraph.rules.quotes import cited_text, find_quote
+from remegraph.rules.veil import MARK
 
 __all__ = ["Admin"]
 
@@ -162,9 +163,10 @@ class Admin(BackingUp, Erasing, Examining):
 
 
 def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
-    """Return whether all words that a memory cites stand in these messages."""
+    """Return whether all words that a memory cites stand in these messages, as far as they are shown."""
     return all(
-        item.message_id in said and find_quote(item.quote, cited_text(item, said[item.message_id])) is not None
+        item.message_id in said
+        and (item.quote == MARK or find_quote(item.quote, cited_text(item, said[item.message_id])) is not None)
         for item in memory.evidence
     )
 

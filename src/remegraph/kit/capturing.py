@@ -119,7 +119,8 @@ class Capturing(Verbs):
         messages: Iterable[MessageLike],
         home: Scope,
     ) -> tuple[News, AddReceipt]:
-        archive, partition = self._open_parts().archive, home.partition()
+        parts, partition = self._open_parts(), home.partition()
+        archive = parts.archive
         intake = self._intake(strict=False)  # a turn that was said is not lost for a file
         turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
         heard = turns.heard(messages)
@@ -132,7 +133,7 @@ class Capturing(Verbs):
                     self._clock(),
                     asleep=True,
                     blobs=intake.blobs,
-                    withheld=self._retraction().screen(partition, news.messages),
+                    withheld=parts.retraction.screen(partition, news.messages),
                 )
             except MessageChangedError:
                 continue  # another process recorded one of them between our look and our write

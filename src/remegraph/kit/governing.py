@@ -126,9 +126,10 @@ class Governance(Facade):
 
         check_text(memory_id=memory_id)
         parts = self._parts()
+        parts.retraction.restore(memory_id, required(scope))  # else its versions say nothing
         memory = restore(
             parts.archive,
-            parts.archive.visible(required(scope)),
+            parts.archive.visible(scope),
             parts.own(scope),
             memory_id,
             version,

@@ -144,7 +144,7 @@ class Keeping(Verbs):
 
         check_text(memory_id=memory_id)
         parts = self._open_parts()
-        memory = self._retraction().restore(memory_id, required(scope)) or restore(
+        memory = parts.retraction.restore(memory_id, required(scope)) or restore(
             parts.archive,
             parts.own(scope),
             memory_id,

@@ -270,7 +270,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
         asleep = not self.settings.for_agent(scope.agent).learns
-        screened = self._retraction().screen(partition, named)
+        screened = parts.retraction.screen(partition, named)
         return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs, withheld=screened)
 
     aadd_messages = twin(add_messages)

@@ -54,6 +54,7 @@ from remegraph.storage.projection import VectorProjection
 from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
+    from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
     from remegraph.engine.tool_guidelines import Guide
 
@@ -111,6 +112,13 @@ class Parts:
     def disputes(self) -> Disputes:
         """Commits changes, held against what is known."""
         return Disputes(self.archive, self.searcher)
+
+    @cached_property
+    def retraction(self) -> Retraction:
+        """Forgets, and brings back."""
+        from remegraph.engine.retraction import Retraction
+
+        return Retraction(self.archive, self.searcher, self.clock, self.new_id, self.settings)
 
     @cached_property
     def retriever(self) -> Retriever:

@@ -199,7 +199,7 @@ class Stating(Verbs):
             ConflictError: Other changes came first, again and again.
         """
         check_text(memory_id=memory_id, **{f"leave[{at}]": each for at, each in enumerate(leave)})
-        done = self._retraction().forget(
+        done = self._open_parts().retraction.forget(
             memory_id, required(scope), leave=leave, dry_run=dry_run, discard=self._working.discard
         )
         if not dry_run:

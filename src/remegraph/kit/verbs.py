@@ -16,7 +16,6 @@ from remegraph.telemetry import event
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-    from remegraph.engine.retraction import Retraction
     from remegraph.kit.parts import Parts
     from remegraph.kit.running import Runner
     from remegraph.lifecycle.active import ActiveTier
@@ -62,12 +61,6 @@ class Verbs(ABC):
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         """Return how the memories of a partition live on."""
         return self.settings.for_agent(partition.agent).lifecycle
-
-    def _retraction(self) -> Retraction:
-        from remegraph.engine.retraction import Retraction
-
-        parts = self._open_parts()
-        return Retraction(parts.archive, parts.searcher, self._clock, self._new_id, self.settings)
 
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""

@@ -66,19 +66,7 @@ MOVES: dict[Status, frozenset[Status]] = {
     "archived": frozenset({"active", "superseded", "deleted", "purged", "erased"}),
     "quarantined": frozenset({"active", "disputed", "superseded", "deleted", "erased"}),
     "superseded": frozenset({"active", "archived", "deleted", "purged", "erased"}),
-    "deleted": frozenset(
-        {  # restored, it is what it was
-            "proposed",
-            "active",
-            "disputed",
-            "low_priority",
-            "archived",
-            "quarantined",
-            "superseded",
-            "purged",
-            "erased",
-        }
-    ),
+    "deleted": frozenset({"active", "purged", "erased"}),
     "purged": frozenset({"erased"}),
     "erased": frozenset(),
 }

@@ -290,6 +290,10 @@ class Archive(Notes, Protocol):
         """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""
         ...
 
+    def causes(self, partition: Partition) -> Collection[str]:
+        """Return the operations that withhold words of messages here."""
+        ...
+
     def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
         """Return which messages an operation withholds words of."""
         ...

@@ -373,6 +373,11 @@ class SqlArchive(SqlNotes):
         with self.database.read() as connection:
             return memory_rows.read_operation(connection, interning.known(connection, partitions), operation_id)
 
+    def causes(self, partition: Partition) -> Collection[str]:
+        """Return the operations that withhold words of messages here."""
+        with self.database.read() as connection:
+            return withheld_rows.causes(connection, list(interning.known(connection, [partition])))
+
     def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
         """Return which messages an operation withholds words of."""
         with self.database.read() as connection:

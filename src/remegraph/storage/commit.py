@@ -12,6 +12,7 @@ from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
+    FORGOTTEN,
     LIVE,
     BlockSummary,
     Brought,
@@ -116,6 +117,11 @@ def _may_meet(one: Partition, other: Partition) -> bool:
     return one.tenant == other.tenant and (None in (one.user, other.user) or one.user == other.user)
 
 
+def _comes_back(head: head_rows.Head, change: MemoryChange) -> bool:
+    """Return whether a forgotten memory is restored: to whatever it was before."""
+    return head.status == FORGOTTEN and change.action == "restore"
+
+
 @dataclass(slots=True)
 class _Commit:
     """One commit at work; everything it reads and writes is under the locks of the touched partitions."""
@@ -190,7 +196,9 @@ class _Commit:
                 stale.append(memory.memory_id)
             elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):
                 raise InputError(f"Memory {memory.memory_id} is {head.status if head else memory.status} for good.", "")
-            elif head is not None and not may_move(head.status, memory.status):
+            elif memory.content == MARK and memory.status not in TOMBSTONES:
+                raise InputError(f"What memory {memory.memory_id} says is withheld.", "Restore it first.")
+            elif head is not None and not (may_move(head.status, memory.status) or _comes_back(head, change)):
                 raise InputError(
                     f"Memory {memory.memory_id} cannot go from {head.status} to {memory.status}.",
                     "See remegraph.models.MOVES for the moves that are allowed.",

@@ -21,6 +21,7 @@ from remegraph.storage.tables import blocks, messages, partitions, summaries
 __all__ = [
     "add",
     "by",
+    "causes",
     "count",
     "hides",
     "notes",
@@ -109,6 +110,14 @@ def by(connection: Connection, places: Mapping[int, Partition], cause: str) -> t
         for note in notes(row.withheld)
         if note["cause"] == cause
     )
+
+
+def causes(connection: Connection, partition_ids: Sequence[int]) -> frozenset[str]:
+    """Return the operations that withhold words in these partitions."""
+    query = select(messages.c.withheld).where(
+        messages.c.partition_id.in_(partition_ids), messages.c.withheld.is_not(None)
+    )
+    return frozenset(note["cause"] for stored in connection.execute(query).scalars() for note in notes(stored))
 
 
 def add(connection: Connection, partition_id: int, asked: Sequence[Withholding], now: int) -> None:

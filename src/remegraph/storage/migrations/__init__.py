@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
-HEAD = "0018"
+HEAD = "0019"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
