@@ -41,7 +41,7 @@ def build(
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic, type:name.")] = None,
     memory: Annotated[list[str] | None, typer.Option("--memory", help="Only this memory; may be repeated.")] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", help="Also quarantined, proposed or deleted memories.")
+        list[str] | None, typer.Option("--include", help="Also quarantined or proposed memories.")
     ] = None,
     pack_id: Annotated[str, typer.Option("--id", help="Its id. Unless given: made of its content.")] = "",
     domain: Annotated[list[str] | None, typer.Option("--domain", help="A field that it is for.")] = None,

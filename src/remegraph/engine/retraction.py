@@ -364,7 +364,9 @@ class Retraction:
         words = _Words()
         for message in said:
             quoted = [item.quote for item in cited if item.message_id == message.message_id]
-            words.add(message, (*_found(quoted, message), *_phrases(message, tells)))
+            spans = list(_found(quoted, message))
+            rest = message.evolve(content=without(message.text, spans, mark="\n"))
+            words.add(message, (*spans, *_phrases(rest, tells)))
         for message in self._saying(asked):
             words.add(message, _phrases(message, tells))
         for message in self._answers(list(words.messages.values())):

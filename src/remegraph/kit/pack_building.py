@@ -50,7 +50,7 @@ class PackBuilding(PackKeys):
             kind: export or preset.
             topic: Only those of this topic, `type:name`.
             memory_ids: Only these.
-            include: Statuses beside those that go in anyway: quarantined, proposed or deleted, in an export only.
+            include: Statuses beside those that go in anyway: quarantined or proposed, in an export only.
             pack_id: Its id; made of its content unless given.
             domain: The fields that it is for.
             activate: Ids or tags of a preset's items that shall stand ready without a query.

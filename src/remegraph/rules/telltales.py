@@ -1,4 +1,4 @@
-"""The words that give a statement away, wherever else they are said: its values, and all of its words together."""
+"""The words that give a statement away, wherever else they are said: its values, or nearly all of its words together."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from remegraph.language.entities import entities
 from remegraph.language.scripts import HAN
 from remegraph.language.sentences import sentences
 from remegraph.language.tokens import query_tokens, tokenize
+from remegraph.rules.veil import without
 
 __all__ = ["Telltales", "telling_sentences"]
 
@@ -23,8 +24,15 @@ _THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", 
 _TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _RUN = re.compile(rf"[{HAN}]+")
+_CLAUSE = re.compile(r"[,;:]\s+|[，；：、—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
+_MOST = 0.75
+"""Share of the words from which on a sentence says the same, where all names and numbers are in it, too."""
+
+_ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
+"""Stems of what asks to be remembered: they say nothing of what."""
+
 _FUNCTION = re.compile(
-    "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟]|一下|已经|已經"
+    "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟请請]|一下|已经|已經|别忘|別忘|忘记|忘記|记得|記得|记住|記住|告诉|告訴|知道"
 )
 """Characters that stand between the words of a Chinese statement; what they divide are its words."""
 
@@ -59,23 +67,25 @@ class Telltales:
     @cached_property
     def words(self) -> frozenset[str]:
         """All that it says: stems, and in Chinese what stands between the function words."""
-        return frozenset(_words(self._told)) - self._known
+        return frozenset(_words(self._told)) - self._known - _ASKING
 
     @cached_property
     def sought(self) -> frozenset[str]:
         """Tokens of our index of which a text that says it holds some."""
-        forms = {form for value in self.values for form in (value, _grouped(value, ","), _grouped(value, "."))}
+        forms = {form for value in self.values for form in _forms(value)}
         return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
 
     def said_in(self, text: str) -> bool:
-        """Return whether a sentence says the same: it holds a value, or else all of the words.
+        """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words.
 
         Args:
             text: A sentence, of anybody, at any time.
         """
         if self.values:
             return not self.values.isdisjoint(_values(text))
-        return bool(self.words) and all(_holds(text, word) for word in self.words)
+        shared = sum(_holds(text, word) for word in self.words)
+        named = self.hints <= {*_words(text), *_values(text)}
+        return named and shared >= _MOST * len(self.words) > 0
 
     def echoed_in(self, text: str) -> bool:
         """Return whether a sentence that was said right beside the statement repeats it, if only by a name.
@@ -103,7 +113,7 @@ class Telltales:
 
 
 def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False) -> list[str]:
-    """Return the sentences of a text that say what some statement says.
+    """Return the sentences of a text that say what some statement says; of a long one, the clauses where they are enough.
 
     Args:
         text: The text.
@@ -111,11 +121,17 @@ def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = F
         beside: Whether it was said right beside them, so that less gives them away.
     """
     known = list(tells)
-    return [
-        span.text
-        for span in sentences(text)
-        if any(each.echoed_in(span.text) if beside else each.said_in(span.text) for each in known)
-    ]
+
+    def tells_it(part: str) -> bool:
+        return any(each.echoed_in(part) if beside else each.said_in(part) for each in known)
+
+    found: list[str] = []
+    for span in sentences(text):
+        if tells_it(span.text):
+            clauses = [clause for part in _CLAUSE.split(span.text) if (clause := part.strip()) and tells_it(clause)]
+            left = without(span.text, clauses, mark="\n")
+            found += clauses if clauses and not tells_it(left) else [span.text]
+    return found
 
 
 def _values(text: str) -> set[str]:
@@ -135,8 +151,14 @@ def _strong(value: str) -> bool:
     return len(plain) >= _DIGITS and not _YEAR.fullmatch(plain) and any(each.isdigit() for each in plain)
 
 
-def _grouped(value: str, mark: str) -> str:
-    return f"{int(value):,}".replace(",", mark) if value.isascii() and value.isdecimal() and len(value) < 20 else value
+def _forms(value: str) -> set[str]:
+    """Return how people write a value, as far as our index tells the forms apart."""
+    if not (value.isascii() and value.isdecimal() and len(value) < 20):
+        return {value}
+    number = int(value)
+    grouped = f"{number:,}"
+    short = {f"{number / 1000:g}k", f"{number / 10_000:g}万", f"{number / 10_000:g}萬"} if number % 100 == 0 else set()
+    return {value, grouped, grouped.replace(",", "."), grouped.replace(",", " "), *short}
 
 
 def _words(text: str) -> Iterator[str]:

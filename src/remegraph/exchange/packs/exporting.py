@@ -10,7 +10,6 @@ from typing import Any
 
 from remegraph.exchange.packs.layout import BlockEntry, BlockLine, Item, line_of, version_fields
 from remegraph.models import (
-    FORGOTTEN,
     CausalChain,
     EpisodeContent,
     Link,
@@ -159,8 +158,6 @@ class _Words:
 
     def lacking(self, versions: Sequence[Memory]) -> str:
         """Return what of all that the versions cite cannot go along; empty where everything can."""
-        if versions[-1].status == FORGOTTEN:
-            return "It was forgotten."
         cited = [item for version in versions for item in version.evidence]
         blocks = {block_id for version in versions for block_id in _blocks(version)}
         if not blocks <= self.blocks.keys() or any(item.message_id not in self.messages for item in cited):
