@@ -48,14 +48,23 @@ def _recalled(kit: MemoryKit, scope: Scope, question: str, word: str) -> Told:
         for mode in get_args(RecallMode):
             for asked in (question, word):
                 found = kit.recall(asked, scope=scope, depth=depth, mode=mode, k=50)
-                yield f"recall {depth} {mode}", _text(found.evolve(query="?"))
-        yield f"inject {depth}", _text(kit.inject(question, scope=scope, depth=depth, always=True))
+                yield f"recall {depth} {mode}", _text(found.evolve(query="?", seconds=0))
+        yield f"inject {depth}", _text(kit.inject(question, scope=scope, depth=depth, always=True).evolve(seconds=0))
     statuses = RecallFilter(statuses=get_args(Status))
-    yield "recall any status", _text(kit.recall(question, scope=scope, only=statuses, k=50).evolve(query="?"))
+    yield (
+        "recall any status",
+        _text(kit.recall(question, scope=scope, only=statuses, k=50).evolve(query="?", seconds=0)),
+    )
     long_ago = RecallFilter(known_at=kit.clock() - timedelta(seconds=1))
-    yield "recall as of before", _text(kit.recall(question, scope=scope, only=long_ago, k=50).evolve(query="?"))
+    yield (
+        "recall as of before",
+        _text(kit.recall(question, scope=scope, only=long_ago, k=50).evolve(query="?", seconds=0)),
+    )
     other = scope.evolve(agent="another")
-    yield "recall by another agent", _text(kit.recall(question, scope=other, depth="messages").evolve(query="?"))
+    yield (
+        "recall by another agent",
+        _text(kit.recall(question, scope=other, depth="messages").evolve(query="?", seconds=0)),
+    )
 
 
 def _listed(kit: MemoryKit, scope: Scope, word: str) -> Told:

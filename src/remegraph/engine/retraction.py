@@ -36,7 +36,7 @@ from remegraph.ports import Archive, Clock, NewId
 from remegraph.rules.consensus import is_shared
 from remegraph.rules.naming import operation_id
 from remegraph.rules.quotes import find_quote
-from remegraph.rules.telltales import Telltales, telling_sentences
+from remegraph.rules.telltales import Telltales, clauses, telling_sentences
 from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.rules.veil import MARK, leaves, overlap, silenced, veiled, without
 from remegraph.settings import Settings
@@ -552,9 +552,11 @@ def _tells(memory: Memory, names: Iterable[str], versions: Sequence[Memory]) -> 
     """Return what gives a memory away: what it says, and the words that say no more than that."""
     known = frozenset(filter(None, (*names, memory.topic.target_name)))
     mine = Telltales(memory.content, known)
+    parts = (Telltales(part, known) for part in clauses(memory.content))
     quotes = dict.fromkeys(item.quote for version in versions for item in version.evidence if item.quote != MARK)
     others = (Telltales(quote, known) for quote in quotes if quote != memory.content)
-    return (mine, *(each for each in others if each.values <= mine.values))
+    said = (*parts, *(each for each in others if each.values <= mine.values))
+    return (mine, *(each for each in said if each.values or len(each.words) > 1))
 
 
 def _phrases(message: Message, tells: Sequence[Telltales], *, beside: bool = False) -> list[str]:

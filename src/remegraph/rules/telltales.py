@@ -13,7 +13,7 @@ from remegraph.language.sentences import sentences
 from remegraph.language.tokens import query_tokens, tokenize
 from remegraph.rules.veil import without
 
-__all__ = ["Telltales", "telling_sentences"]
+__all__ = ["Telltales", "clauses", "telling_sentences"]
 
 _DIGITS = 4
 """From so many digits on a number is told from others; fewer count guests, hours and floors."""
@@ -128,10 +128,20 @@ def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = F
     found: list[str] = []
     for span in sentences(text):
         if tells_it(span.text):
-            clauses = [clause for part in _CLAUSE.split(span.text) if (clause := part.strip()) and tells_it(clause)]
-            left = without(span.text, clauses, mark="\n")
-            found += clauses if clauses and not tells_it(left) else [span.text]
+            parts = [clause for clause in clauses(span.text) if tells_it(clause)]
+            left = without(span.text, parts, mark="\n")
+            found += parts if parts and not tells_it(left) else [span.text]
     return found
+
+
+def clauses(text: str) -> list[str]:
+    """Return the parts of a text that say something each: sentences, and what commas and conjunctions divide.
+
+    Args:
+        text: The text.
+    """
+    parts = (part.strip() for span in sentences(text) for part in _CLAUSE.split(span.text))
+    return [part for part in parts if part]
 
 
 def _values(text: str) -> set[str]:
