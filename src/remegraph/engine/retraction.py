@@ -49,6 +49,9 @@ FORGET_TOOL = "forget_memory"
 _ATTEMPTS = 4
 """How often a change is planned again because another one came first."""
 
+_FEW = 2_000
+"""Messages that are all read: a value may be written in ways that no index of words leads to."""
+
 _ANSWER = 24
 """Messages of an answer that are looked at for what it repeats."""
 
@@ -375,7 +378,7 @@ class Retraction:
             del words.messages[place], words.phrases[place]
         blocks = self._blocks(words)
         along, kept = self._sort(asked, words, blocks)
-        summaries = self._again(words, blocks, tells)
+        summaries = self._again(words, blocks)
         return _Plan(root, along, kept, words, summaries, tells)
 
     def _hidden(self, partition: Partition, words: _Words, reason: WithheldReason) -> _Plan:
@@ -393,24 +396,25 @@ class Retraction:
                 gone.append(memory)
             elif any(hidden):
                 kept.append(_unquoted(memory, hidden))
-        summaries = self._again(words, blocks, None)
+        summaries = self._again(words, blocks)
         return _Plan(None, tuple(gone), tuple(kept), words, summaries, reason=reason)
 
     def _saying(self, asked: _Asked) -> Iterator[StoredMessage]:
-        """Yield the messages that may say it, by the index of their words."""
+        """Yield the messages that may say it: all where they are few, else by the index of their words."""
+        few = self._archive.messages(asked.mine, limit=_FEW + 1)
+        if len(few) <= _FEW:
+            yield from few
+            return
         for matches in self._archive.match(asked.mine, "message", asked.sought) if asked.sought else ():
             yield from self._archive.messages([matches.partition], seqs=[int(seq) for seq in matches.seqs])
 
     def _answers(self, said: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
-        """Yield what was answered right after these messages, until a person speaks again."""
+        """Yield what the agent and its tools said after these messages: a while later they still repeat it."""
         for message in said:
             after = self._archive.messages(
                 [message.partition], thread=message.thread, first_seq=message.seq + 1, limit=_ANSWER
             )
-            for answer in after:
-                if answer.role == "user":
-                    break
-                yield answer
+            yield from (answer for answer in after if answer.role in {"assistant", "tool"})
 
     def _blocks(self, words: _Words) -> tuple[Block, ...]:
         by_place: dict[Partition, list[str]] = {}
@@ -451,14 +455,12 @@ class Retraction:
             if memory.status not in {FORGOTTEN, *TOMBSTONES}:
                 yield memory
 
-    def _again(
-        self, words: _Words, blocks: Sequence[Block], tells: Sequence[Telltales] | None
-    ) -> tuple[BlockSummary, ...]:
-        """Return new index entries for blocks whose entry says what goes; without statements to look for, for all."""
+    def _again(self, words: _Words, blocks: Sequence[Block]) -> tuple[BlockSummary, ...]:
+        """Return new index entries for these blocks: in which words an entry says what goes, nobody can tell."""
         made: list[BlockSummary] = []
         for block in blocks:
             entries = self._archive.summaries([block.partition], ids=[block.block_id])
-            if not entries or not (tells is None or _tells_of(entries[0], words, tells)):
+            if not entries:
                 continue
             rows = self._archive.messages(
                 [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
@@ -574,13 +576,6 @@ def _found(quotes: Iterable[str], message: StoredMessage) -> Iterator[str]:
         place = find_quote(quote, message.text)
         if place is not None:
             yield message.text[place[0] : place[1]]
-
-
-def _tells_of(entry: BlockSummary, words: _Words, tells: Sequence[Telltales]) -> bool:
-    """Return whether an index entry says what goes: it stands beside the words that it was made of."""
-    said = " ".join((entry.summary, *entry.entities))
-    copied = any(phrase in said for phrases in words.phrases.values() for phrase in phrases)
-    return copied or bool(telling_sentences(said, tells, beside=True))
 
 
 def _left(rows: Sequence[StoredMessage], words: _Words) -> tuple[StoredMessage, ...]:

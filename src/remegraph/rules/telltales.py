@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from remegraph.language.entities import entities
+from remegraph.language.numerals import number
 from remegraph.language.scripts import HAN
 from remegraph.language.sentences import sentences
 from remegraph.language.tokens import query_tokens, tokenize
@@ -21,6 +23,14 @@ _DIGITS = 4
 _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
 _CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", re.IGNORECASE)
+_NUMERAL = re.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{2,12}")
+_NEXT = {"亿": "千万", "万": "千", "千": "百", "百": "十"}
+_PLAIN = str.maketrans("兩萬億", "两万亿")
+_SPREAD = re.compile(
+    r"(?<![^\W_])(?:[A-Za-z]{1,3}[ ./-])?[A-Za-z]{0,3}\d{1,6}(?:[ ./-][A-Za-z]{0,3}\d{1,6})+(?![^\W_])", re.ASCII
+)
+_SUFFIX = 6
+"""Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
 _TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _RUN = re.compile(rf"[{HAN}]+")
@@ -82,10 +92,10 @@ class Telltales:
             text: A sentence, of anybody, at any time.
         """
         if self.values:
-            return not self.values.isdisjoint(_values(text))
+            return any(_same(mine, other) for mine in self.values for other in _values(text))
         shared = sum(_holds(text, word) for word in self.words)
         named = self.hints <= {*_words(text), *_values(text)}
-        return named and shared >= _MOST * len(self.words) > 0
+        return named and (len(self.hints) > 1 or shared >= _MOST * len(self.words) > 0)
 
     def echoed_in(self, text: str) -> bool:
         """Return whether a sentence that was said right beside the statement repeats it, if only by a name.
@@ -147,11 +157,28 @@ def clauses(text: str) -> list[str]:
 def _values(text: str) -> set[str]:
     found: set[str] = set()
     for match in _THOUSANDS.finditer(text):
-        number = float(match[1].replace(",", "."))
-        found.add(str(round(number * _TIMES[match[2].lower()])))
+        counted = float(match[1].replace(",", "."))
+        found.add(str(round(counted * _TIMES[match[2].lower()])))
+    for match in _NUMERAL.finditer(text):
+        with suppress(ValueError):
+            found.add(str(number(_spoken(match.group().translate(_PLAIN)))))
+    for match in _SPREAD.finditer(text):
+        found.add(re.sub(r"\W", "", match.group()).casefold())
     for match in _CODE.finditer(_SEPARATED.sub("", text)):
         found.add(match.group().strip("@./-+_").casefold())
     return found - {""}
+
+
+def _spoken(numeral: str) -> str:
+    """Return a numeral with the unit that is left out when it is spoken: 六万八 is 68,000."""
+    unit = _NEXT.get(numeral[-2:-1]) if numeral[-1] in "一二三四五六七八九" else None
+    return f"{numeral}{unit}" if unit else numeral
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two values are one: the same, or a long number with and without what comes before it."""
+    short, long = sorted((one.lstrip("0+"), other.lstrip("0+")), key=len)
+    return short == long or (len(short) >= _SUFFIX and short.isdecimal() and long.endswith(short))
 
 
 def _strong(value: str) -> bool:
@@ -165,9 +192,9 @@ def _forms(value: str) -> set[str]:
     """Return how people write a value, as far as our index tells the forms apart."""
     if not (value.isascii() and value.isdecimal() and len(value) < 20):
         return {value}
-    number = int(value)
-    grouped = f"{number:,}"
-    short = {f"{number / 1000:g}k", f"{number / 10_000:g}万", f"{number / 10_000:g}萬"} if number % 100 == 0 else set()
+    whole = int(value)
+    grouped = f"{whole:,}"
+    short = {f"{whole / 1000:g}k", f"{whole / 10_000:g}万", f"{whole / 10_000:g}萬"} if whole % 100 == 0 else set()
     return {value, grouped, grouped.replace(",", "."), grouped.replace(",", " "), *short}
 
 

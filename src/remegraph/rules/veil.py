@@ -112,6 +112,9 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     """Return JSON with each of its texts changed; names of fields stay."""
     if isinstance(value, str):
         return change(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        told = change(str(value))
+        return value if told == str(value) else told
     if isinstance(value, list):
         return [_changed(each, change) for each in value]
     if isinstance(value, dict):
