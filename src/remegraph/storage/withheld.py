@@ -12,11 +12,12 @@ from sqlalchemy import Connection, Row, select, update
 from remegraph.errors import NotFoundError
 from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
-from remegraph.models import Message, Partition, Withholding
+from remegraph.models import Message, Partition, ToolRecord, Withholding
+from remegraph.rules.tool_outcomes import error_line
 from remegraph.rules.veil import overlap, veiled, without
 from remegraph.storage import attachments, fulltext
 from remegraph.storage.rows import chunks, from_micros
-from remegraph.storage.tables import blocks, messages, partitions, summaries
+from remegraph.storage.tables import blocks, messages, partitions, summaries, tool_calls
 
 __all__ = [
     "add",
@@ -211,6 +212,8 @@ def _rows(connection: Connection, partition_id: int, message_ids: Sequence[str])
 def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
     stored = json.dumps(after) if after else None
     connection.execute(update(messages).where(messages.c.id == row.id).values(withheld=stored))
+    if row.role == "tool":
+        _tell_of_call(connection, row, stored)
     shelf = fulltext.TextShelf(row.partition_id, "message")
     fulltext.remove(connection, shelf, [row.message_id])
     if None in (note["phrase"] for note in after):
@@ -225,6 +228,19 @@ def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
     ]
     counts = token_counts(" ".join((said.indexed_text, *read)))
     fulltext.put(connection, shelf, [fulltext.TextEntry(row.message_id, counts, row.seq, asks(said.text))])
+
+
+def _tell_of_call(connection: Connection, row: Row[Any], stored: str | None) -> None:
+    """Let the record of a failed call say of its error what its result still says."""
+    result = Message.model_validate(veiled(json.loads(row.body), phrases(stored)))
+    failed = (
+        tool_calls.c.partition_id == row.partition_id,
+        tool_calls.c.call == json.dumps(result.tool_call_id),
+        tool_calls.c.ok.is_(False),
+    )
+    for body in connection.execute(select(tool_calls.c.body).where(*failed)).scalars().all():
+        told = ToolRecord.from_json(body).evolve(error=error_line(result.text)).to_json()
+        connection.execute(update(tool_calls).where(*failed, tool_calls.c.body == body).values(body=told))
 
 
 def _look_anew(connection: Connection, partition_id: int) -> None:
