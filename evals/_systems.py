@@ -19,6 +19,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -127,7 +128,7 @@ def _talked(kit: MemoryKit, dialogue: Dialogue, clock: FrozenClock) -> None:
         checkpointer=InMemorySaver(),
     )
     for session in dialogue.sessions:
-        config = {"configurable": {"thread_id": session.thread}}
+        config: RunnableConfig = {"configurable": {"thread_id": session.thread}}
         for said, answered in _turns(session.messages):
             _move(clock, datetime.fromisoformat(said[-1]["time"]))
             results.told = {each["tool_call_id"]: each for each in answered if each["role"] == "tool"}

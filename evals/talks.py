@@ -131,7 +131,7 @@ def _table(
     yield "|" + "---|" * (len(judged) + 2)
     for name in names:
         rates = [
-            measure(each.shown, name, verdicts) if name in each.shown.contexts | each.shown.memories else Rate([], 1)
+            measure(each.shown, name, verdicts) if name in {*each.shown.contexts, *each.shown.memories} else Rate([], 1)
             for each, verdicts in judged
         ]
         yield f"| {' | '.join([name, *map(_cell, rates), _total(pooled(rates))])} |"

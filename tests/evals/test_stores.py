@@ -76,12 +76,7 @@ def test_locomo_is_read_from_its_own_file(tmp_path: Path) -> None:
         (["D1:2"], "temporal"),
         (["D10:1"], "adversarial"),
     ]
-    (whole,) = stores(tmp_path / "locomo10.json", unanswered=True)
-    answers = [each.get("answer") for each in whole["questions"]]
-    assert answers == ["sold", "2023", None, "a friend"]
-    assert [each["text"] for each in whole["questions"] if each.get("unanswerable")] == [
-        "Why was the kite sold by Bob?"
-    ]
+    assert [each.get("answer") for each in store["questions"]] == ["sold", "2023", None]
 
 
 def test_longmemeval_is_read_from_its_own_file(tmp_path: Path) -> None:
@@ -94,8 +89,6 @@ def test_longmemeval_is_read_from_its_own_file(tmp_path: Path) -> None:
     time = "2023-06-01T08:00:00+00:00"
     asked = {"text": "Which kite?", "gold": ["s2"], "category": "multi-session", "answer": "the red one", "time": time}
     assert store["questions"] == [asked]
-    _, abstains = stores(tmp_path / "longmemeval_s.json", unanswered=True)
-    assert abstains["questions"] == [{**asked, "gold": [], "category": "abstention", "unanswerable": True}]
 
 
 def test_both_are_asked_as_our_own_form_is(tmp_path: Path) -> None:

@@ -47,7 +47,12 @@ def folder(tmp_path: Path) -> Path:
     """A folder with one short dialogue of two sessions."""
     messages: list[dict[str, Any]] = []
     for at, (role, words) in enumerate(_SAID):
-        said = {"id": f"m{at}", "role": role, "content": words, "time": f"2025-0{1 + at // 4}-03T10:0{at}:00+01:00"}
+        said: dict[str, Any] = {
+            "id": f"m{at}",
+            "role": role,
+            "content": words,
+            "time": f"2025-0{1 + at // 4}-03T10:0{at}:00+01:00",
+        }
         if role == "call":
             calls = [{"id": "call_1", "name": words, "args": {"place": "Braga"}}]
             said |= {"role": "assistant", "content": "", "tool_calls": calls}
@@ -56,7 +61,13 @@ def folder(tmp_path: Path) -> Path:
         messages.append(said)
     sessions = [{"thread": "s1", "messages": messages[:4]}, {"thread": "s2", "messages": messages[4:]}]
     names = ("state", "fact", "question", "answer", "stale_answer")
-    raw = {"id": "small", "lang": "en", "user": "Ann, a writer", "agent": "Remy (tools: maps)", "sessions": sessions}
+    raw: dict[str, Any] = {
+        "id": "small",
+        "lang": "en",
+        "user": "Ann, a writer",
+        "agent": "Remy (tools: maps)",
+        "sessions": sessions,
+    }
     raw["expect"] = [dict(zip(names, fact, strict=True)) for fact in _FACTS]
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "small.json").write_text(json.dumps(raw), encoding="utf-8")
@@ -148,7 +159,7 @@ def test_memories_that_are_not_there_hold_nothing_and_old_ones_are_stated(judged
     }
     assert figures["good"] == (1.0, 0.0)
     assert figures["returns nothing"] == (0.0, 0.0)
-    assert figures["states old values"] == (0.0, pytest.approx(2 / 3))
+    assert figures["states old values"] == pytest.approx((0.0, 2 / 3))
 
 
 def test_a_context_that_changed_by_a_letter_has_no_figure(judged: tuple[Shown, Verdicts]) -> None:
@@ -172,7 +183,7 @@ def test_what_is_judged_is_not_asked_again(judged: tuple[Shown, Verdicts], tmp_p
     """A change costs a judge what is new, and no more."""
     shown, verdicts = judged
     assert write(tmp_path / "again", shown, verdicts) == []
-    new = Shown(shown.dialogue, shown.contexts | {"new": ["Ann left Braga.", *shown.contexts["good"][1:]]})
+    new = Shown(shown.dialogue, {**shown.contexts, "new": ["Ann left Braga.", *shown.contexts["good"][1:]]})
     (path,) = write(tmp_path / "again", new, verdicts)
     batch = json.loads(path.read_text(encoding="utf-8"))
     assert [row["contexts"] for row in batch["rows"]] == [{"A": "Ann left Braga."}]
