@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evals._embedders import EMBEDDERS, embedder_of
 from evals._figures import Figure, explain_data, finish
 from evals._memories import SCOPE, evidence_recall, isolated, untraceable
+from evals._peers import EMBEDDERS, embedder_of
 from evals._records import Store
 from evals._stores import stores
 from remegraph import AgentMemorySettings, LifecyclePolicy, MemoryKit, Settings

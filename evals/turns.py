@@ -20,21 +20,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 import statistics
 import tempfile
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib.metadata import version
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -47,12 +44,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from evals._figures import Figure, block, finish
 from evals._limits import RawBucket, raw_ledger
-from evals._pages import place
+from evals._pages import how, place
 from evals._talk import PER_MEMORY, Talk, learn
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
 from remegraph.language.embedding import HashedEmbedder
-from remegraph.models import ChangeSet, Memory, MemoryChange, Shelf, Topic
+from remegraph.models import ChangeSet
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel
 
 __all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "loaded", "main", "prompt", "session"]
@@ -134,9 +131,6 @@ def _shared(one: str, other: str) -> int:
     return bisect_right(range(1, min(len(one), len(other)) + 1), 0, key=lambda end: one[:end] != other[:end])
 
 
-# ----------------------------------------------------------------------------------------------------- the models
-
-
 def _digest(call: ModelCall) -> Mapping[str, Any]:
     topics = re.findall(r"^(personal:.+?) - ", call.text, re.MULTILINE)[:1] if _facts_in(call.text) else []
     return {"summary": "Ann tells what she bought.", "entities": [], "topics": topics}
@@ -168,29 +162,11 @@ def _memory_model(meter: Meter, latency: float = 0.0) -> ScriptedChatModel:
     return ScriptedChatModel(script=steps, latency=latency)
 
 
-def _known(kit: MemoryKit, count: int, now: datetime) -> None:
+def _known(kit: MemoryKit, count: int) -> None:
     """Let so many memories of Ann be there."""
-    partition, topic = ANN.partition(), Topic(type="personal", target_name="Ann")
-    memories = [
-        Memory(
-            memory_id=f"known {number}",
-            partition=partition,
-            topic=topic,
-            content=f"Ann keeps the {colour} {thing} that she got in {town} on a shelf in the hall.",
-            said_at=now,
-            recorded_at=now,
-        )
-        for number, (colour, thing, town) in enumerate(islice(product(_COLOURS, _THINGS, _PLACES), count))
-    ]
-    if memories:
-        shelves = (Shelf(partition=partition, topic=topic),)
-        changes = tuple(MemoryChange(memory=each, expected_version=0, action="create") for each in memories)
-        learn(
-            kit,
-            ChangeSet(
-                operation_id="known", actor="eval", recorded_at=now, at_home=True, shelves=shelves, changes=changes
-            ),
-        )
+    kept = (f"Ann keeps the {' '.join(each)} on a shelf in the hall." for each in product(_COLOURS, _THINGS, _PLACES))
+    if count:
+        learn(kit, Talk().memories(ANN.partition(), count, "known", kept))
 
 
 def settle(kit: MemoryKit) -> None:
@@ -200,9 +176,6 @@ def settle(kit: MemoryKit) -> None:
         if time.monotonic() > ends:
             raise TimeoutError("What a turn left to do is not done.")
         time.sleep(0.005)
-
-
-# ----------------------------------------------------------------------------------------------------- calls
 
 
 @dataclass(frozen=True)
@@ -236,7 +209,7 @@ def session(
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(home, model=_memory_model(meter), embedder=None, clock=clock) as kit,
     ):
-        _known(kit, known, clock())
+        _known(kit, known)
         agent: Any = create_agent(host, middleware=[middleware(kit, ANN)], checkpointer=InMemorySaver())
         for number in range(turns):
             fact = f"I bought a {_FACTS[number]} and brought it home at last. What do you say to that?"
@@ -252,26 +225,17 @@ def session(
     return Session(len(meter.sent), meter.tokens, meter.cached, meter.written, learned)
 
 
-def _calls(turns: int) -> tuple[list[str], list[Figure]]:
-    heads = ("100 messages", "known memories", "model calls", "tokens sent", "of these cached", "tokens written")
-    table = [_line(heads), _line(["---"] + ["---:"] * (len(heads) - 1))]
+def _calls(turns: int) -> list[Figure]:
     figures: list[Figure] = []
     for sessions, known in product((1, 10), (0, 50, 200)):
         cost = session(sessions, known, turns=turns)
-        name = "one session" if sessions == 1 else f"{sessions} sessions"
-        cells = (known, cost.calls, cost.sent, cost.cached, cost.written)
-        table.append(_line([name, *(f"{cell:,}" for cell in cells)]))
-        note = (
-            f"{cost.sent / turns / 2:.0f} tokens a message, {1 - cost.cached / max(cost.sent, 1):.2f} of them uncached"
-        )
+        name = f"{'one session' if sessions == 1 else f'{sessions} sessions'}, {known} known"
+        note = f"tokens: {cost.sent:,} sent, {cost.cached:,} of them cached, {cost.written:,} written"
         figures += [
-            Figure(f"{name}, {known} known: model calls for 100 messages", cost.calls * 50 / turns, 25, note=note),
-            Figure(f"{name}, {known} known: facts learned", cost.learned, 0.95, "at least"),
+            Figure(f"{name}: model calls", cost.calls * 50 / turns, 25, note=note),
+            Figure(f"{name}: facts learned", cost.learned, 0.95, "at least"),
         ]
-    return table, figures
-
-
-# ----------------------------------------------------------------------------------------------------- prompt
+    return figures
 
 
 @tool
@@ -322,7 +286,7 @@ def prompt(middleware: Callable[[MemoryKit, Scope], Any] | None, *, turns: int =
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(home, model=_memory_model(Meter(clock)), embedder=None, clock=clock) as kit,
     ):
-        _known(kit, known, clock())
+        _known(kit, known)
         agent: Any = create_agent(
             model,
             [look_up],
@@ -362,24 +326,13 @@ def _prompt() -> list[Figure]:
     bare, remembering = prompt(None), prompt(MemoryMiddleware)
     sizes = [estimated(note) for note in notes(bare, remembering)]
     more = remembering.uncached / bare.uncached
+    note = f"{remembering.uncached:,} of {remembering.tokens:,} and {bare.uncached:,} of {bare.tokens:,} tokens"
     return [
-        Figure("host's input without memory", bare.tokens, unit="tokens", note=f"{bare.uncached:,} uncached"),
-        Figure(
-            "host's input with memory", remembering.tokens, unit="tokens", note=f"{remembering.uncached:,} uncached"
-        ),
-        Figure(
-            "uncached input with memory / without",
-            more,
-            unit="x",
-            note=f"{bare.uncached:,} and {remembering.uncached:,} tokens",
-        ),
+        Figure("host's uncached input, with memory / without", more, unit="x", note=note),
         Figure("notes in eight turns", sum(sizes), unit="tokens", note=f"{len(sizes)} notes, largest {max(sizes)}"),
         Figure("tools of memory", remembering.tools - bare.tools, unit="tokens"),
         Figure("uncached beyond notes and tools, each once", beyond(bare, remembering), 0, unit="tokens"),
     ]
-
-
-# ----------------------------------------------------------------------------------------------------- learned
 
 
 def delays(users: int, turn: Callable[[int], object], learned: Callable[[int], bool]) -> list[float]:
@@ -436,8 +389,6 @@ def _learned(latency: float) -> list[Figure]:
         Figure("last of 20 users / of 1", worst[20] / worst[1], 4, unit="x"),
     ]
 
-
-# ----------------------------------------------------------------------------------------------------- recall
 
 Ask = Callable[[int], object]
 """Asks the question with this number."""
@@ -527,16 +478,6 @@ def _recall(messages: int, users: int) -> list[Figure]:
     return list(ratios(*taken))
 
 
-def _line(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _how() -> str:
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    versions = f"remegraph {version('remegraph')}, Python {platform.python_version()}"
-    return f"`python -m evals turns`: {versions}; {when}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start."
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(prog="python -m evals turns", description="What memory costs an agent.")
@@ -548,18 +489,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/benchmarks.md.")
     options = parser.parse_args(argv)
     parts: dict[str, Callable[[], list[Figure]]] = {
+        "calls": lambda: _calls(options.turns),
         "prompt": _prompt,
         "learned": lambda: _learned(options.latency),
         "recall": lambda: _recall(options.messages, options.users),
     }
-    wanted = options.only or ["calls", *parts]
-    places = {"turns how": _how()}
-    found: list[Figure] = []
-    if "calls" in wanted:
-        table, found = _calls(options.turns)
-        places |= {"turns calls": "\n".join(table), "turns calls bars": block(found)}
-        print(*table, "", sep="\n")
-    for name in [name for name in parts if name in wanted]:
+    places, found = {"turns how": how("turns", ["remegraph"])}, list[Figure]()
+    for name in options.only or parts:
         figures = parts[name]()
         places[f"turns {name}"] = block(figures)
         found += figures

@@ -143,7 +143,7 @@ def test_recall_slower_than_three_times_its_queries_is_red() -> None:
 @pytest.mark.slow
 def test_the_whole_command_runs_on_little(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Every figure has its place on the page."""
-    places = ("turns how", "turns calls", "turns calls bars", "turns prompt", "turns learned", "turns recall")
+    places = ("turns how", "turns calls", "turns prompt", "turns learned", "turns recall")
     page = tmp_path / "page.md"
     page.write_text("".join(f"<!-- begin: {name} -->\n<!-- end: {name} -->\n" for name in places), encoding="utf-8")
     small = ["--turns", "5", "--latency", "0.01", "--messages", "200", "--users", "4"]
@@ -151,6 +151,5 @@ def test_the_whole_command_runs_on_little(tmp_path: Any, capsys: pytest.CaptureF
         turns.main([*small, "--page", str(page)])
     printed = capsys.readouterr().out
     written = page.read_text(encoding="utf-8")
-    for line in printed.splitlines()[:-1]:
-        assert line.split("  ")[0] in written
+    assert all(line.split("  ")[0] in written for line in printed.splitlines()[:-1])
     assert "-->\n<!-- end" not in written
