@@ -29,13 +29,14 @@ import os
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ from evals._measuring import ADVERSARIAL, DEPTH, METRICS, STALE_FIRST, Row, meas
 from evals._memories import remembered
 from evals._metrics import interval, told_apart
 from evals._pages import how, place
-from evals._peers import EMBEDDERS, OURS, PEERS, Kit, MakePeer, embedder_of, installed
+from evals._peers import EMBEDDERS, OURS, PEERS, Kit, MakePeer, Mem0, embedder_of, installed
 from evals._rankers import MemoryIndex, asked_at, blend_ranker
 from evals._records import Question, Store
 from evals._stores import stores
@@ -262,13 +263,16 @@ def _apart(answered: Sequence[Row], nothing: Sequence[Row], kind: str) -> float:
     return told_apart(*([row.best for row in rows if row.kind == kind] for rows in (answered, nothing)))
 
 
-def refit(data: Mapping[str, Sequence[Store]], embedder: Embedder, found: Found) -> tuple[list[str], list[Figure]]:
+def refit(
+    data: Mapping[str, Sequence[Store]], embedder: Embedder, found: Found, name: str
+) -> tuple[list[str], list[Figure]]:
     """Return what the weights are worth as shipped and fitted without the kind at hand; memory must rank as the kit does.
 
     Args:
         data: Stores by kind, with the questions that they were asked.
         embedder: The embedder.
         found: What the kit and BM25 found.
+        name: Of the embedder.
     """
     semantic = embedder.semantic
     indexes = {
@@ -292,7 +296,7 @@ def refit(data: Mapping[str, Sequence[Store]], embedder: Embedder, found: Found)
         shipped, without = (list(_ranked(kind, whole, indexes[kind], each)) if each else [] for each in weights)
         kit = [row.found for row in found.of(OURS) if row.kind == kind]
         unlike = sum(row != tuple(ids) for row, (_, ids) in zip(kit, shipped, strict=True))
-        figures.append(Figure(f"{kind}: answers of the kit unlike those in memory", unlike, 0, "exactly"))
+        figures.append(Figure(f"{kind}, {name}: answers of the kit unlike those in memory", unlike, 0, "exactly"))
         if without:
             values = {
                 metric: [np.array([worth(asking, ids)[metric] for asking, ids in each]) for each in (shipped, without)]
@@ -305,7 +309,9 @@ def refit(data: Mapping[str, Sequence[Store]], embedder: Embedder, found: Found)
             floor = float(found.values("BM25", kind, "R@10").mean()) if "BM25" in found.rows else None
             low, high = interval(after - before)
             note = f"shipped {before.mean():.3f}, difference {low:.3f} to {high:.3f}; bar: BM25"
-            figures.append(Figure(f"{kind}: R@10 fitted without it", float(after.mean()), floor, "at least", note=note))
+            figures.append(
+                Figure(f"{kind}, {name}: R@10 fitted without it", float(after.mean()), floor, "at least", note=note)
+            )
     return lines, figures
 
 
@@ -345,10 +351,13 @@ def _measure(name: str, data: Mapping[str, Path], memories: Sequence[str], size:
     logging.getLogger("mem0").setLevel(logging.ERROR)  # it says for each store what it lacks
     kinds = installed({each: PEERS[each] for each in memories})
     embedder, whole = embedder_of(name), {kind: _read(path, size) for kind, path in data.items()}
+    if "mem0" in kinds:
+        with TemporaryDirectory() as folder:
+            Mem0(embedder, Path(folder)).check()
     found = _asked(whole, {each: kind.make for each, kind in kinds.items()}, embedder)
     places = {f"kinds {metric} {name}": "\n".join(table(found, metric)) for metric in (*METRICS, STALE_FIRST)}
     lines, nothing = apart(found, name)
-    fitted, bars = refit(_answerable(whole), embedder, found)
+    fitted, bars = refit(_answerable(whole), embedder, found, name)
     places |= {f"kinds apart {name}": "\n".join(lines), f"kinds fitted {name}": "\n".join(fitted)}
     figures = [*losses(found, name), *nothing, *bars]
     missed = [figure for figure in figures if figure.verdict == "FAIL"]
@@ -398,16 +407,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     data, memories = files(options.data), list(dict.fromkeys([OURS, *(options.memory or PEERS)]))
     packages = [PEERS[name].package for name in memories if PEERS[name].installed]
-    places, figures = {"kinds how": how("kinds", packages)}, list[Figure]()
+    place(options.page, {"kinds how": how("kinds", packages)})
+    figures: list[Figure] = []
     tasks = [partial(_measure, name, data, memories, options.questions) for name in options.embedder or EMBEDDERS]
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # the processes share the cores
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for under_way in [pool.submit(task) for task in (*tasks, partial(_without_model, data))]:
-            tables, found = under_way.result()
-            places |= tables
+        for done in as_completed([pool.submit(task) for task in (*tasks, partial(_without_model, data))]):
+            tables, found = done.result()
+            print(*(f"{name}\n\n{text}\n" for name, text in tables.items()), sep="\n", flush=True)
+            place(options.page, tables)
             figures += found
-    print(*(f"{name}\n\n{text}\n" for name, text in places.items()), sep="\n")
-    place(options.page, places)
     finish(figures)
 
 

@@ -212,14 +212,14 @@ def test_weights_are_fitted_without_the_kind_that_they_are_tried_on(monkeypatch:
         kind: [{**store(), "questions": store()["questions"][:size]}] for kind, size in (("chat", 2), ("notes", 1))
     }
     rows = [row for kind, (one,) in data.items() for row in measure(kind, one, Kit, EMBEDDER, one["questions"])]
-    lines, figures = refit(data, EMBEDDER, Found({OURS: rows, "BM25": rows}))
+    lines, figures = refit(data, EMBEDDER, Found({OURS: rows, "BM25": rows}), "hashed")
     assert [line.split(" | ")[:2] for line in lines[2:]] == [["| chat", "2"], ["| notes", "1"]]
     assert fitted_to == [1, 2]
     assert set(verdicts(figures).values()) == {"PASS"}
     others = [row if row.kind == "chat" else Row("notes", "", ("m2",), row.values, 1, 0.0) for row in rows]
-    unlike = verdicts(refit(data, EMBEDDER, Found({OURS: others}))[1])
-    assert unlike["notes: answers of the kit unlike those in memory"] == "FAIL"
-    assert unlike["chat: answers of the kit unlike those in memory"] == "PASS"
+    unlike = verdicts(refit(data, EMBEDDER, Found({OURS: others}), "hashed")[1])
+    assert unlike["notes, hashed: answers of the kit unlike those in memory"] == "FAIL"
+    assert unlike["chat, hashed: answers of the kit unlike those in memory"] == "PASS"
 
 
 @pytest.mark.slow
