@@ -330,7 +330,8 @@ def _ranked(
 def _attention(data: Mapping[str, Sequence[Store]]) -> list[str]:
     """Return how often evidence gets more attention than other messages, as shipped and fitted without the kind."""
     known = {kind: whole for kind, whole in data.items() if whole[0].get("gold_unit", "message") == "message"}
-    signs = {kind: signs_of_evidence(whole) for kind, whole in known.items()}
+    every = {kind: signs_of_evidence(whole) for kind, whole in known.items()}
+    signs = {kind: part for kind, part in every.items() if 0 < part[1].mean() < 1}  # of prefeval everything is asked for
     shipped = attention("later")
     lines = _heads("attention: evidence above the rest", "messages", "shipped", "without it")
     for kind, (rows, evidence) in signs.items() if len(signs) > 1 else ():

@@ -307,3 +307,14 @@ def test_with_meaning_the_kit_ranks_as_it_does_in_memory(tmp_path: Path) -> None
     assert len(found) == 3
     assert found == ranked(Knowing(64))
     assert found != ranked(HashedEmbedder(64))
+
+
+def test_attention_is_tried_on_kinds_where_some_messages_answer_and_others_do_not() -> None:
+    """Where everything is asked for, nothing can be told apart, and such a kind would teach that all is evidence."""
+    everything: Store = {**store(), "questions": [{"text": "All?", "gold": [f"m{number}" for number in range(4)]}]}
+    some: Store = {**store(), "questions": store()["questions"][:2]}
+    lines = kinds._attention(
+        {"chat": [some], "notes": [some], "wishes": [everything], "threads": [store("bob", "thread")]}
+    )
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| chat", "| notes"]
+    assert "nan" not in "".join(lines)
