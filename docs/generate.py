@@ -19,7 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from remegraph import MemoryKit
 from remegraph.testing import InMemoryVectorIndex
 
-__all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "prompts", "requirements"]
+__all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "requirements"]
 
 _DOCS = Path(__file__).parent
 _ROOT = _DOCS.parent
@@ -43,12 +43,6 @@ def drawings() -> Mapping[str, str]:
             "extractor": kit.knowledge._extractor,
         }
         return {name: graph.get_graph().draw_mermaid() for name, graph in graphs.items()}
-
-
-def prompts() -> dict[str, str]:
-    """Return the English prompts by which evals have answers made and judged, by name."""
-    files = sorted((_ROOT / "evals/prompts").glob("*.en.md"))
-    return {path.name.split(".")[0]: f"\n```text\n{path.read_text(encoding='utf-8').strip()}\n```\n" for path in files}
 
 
 def named_in(source: str) -> set[str]:
@@ -117,7 +111,6 @@ def pages() -> dict[Path, str]:
     graphs = {name: f"\n```mermaid\n{drawing.strip()}\n```\n" for name, drawing in drawings().items()}
     parts = {
         _DOCS / "graphs.md": graphs,
-        _DOCS / "evals.md": prompts(),
         _DOCS / "requirements.md": requirements(),
     }
     return {page: filled(page.read_text(encoding="utf-8"), each) for page, each in parts.items()}

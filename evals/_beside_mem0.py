@@ -7,13 +7,10 @@ additions come in turn, so that whatever else the machine does weighs on both al
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
-from uuid import uuid4
+from typing import TypedDict
 
 from evals._figures import Figure
 from evals._peers import PEERS, Mem0
@@ -24,13 +21,12 @@ from remegraph.language.embedding import HashedEmbedder
 
 __all__ = ["MEM0", "Beside", "figures", "measure"]
 
-MEM0 = PEERS["mem0, Chroma"]
+MEM0 = PEERS["mem0"]
 _AT_ONCE = 1_000
 _TOLD = 100
 """Messages that mem0 is told in one call: it takes each by itself all the same."""
 _K = 10
 _WARM = 5
-_TIMES = ("created_at", "updated_at")
 
 
 class Beside(TypedDict):
@@ -64,21 +60,21 @@ def measure(messages: int, users: int, *, rounds: int) -> Beside:
         tempfile.TemporaryDirectory() as folder,
         MemoryKit.open(settings=Settings(home=Path(folder) / "home"), model=None, embedder=None) as kit,
     ):
-        peer = _Peer(Path(folder) / "mem0")
+        peer = _Peer(HashedEmbedder(), Path(folder) / "mem0")
         _fill(kit, peer, talk, messages, users)
         for number, (scope, question) in enumerate(talk.questions(rounds + _WARM, users)):
             clock = watch if number >= _WARM else Stopwatch()
             clock.time("recall", lambda: kit.recall(question, scope=scope, k=_K))  # noqa: B023 - called at once
             clock.time("recall messages", lambda: kit.recall(question, scope=scope, k=_K, depth="messages"))  # noqa: B023
-            clock.time("search", lambda: peer.search(scope, question))  # noqa: B023
+            clock.time("search", lambda: peer.search_of(scope, question))  # noqa: B023
         for number, message in enumerate(talk.messages(rounds)):
             scope = talk.scope(number % users)
             watch.time("single", lambda: kit.add_messages([message], scope=scope))  # noqa: B023
-            watch.time("add", lambda: peer.add(scope, [message]))  # noqa: B023
+            watch.time("add", lambda: peer.add_of(scope, [message]))  # noqa: B023
         for _ in range(max(1, rounds // 20)):
             batch = talk.messages(_AT_ONCE)
             watch.time("thousand", lambda: kit.add_messages(batch, scope=scope))  # noqa: B023
-            watch.time("add hundred", lambda: peer.add(scope, batch[:_TOLD]))  # noqa: B023
+            watch.time("add hundred", lambda: peer.add_of(scope, batch[:_TOLD]))  # noqa: B023
     return Beside(
         messages=messages,
         users=users,
@@ -103,71 +99,28 @@ def _fill(kit: MemoryKit, peer: _Peer, talk: Talk, messages: int, users: int) ->
             kit.add_messages(batch, scope=scope)
             waiting += [(scope, message) for message in batch]
             if len(waiting) >= _AT_ONCE or user == users - 1:
-                peer.fill(waiting)
+                peer.fill_of(waiting)
                 waiting.clear()
     learned = max(1, each // PER_MEMORY)
     learn(kit, *(talk.memories(talk.scope(user).partition(), learned, f"history of {user}") for user in range(users)))
     peer.check()
 
 
-class _Peer:
-    """mem0 with many users.
+class _Peer(Mem0):
+    """mem0 with many users."""
 
-    Args:
-        folder: Where its files go.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._embedder = HashedEmbedder()
-        self._memory = Mem0.on_chroma(self._embedder, folder).memory
-
-    def add(self, scope: Scope, messages: Sequence[Message]) -> list[str]:
-        """Record messages; return the ids of the records."""
+    def add_of(self, scope: Scope, messages: Sequence[Message]) -> object:
+        """Record messages of a user."""
         told = [{"role": "user", "content": message.text} for message in messages]
-        added = self._memory.add(told, user_id=_user(scope), infer=False)["results"]
-        return [each["id"] for each in added]
+        return self.memory.add(told, user_id=_user(scope), infer=False)
 
-    def search(self, scope: Scope, question: str) -> object:
+    def search_of(self, scope: Scope, question: str) -> object:
         """Return what is found for a user."""
-        return self._memory.search(question, filters={"user_id": _user(scope)}, top_k=_K, threshold=0.0)
+        return self.memory.search(question, filters={"user_id": _user(scope)}, top_k=_K, threshold=0.0)
 
-    def fill(self, told: Sequence[tuple[Scope, Message]]) -> list[str]:
-        """Write to its store what `add` would; return the ids of the records."""
-        from mem0.utils.lemmatization import lemmatize_for_bm25
-
-        now = datetime.now(UTC).isoformat()
-        ids = [str(uuid4()) for _ in told]
-        payloads = [
-            {
-                "user_id": _user(scope),
-                "role": "user",
-                "data": message.text,
-                "hash": hashlib.md5(message.text.encode(), usedforsecurity=False).hexdigest(),
-                "text_lemmatized": lemmatize_for_bm25(message.text),
-            }
-            | dict.fromkeys(_TIMES, now)
-            for scope, message in told
-        ]
-        vectors = self._embedder.embed([message.text for _, message in told])
-        self._memory.vector_store.insert(vectors=vectors, payloads=payloads, ids=ids)
-        return ids
-
-    def check(self) -> None:
-        """Make sure that a record of `fill` is one of `add`.
-
-        Raises:
-            RuntimeError: Another version of mem0 writes other records.
-        """
-        scope, (message,) = Talk.scope(0), Talk(2).messages(1)
-        (filled,), (added,) = self.fill([(scope, message)]), self.add(scope, [message])
-        if self._record(filled) != self._record(added):
-            raise RuntimeError(f"mem0 writes {self._record(added)}, not {self._record(filled)}: say so in `fill`.")
-
-    def _record(self, name: str) -> tuple[dict[str, Any], list[float]]:
-        """Return a record without its times, but with their kinds."""
-        found = self._memory.vector_store.collection.get(ids=[name], include=["metadatas", "embeddings"])
-        (payload,), (vector,) = found["metadatas"], found["embeddings"]
-        return payload | {time: type(payload[time]).__name__ for time in _TIMES}, vector.tolist()
+    def fill_of(self, told: Sequence[tuple[Scope, Message]]) -> None:
+        """Write to its store what its `add` would."""
+        self.fill([(_user(scope), message.text, {}) for scope, message in told])
 
 
 def _user(scope: Scope) -> str:

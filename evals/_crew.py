@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Event
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -194,9 +193,7 @@ def _said(call: ModelCall) -> str:
 
 def _work(order: Order, gate: int) -> None:
     """Work until SIGTERM, from when the gate opens."""
-    stop = Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    with order.open() as kit:
+    with serving.until_signalled() as stop, order.open() as kit:
         kit.summarize(scope=Scope(user="nobody"))  # what is built at first use is there
         sys.stdout.write(f"ready {os.getpid()}\n")  # at once: others say it, too
         sys.stdout.flush()

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
-import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from evals._peers import PeerKind
-from evals._records import Question, Store, said
-from evals._results import Result, row_of
-from evals._stores import stores
-from remegraph.language.tokens import estimate_tokens
+from evals._metrics import recall, reciprocal_rank, stale_first
+from evals._peers import MakePeer
+from evals._records import Question, Store
 from remegraph.ports import Embedder
 
-__all__ = ["compare", "measure", "sample"]
+__all__ = ["ADVERSARIAL", "DEPTH", "METRICS", "STALE_FIRST", "Row", "measure", "sample", "worth"]
 
-_KEYS: dict[str, Literal["id", "thread"]] = {"message": "id", "thread": "thread"}
-"""Where a message says what it is counted as."""
+METRICS = ("R@5", "R@10", "MRR")
+STALE_FIRST = "stale first"
+ADVERSARIAL = "adversarial"
+"""LoCoMo's category of questions that ask one speaker for what the other one said."""
 
-_DEPTH = {"message": 50, "thread": 100}
+DEPTH = {"message": 50, "thread": 100}
 """Messages that every memory is asked for, by what counts: several may be of one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question, and what was found for it."""
+
+    kind: str
+    category: str
+    found: tuple[str, ...]
+    """Messages, or threads where those are what counts."""
+    values: Mapping[str, float]
+    """By metric; none where nothing answers; `stale first` only where something is stale."""
+    shown: int
+    """How many of the first ten places are filled."""
+    best: float
+    """Score of the first."""
 
 
 def sample(questions: Sequence[Question], size: int | None) -> list[Question]:
@@ -34,42 +49,44 @@ def sample(questions: Sequence[Question], size: int | None) -> list[Question]:
     return [questions[at] for at in chosen]
 
 
-def measure(store: Store, kind: PeerKind, embedder: Embedder, questions: Sequence[Question], result: Result) -> None:
-    """Tell a memory the messages of a store, ask the questions, and add what it finds to the result."""
+def worth(question: Question, found: Sequence[str]) -> dict[str, float]:
+    """Return what was found for a question, by metric; nothing where nothing answers."""
+    gold, stale = question["gold"], question.get("stale")
+    if not gold:
+        return {}
+    values = {"R@5": recall(found, gold, 5), "R@10": recall(found, gold, 10), "MRR": reciprocal_rank(found, gold)}
+    return values | ({STALE_FIRST: stale_first(found, gold, stale)} if stale else {})
+
+
+def measure(
+    kind: str, store: Store, make: MakePeer, embedder: Embedder, questions: Sequence[Question]
+) -> Iterator[Row]:
+    """Tell a memory the messages of a store, ask the questions, and yield what it finds.
+
+    Args:
+        kind: Of the store.
+        store: What is told.
+        make: Makes the memory.
+        embedder: That of all memories.
+        questions: What is asked.
+    """
     thread_of = {message["id"]: message["thread"] for message in store["messages"]}
     unit = store.get("gold_unit", "message")
-    tokens: dict[str, int] = defaultdict(int)
-    for message in store["messages"]:
-        tokens[message[_KEYS[unit]]] += estimate_tokens(said(message))
     with tempfile.TemporaryDirectory() as folder:
-        peer = kind.make(embedder, Path(folder))
+        peer = make(embedder, Path(folder))
         try:
             peer.add(store["messages"])
             for question in questions:
-                began = time.process_time()  # a busy machine makes nobody slower
-                found = peer.ask(question, _DEPTH[unit])
-                seconds = time.process_time() - began
-                units = found if unit == "message" else list(dict.fromkeys(thread_of[each] for each in found))
-                result.rows.append(row_of(store["store"], question, units, tokens, seconds))
+                scored = peer.ask(question, DEPTH[unit])
+                ids = [name for name, _ in scored]
+                found = ids if unit == "message" else list(dict.fromkeys(thread_of[each] for each in ids))
+                yield Row(
+                    kind,
+                    question.get("category", ""),
+                    tuple(found),
+                    worth(question, found),
+                    len(ids[:10]),
+                    scored[0][1] if scored else -math.inf,
+                )
         finally:
             peer.close()
-
-
-def compare(
-    path: Path, kinds: Mapping[str, PeerKind], embedder: Embedder, questions: int | None = None
-) -> dict[str, Result]:
-    """Return what each memory is worth on the stores of a file.
-
-    Args:
-        path: The file.
-        kinds: The memories by name.
-        embedder: The one that all of them use.
-        questions: At most so many of each store; the same for all.
-    """
-    results = {name: Result(kind.version) for name, kind in kinds.items()}
-    for store in stores(path):
-        asked = sample(store["questions"], questions)
-        embedder.embed([question["text"] for question in asked])  # so that nobody's time has it in
-        for name, kind in kinds.items():
-            measure(store, kind, embedder, asked, results[name])
-    return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Protocol
@@ -18,11 +18,11 @@ from remegraph.language.sentences import asks
 from remegraph.language.tokens import query_tokens, token_counts
 from remegraph.models import Partition
 from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
-from remegraph.rules.blending import Meant, Ranked, Weights, default_weights, freshen, judge, rank
+from remegraph.rules.blending import Meant, Ranked, Weights, freshen, judge, rank
 from remegraph.rules.questions import Question, read_question
 from remegraph.rules.ranking import bm25, meaning_signs, message_signs
 
-__all__ = ["MemoryIndex", "Ranker", "asked_at", "blend_ranker", "bm25_ranker"]
+__all__ = ["MemoryIndex", "Ranker", "asked_at", "blend_ranker", "bm25_ranker", "bm25_scores"]
 
 _PLACE = Partition(tenant="evals")
 
@@ -59,6 +59,7 @@ class MemoryIndex:
             users=np.array([each.role == "user" for each in read]),
         )
 
+        self.last = asked_at(messages, timezone)
         self._embedder = embedder if embedder and embedder.semantic else None
         self._ids = [message["id"] for message in messages]
         self._rows = {record_id: row for row, record_id in enumerate(self._ids)}
@@ -114,32 +115,34 @@ def asked_at(messages: Sequence[Message], timezone: str | None, time: str | None
     return read if ":" in time else read.replace(hour=23, minute=59)
 
 
-def blend_ranker(
-    messages: Sequence[Message],
-    timezone: str | None = None,
-    weights: Weights | None = None,
-    embedder: Embedder | None = None,
-) -> Ranker:
-    """Rank as the kit does, in memory; with its own weights unless others are given."""
-    weights = weights or default_weights(semantic=embedder is not None and embedder.semantic)
-    index = MemoryIndex(messages, timezone, embedder)
-    last = asked_at(messages, timezone)
+def blend_ranker(index: MemoryIndex, weights: Weights) -> Ranker:
+    """Rank as the kit does, in memory, with these weights."""
 
     def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:
-        best = index.best(read_question(question, at or last), weights, max(weights.read, k))
+        best = index.best(read_question(question, at or index.last), weights, max(weights.read, k))
         fresh = freshen(question, [(item, index.read[item.record_id]) for item in best])
         return [each.record_id for each in fresh[:k]]
 
     return ranked
 
 
-def bm25_ranker(messages: Sequence[Message]) -> Ranker:
-    """Rank single messages by BM25: the floor."""
+def bm25_scores(messages: Sequence[Message]) -> Callable[[str], Mapping[str, float]]:
+    """Return what scores single messages by BM25, by id; those without a word of the question have no score."""
     index = MemoryIndex(messages)
 
-    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:  # noqa: ARG001 - words only
+    def scores(question: str) -> Mapping[str, float]:
         tokens = query_tokens(question)
-        scores = bm25(index.match(tokens), tokens)
-        return sorted(scores, key=lambda record_id: -scores[record_id])[:k]
+        return bm25(index.match(tokens), tokens)
+
+    return scores
+
+
+def bm25_ranker(messages: Sequence[Message]) -> Ranker:
+    """Rank single messages by BM25: the floor."""
+    scores = bm25_scores(messages)
+
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:  # noqa: ARG001 - words only
+        found = scores(question)
+        return sorted(found, key=lambda record_id: -found[record_id])[:k]
 
     return ranked

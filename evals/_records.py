@@ -32,8 +32,6 @@ class Question(TypedDict):
     category: NotRequired[str]
     answer: NotRequired[str]
     time: NotRequired[str]
-    unanswerable: NotRequired[bool]
-    """Nothing in the store answers it: it is right to say so."""
 
 
 class Store(TypedDict):

@@ -4,8 +4,7 @@
 - LoCoMo's own file (`locomo10.json`, https://github.com/snap-research/locomo): a store per conversation; the evidence of
   a question is what answers it.
 - LongMemEval's own files (`longmemeval_s.json`, https://github.com/xiaowu0162/LongMemEval): a store per question; the
-  sessions that answer it are its gold. Its questions that nothing answers are asked only where answers are judged, as
-  its authors do.
+  sessions that answer it are its gold. Its questions that nothing answers are left out, as its authors do.
 """
 
 from __future__ import annotations
@@ -32,15 +31,14 @@ _ADVERSARIAL = 5
 _WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
 
 
-def stores(path: Path, *, unanswered: bool = False) -> Iterator[Store]:
+def stores(path: Path) -> Iterator[Store]:
     """Return the stores of a file; a public form is told by its keys.
 
     Args:
         path: A `.jsonl` file in our form or of tool calls, or a public `.json` file.
-        unanswered: Questions without gold, too: where an answer is judged, not what was found.
     """
     for store in _read(path):
-        asked = [each for each in store["questions"] if each["gold"] or unanswered]
+        asked = [each for each in store["questions"] if each["gold"]]
         if asked:
             yield {**store, "questions": asked}
 
@@ -81,9 +79,7 @@ def _locomo(sample: Mapping[str, Any]) -> Store:
         named = _EVIDENCE.findall(" ".join(asked.get("evidence", ())))
         gold = [each for each in dict.fromkeys(named) if each in known]
         question = Question(text=asked["question"], gold=gold, category=_CATEGORIES[asked["category"]])
-        if asked["category"] == _ADVERSARIAL:
-            question["unanswerable"] = True
-        elif "answer" in asked:
+        if asked["category"] != _ADVERSARIAL and "answer" in asked:
             question["answer"] = str(asked["answer"])
         questions.append(question)
     return Store(store=sample["sample_id"], messages=messages, questions=questions)
@@ -117,7 +113,7 @@ def _longmemeval(sample: Mapping[str, Any]) -> Store:
         time=_time(sample["question_date"]).isoformat(),
     )
     if sample["question_id"].endswith("_abs"):
-        question |= {"gold": [], "category": "abstention", "unanswerable": True}
+        question |= {"gold": [], "category": "abstention"}
     return Store(store=sample["question_id"], messages=messages, questions=[question], gold_unit="thread")
 
 

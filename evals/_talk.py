@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from remegraph import MemoryKit, Message, Scope
@@ -54,15 +54,18 @@ class Talk:
             for number in itertools.islice(self._spoken, count)
         ]
 
-    def memories(self, partition: Partition, count: int, operation: str) -> ChangeSet:
-        """Return a change set that makes so many new memories."""
+    def memories(
+        self, partition: Partition, count: int, operation: str, contents: Iterable[str] | None = None
+    ) -> ChangeSet:
+        """Return a change set that makes so many new memories, of these contents where some are given."""
+        said = iter(contents) if contents is not None else iter(self._sentence, "")
         topic = Topic(type="personal", target_name="Ann")
         made = [
             Memory(
                 memory_id=f"{operation} {number}",
                 partition=partition,
                 topic=topic,
-                content=self._sentence(),
+                content=next(said),
                 said_at=_BEGAN,
                 recorded_at=_BEGAN,
             )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from remegraph.language.tokens import estimate_tokens
 from remegraph.rules.salience import salience, signs_of
 from remegraph.testing import InMemoryVectorIndex
 
-__all__ = ["figures", "fitted", "main"]
+__all__ = ["figures", "fit_attention", "fitted", "main", "signs_of_evidence", "weighed"]
 
 _SCOPE = Scope(user="ann", agent="remy")
 _SUMMARIES_ONLY = AgentMemorySettings(extraction=ExtractionPolicy(mode="tool-call"))
@@ -50,6 +50,7 @@ _PENALTY = 1.0
 _STEPS = 30
 
 _Floats = NDArray[np.float64]
+Signs = Mapping[str, float]
 
 
 class _Told:
@@ -116,53 +117,64 @@ def fitted(data: Sequence[Store]) -> Iterator[Figure]:
     Args:
         data: What is told and asked.
     """
-    names, signs, found, tokens, stores_of = _signs(data)
-    scores = np.zeros(len(found))
-    for number in range(len(data)):
-        others = stores_of != number
-        scores[~others] = _with_one(signs[~others]) @ _fit(signs[others], found[others])
-    for name, weight in zip(["always", *names], _fit(signs, found), strict=True):
-        yield Figure(name, float(weight))
-    best = np.argsort(-scores)
+    parts = [signs_of_evidence([store]) for store in data]
+    tokens = np.array([estimate_tokens(message["content"]) for store in data for message in store["messages"]])
+    held_out = [
+        weighed(rows, _fit_on([part for other, part in enumerate(parts) if other != number]))
+        for number, (rows, _) in enumerate(parts)
+    ]
+    for name, weight in _fit_on(parts).items():
+        yield Figure(name, weight)
+    found, best = np.concatenate([evidence for _, evidence in parts]), np.argsort(-np.concatenate(held_out))
     kept = np.cumsum(tokens[best]) <= (1 - _SAVED) * tokens.sum()
     yield Figure("evidence kept with .7 of the tokens, held out", float(found[best][kept].sum() / found.sum()))
 
 
-def _signs(data: Sequence[Store]) -> tuple[list[str], _Floats, _Floats, _Floats, NDArray[np.int64]]:
-    """Return the names of the signs and, for each message: its signs, whether it is evidence, its tokens, its store."""
-    rows: list[tuple[dict[str, float], bool, int, int]] = []
-    for number, store in enumerate(data):
+def _fit_on(parts: Sequence[tuple[list[Signs], _Floats]]) -> Signs:
+    return fit_attention([row for rows, _ in parts for row in rows], np.concatenate([found for _, found in parts]))
+
+
+def signs_of_evidence(data: Sequence[Store]) -> tuple[list[Signs], _Floats]:
+    """Return the signs of each message, and whether it is evidence.
+
+    Args:
+        data: What is told and asked.
+    """
+    rows: list[Signs] = []
+    found: list[bool] = []
+    for store in data:
         gold = {each for question in store["questions"] for each in question["gold"]}
         before: defaultdict[str, list[str]] = defaultdict(list)
         for message in store["messages"]:
-            said = message["content"]
-            signs = dict(signs_of(said, before[message["thread"]]))
-            rows.append((signs, message["id"] in gold, estimate_tokens(said), number))
-            before[message["thread"]].append(said)
-    names = [name for name in rows[0][0] if any(signs[name] for signs, *_ in rows)]
-    return (
-        names,
-        np.array([[signs[name] for name in names] for signs, *_ in rows]),
-        np.array([found for _, found, _, _ in rows], dtype=np.float64),
-        np.array([tokens for _, _, tokens, _ in rows], dtype=np.float64),
-        np.array([number for *_, number in rows]),
+            rows.append(signs_of(message["content"], before[message["thread"]]))
+            found.append(message["id"] in gold)
+            before[message["thread"]].append(message["content"])
+    return rows, np.array(found, np.float64)
+
+
+def weighed(rows: Sequence[Signs], weights: Signs) -> _Floats:
+    """Return the sum of the signs of each message, weighed."""
+    return np.array(
+        [weights["always"] + sum(weights.get(name, 0) * value for name, value in row.items()) for row in rows]
     )
 
 
-def _with_one(signs: _Floats) -> _Floats:
-    return np.column_stack([np.ones(len(signs)), signs])
+def fit_attention(rows: Sequence[Signs], found: _Floats) -> Signs:
+    """Return the weights of a logistic regression with a ridge (Newton's method), `always` among them.
 
-
-def _fit(signs: _Floats, found: _Floats) -> _Floats:
-    """Return intercept and weights of a logistic regression with a ridge (Newton's method)."""
-    values = _with_one(signs)
-    ridge = _PENALTY * np.diag([0.0, *np.ones(signs.shape[1])])
+    Args:
+        rows: The signs of each message.
+        found: Whether it is evidence.
+    """
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    values = np.array([[1.0, *(row[name] for name in names)] for row in rows])
+    ridge = _PENALTY * np.diag([0.0, *np.ones(len(names))])
     at = np.zeros(values.shape[1])
     for _ in range(_STEPS):
         share = 1 / (1 + np.exp(-values @ at))
         curve = (values * (share * (1 - share))[:, None]).T @ values + ridge
         at -= np.linalg.solve(curve, values.T @ (share - found) + ridge @ at)
-    return at
+    return dict(zip(("always", *names), at.tolist(), strict=True))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -283,7 +283,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     conversations = list(islice(read_conversations(options.data, timezone=options.timezone), options.limit_stores))
     with tempfile.TemporaryDirectory() as folder, _ledger(options, Path(folder)) as url:
-        settings = Settings(home=Path(folder), ledger_url=url)
+        settings = Settings(home=Path(folder), ledger_url=url, journal_key="of all ledgers that are filled here")
         with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
             figures = _figures(ingest(kit, conversations), kit, conversations)
         before = table_digests(url)

@@ -17,16 +17,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -37,7 +33,7 @@ from evals import _beside_mem0
 from evals._figures import Figure, block, finish
 from evals._growth import HEADS, Cell, bars, draw, growth, row, summary
 from evals._limits import RawBucket, RawCommits, raw_ledger
-from evals._pages import place
+from evals._pages import how, place
 from evals._peers import installed
 from evals._talk import PER_MEMORY, Talk, learn
 from evals._timing import Stopwatch
@@ -206,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.beside:
         print(json.dumps(_beside_mem0.measure(*options.beside, rounds=options.rounds)))
         return
-    how = _how()
+    began = how("scale", ("remegraph", "chromadb", "numpy"))
     table = [f"| {HEADS} |", "|" + " ---: |" * (HEADS.count("|") + 1)]
     print(*table, sep="\n")
     cells: list[Cell] = []
@@ -215,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         table.append(row(cells[-1]))
         print(table[-1], flush=True)
     ratios = "\n".join(summary(cells))
-    print("", ratios, "", how, "", sep="\n")
+    print("", ratios, "", began, "", sep="\n")
     if options.plots:
         draw(cells, options.plots)
     beside: list[Figure] = []
@@ -223,19 +219,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         which = ("--beside", str(options.mem0), str(max(options.users)))
         beside = _beside_mem0.figures(_in_process(options.rounds, *which))
     found = growth(cells)
-    places = {"": ratios, " in full": "\n".join(table), " how": how}
+    places = {"": ratios, " in full": "\n".join(table), " how": began}
     places |= {" of cost": block(found), " beside mem0": block(beside)}
     place(options.page, {options.section + name: text for name, text in places.items()})
     finish([figure for cell in cells for figure in bars(cell)] + found + beside)
-
-
-def _how() -> str:
-    """Return the command, the versions, the date and the machine."""
-    words = shlex.join(sys.argv[1:])
-    versions = ", ".join(f"{name} {version(name)}" for name in ("remegraph", "chromadb", "numpy"))
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
-    return f"`python -m evals scale {words}`: {versions}, Python {platform.python_version()}; {when}; {machine}."
 
 
 if __name__ == "__main__":

@@ -1,306 +1,506 @@
-"""What memory adds to an agent's turn: latency of recall and capture, beside LangMem and mem0 in the same run.
+"""What memory costs an agent, through the middleware as it comes: model calls, tokens, prompt cache, waiting, recall.
 
-    python -m evals turns [--turns 40] [--latency 0.2]      (`make bench-peers` installs the peers, apart from the rest)
+    python -m evals turns [--page docs/benchmarks.md] [--only calls prompt learned recall]
 
-One `create_agent` agent talks with one user, over several threads. The chat model is scripted and takes the same time
-for every call, whoever calls it; embeddings are ours, for all. Each memory is used as its documentation shows: recall
-before the answer, capture after it. Ours is `MemoryMiddleware`: the ledger write is in line, extraction is not.
-A peer that is not installed is left out. Recall is the time of the hook before the answer, capture that of the hook
-after it, the turn that of the whole call, less the median turn of the same agent without memory.
+Models are scripted, answer as a careful one would, and have no latency unless it is named. Tokens are estimated, four
+characters each, tools and schemas included. *Cached* is what of a prompt an earlier call of the last five minutes began
+with, where that is at least 1,024 tokens, as providers have it; minutes are those of the kit's own clock, which goes on
+by one minute a turn.
+
+- calls: a person and an agent say 100 messages, in one session or in ten on ten days; every memory is made in the end.
+- prompt: the host calls two tools a turn, each of which returns 6,000 characters, for eight turns. Its input is compared
+  with that of the same agent without memory. A note is whatever stands in a prompt that nobody said. What is more than
+  all notes and tools of memory, each once, is what moving them costs.
+- learned: seconds from the end of a turn until a memory of it is there, with a model that takes .5 s a call.
+- recall: by wall clock, one user alone and sixteen at once, beside the queries that it stands on (full text and Chroma,
+  with nothing around them) under the same load, in turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import re
 import statistics
 import tempfile
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import product
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
-from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
-from evals._figures import Figure, finish
-from evals._peers import AsLangChain
-from remegraph import MemoryKit, Scope
+from evals._figures import Figure, block, finish
+from evals._limits import RawBucket, raw_ledger
+from evals._pages import how, place
+from evals._talk import PER_MEMORY, Talk, learn
+from remegraph import MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
-from remegraph.kit.providers import as_embedder
-from remegraph.testing import ModelCall, ScriptedChatModel
+from remegraph.language.embedding import HashedEmbedder
+from remegraph.models import ChangeSet
+from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel
 
-__all__ = ["SYSTEMS", "main", "measure"]
+__all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "loaded", "main", "prompt", "session"]
 
-USER = "ann"
-_THREADS = 4
-_HOBBIES = ("hiking in Wales", "chess on Sundays", "green tea", "old maps", "jazz records", "baking rye bread")
+ANN = Scope(user="Ann", agent="remy")
+_CACHE_LEAST, _CACHE_KEPT = 1024, timedelta(minutes=5)
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_COLOURS = "red green blue white black".split()
+_THINGS = "bicycle teapot kite lamp rug violin tent clock chair kettle".split()
+_PLACES = "Cardiff Lisbon Oslo Kyoto Quito Perth Tunis Turin Split Bergen".split()
+_FACTS = [
+    f"{colour} {thing} in {_PLACES[(at * 3 + number) % 10]}"
+    for at, colour in enumerate(_COLOURS)
+    for number, thing in enumerate(_THINGS)
+]
+_SMALL_TALK = "How would you spend a rainy afternoon such as this one, if nobody wanted anything of you?"
+_ANSWER = "That sounds like a good choice, and I hope that it serves you well. Tell me more about it whenever you like."
+_SYSTEM = (
+    "You are a careful assistant who answers in plain words. " + "Weigh what you are told, and say what you do. " * 100
+)
+_FRAME = 4
+"""Tokens of a message beside its text."""
+_TOOL_OUTPUT = 6_000
+_PATIENCE = 120.0
+
+
+def estimated(text: str) -> int:
+    """Return how many tokens a text has, by the estimate."""
+    return len(text) // 4
 
 
 @dataclass
-class Times:
-    """Seconds of each turn, and the model calls that memory made."""
+class Meter:
+    """Books what a model is sent and what it answers, as a provider would.
 
-    recall: list[float] = field(default_factory=list)
-    capture: list[float] = field(default_factory=list)
-    turn: list[float] = field(default_factory=list)
-    calls: int = 0
-    shown: int = 0
-    """Turns whose model was shown something remembered."""
+    Args:
+        clock: Tells when.
+    """
 
-    @contextmanager
-    def book(self, seconds: list[float]) -> Iterator[None]:
-        """Book what the body takes."""
-        began = time.perf_counter()
-        yield
-        seconds.append(time.perf_counter() - began)
+    clock: Callable[[], datetime]
+    sent: list[tuple[datetime, str]] = field(default_factory=list)
+    written: int = 0
+    """Tokens of all answers."""
 
+    def steps(self, **steps: Callable[[ModelCall], Any]) -> dict[str, Any]:
+        """Return the steps of a script by schema (`host`: where none is asked for), each booked."""
+        return {name.replace("host", ""): partial(self._book, step) for name, step in steps.items()}
 
-class _PeerMiddleware(AgentMiddleware[Any, Any, Any], ABC):
-    """A peer in the agent's loop: search before the answer, add after it, as their documentation shows."""
+    def _book(self, step: Callable[[ModelCall], Any], call: ModelCall) -> Any:
+        self.sent.append((self.clock(), rendered(call)))
+        answer = step(call)
+        self.written += estimated(answer.text if isinstance(answer, AIMessage) else json.dumps(answer))
+        return answer
 
-    def __init__(self, times: Times) -> None:
-        super().__init__()
-        self._times = times
-        self._found = ""
+    @property
+    def tokens(self) -> int:
+        """All that was sent."""
+        return sum(estimated(text) for _, text in self.sent)
 
-    @abstractmethod
-    def search(self, query: str) -> Sequence[str]:
-        """Return what is remembered."""
-
-    @abstractmethod
-    def add(self, said: Sequence[dict[str, str]]) -> None:
-        """Remember a turn."""
-
-    def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ARG002 - the base class names it
-        with self._times.book(self._times.recall):
-            self._found = "\n".join(self.search(state["messages"][-1].text))
-
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        self._times.shown += bool(self._found)
-        return handler(request.override(system_prompt=f"You remember:\n{self._found}"))
-
-    def after_agent(self, state: Any, runtime: Any) -> None:  # noqa: ARG002
-        said = [{"role": _ROLES[each.type], "content": each.text} for each in state["messages"][-2:]]
-        with self._times.book(self._times.capture):
-            self.add(said)
+    @property
+    def cached(self) -> int:
+        """What of it a provider had in its cache."""
+        found = 0
+        for at, (now, text) in enumerate(self.sent):
+            recent = (other for then, other in self.sent[:at] if now - then <= _CACHE_KEPT)
+            shared = estimated(text[: max((_shared(text, other) for other in recent), default=0)])
+            found += shared if shared >= _CACHE_LEAST else 0
+        return found
 
 
-_ROLES = {"human": "user", "ai": "assistant"}
+def rendered(call: ModelCall) -> str:
+    """Return a call as one text, in the order in which providers cache: tools, then what was said."""
+    said = (f"{each.type}: {each.text}{json.dumps(getattr(each, 'tool_calls', []))}" for each in call.messages)
+    return "\n".join((json.dumps(call.instructions), *said))
 
 
-class _LangMem(_PeerMiddleware):
-    """LangMem's store manager on LangGraph's InMemoryStore."""
-
-    def __init__(self, times: Times, model: ScriptedChatModel, embeddings: Embeddings) -> None:
-        from langgraph.store.memory import InMemoryStore
-        from langmem import create_memory_store_manager
-
-        super().__init__(times)
-        dims = len(embeddings.embed_query("dimension"))
-        self._store = InMemoryStore(index={"embed": embeddings, "dims": dims})
-        self._manager = create_memory_store_manager(
-            model, store=self._store, namespace=("memories", "{langgraph_user_id}")
-        )
-
-    def search(self, query: str) -> Sequence[str]:
-        return [item.value["content"]["content"] for item in self._store.search(("memories", USER), query=query)]
-
-    def add(self, said: Sequence[dict[str, str]]) -> None:
-        self._manager.invoke({"messages": list(said)}, {"configurable": {"langgraph_user_id": USER}})
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return bisect_right(range(1, min(len(one), len(other)) + 1), 0, key=lambda end: one[:end] != other[:end])
 
 
-class _Mem0(_PeerMiddleware):
-    """mem0 with its default store, on disk."""
+def _digest(call: ModelCall) -> Mapping[str, Any]:
+    topics = re.findall(r"^(personal:.+?) - ", call.text, re.MULTILINE)[:1] if _facts_in(call.text) else []
+    return {"summary": "Ann tells what she bought.", "entities": [], "topics": topics}
 
-    def __init__(self, times: Times, model: ScriptedChatModel, embeddings: Embeddings, folder: Path) -> None:
-        os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=str(folder))  # read when mem0 is imported
-        from mem0 import Memory
 
-        super().__init__(times)
-        dims = len(embeddings.embed_query("dimension"))
-        store = {"path": str(folder / "qdrant"), "embedding_model_dims": dims, "on_disk": True}
-        self._memory = Memory.from_config(
+def _propose(call: ModelCall) -> Mapping[str, Any]:
+    found = _facts_in(call.text)
+    return {
+        "operations": [
             {
-                "llm": {"provider": "langchain", "config": {"model": model}},
-                "embedder": {"provider": "langchain", "config": {"model": embeddings}},
-                "vector_store": {"provider": "qdrant", "config": store},
-                "history_db_path": str(folder / "history.db"),
+                "action": "CREATE",
+                "content": f"Ann bought a {fact}.",
+                "evidence": [{"n": number, "quote": f"I bought a {fact}"}],
+                "importance": 0.5,
             }
-        )
-
-    def search(self, query: str) -> Sequence[str]:
-        return [found["memory"] for found in self._memory.search(query, filters={"user_id": USER})["results"]]
-
-    def add(self, said: Sequence[dict[str, str]]) -> None:
-        self._memory.add(list(said), user_id=USER)
-
-
-class _Ours(MemoryMiddleware):
-    """Our middleware, timed."""
-
-    def __init__(self, kit: MemoryKit, times: Times) -> None:
-        super().__init__(kit, Scope(user=USER), tools=False)
-        self._times = times
-
-    def before_agent(self, state: Any, runtime: Any, *more: Any) -> Any:
-        with self._times.book(self._times.recall):
-            return super().before_agent(state, runtime, *more)
-
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        def asked(changed: Any) -> Any:
-            self._times.shown += len(changed.messages) > len(request.messages)
-            return handler(changed)
-
-        return super().wrap_model_call(request, asked)
-
-    def after_agent(self, state: Any, runtime: Any, *more: Any) -> Any:
-        with self._times.book(self._times.capture):
-            return super().after_agent(state, runtime, *more)
-
-
-def _memory_model(latency: float) -> ScriptedChatModel:
-    """A model that finds one thing to remember in every turn, in the form that each memory asks for."""
-
-    def statement(call: ModelCall) -> str:
-        said = [line for line in call.text.splitlines() if "I love" in line]
-        return (said[-1] if said else call.text[-80:]).partition("I love")[2].strip(' ."}') or "something"
-
-    def langmem(call: ModelCall) -> AIMessage:
-        args = {"content": f"Ann loves {statement(call)}"}
-        return AIMessage("", tool_calls=[{"name": "Memory", "args": args, "id": "1"}])
-
-    def mem0(call: ModelCall) -> AIMessage:
-        found = {"id": "0", "text": f"Ann loves {statement(call)}", "attributed_to": "user"}
-        return AIMessage(json.dumps({"memory": [found]}))
-
-    def propose(call: ModelCall) -> dict[str, Any]:
-        words = f"I love {statement(call)}"
-        content = f"Ann loves {statement(call)}"
-        return {"operations": [{"action": "CREATE", "content": content, "evidence": [{"n": 1, "quote": words}]}]}
-
-    digest = {"summary": "Ann talks about what she loves.", "entities": [], "topics": [f"personal:{USER}"]}
-    script = {
-        "DigestAnswer": digest,
-        "ProposalAnswer": propose,
-        "VerdictAnswer": {"objections": []},
-        "Memory": langmem,
-        "PatchDoc": langmem,
-        "": mem0,
+            for fact, number in found.items()
+        ]
     }
-    return ScriptedChatModel(script=script, latency=latency)
 
 
-def _talk(agent: Any, times: Times, turns: int) -> None:
-    for number in range(turns):
-        words = f"I love {_HOBBIES[number % len(_HOBBIES)]} more than anything, as of day {number}."
-        config = {"configurable": {"thread_id": f"thread {number % _THREADS}"}}
-        with times.book(times.turn):
-            agent.invoke({"messages": [("user", words)]}, config)
+def _facts_in(text: str) -> dict[str, int]:
+    """Return the facts that a block tells, with the numbers of their messages."""
+    lines = re.findall(r"^(\d+) .*I bought a (\w+ \w+ in \w+)", text, re.MULTILINE)
+    return {fact: int(number) for number, fact in lines}
 
 
-def _agent(latency: float, middleware: Sequence[Any] = ()) -> Any:
-    model = ScriptedChatModel(script={"": lambda _: AIMessage("How nice.")}, latency=latency)  # a new message each time
-    return create_agent(model, middleware=middleware)
+def _memory_model(meter: Meter, latency: float = 0.0) -> ScriptedChatModel:
+    steps = meter.steps(DigestAnswer=_digest, ProposalAnswer=_propose, VerdictAnswer=lambda _: {"objections": []})
+    return ScriptedChatModel(script=steps, latency=latency)
 
 
-def _none(turns: int, latency: float, folder: Path) -> Times:  # noqa: ARG001 - all systems are called alike
-    times = Times()
-    _talk(_agent(latency), times, turns)
-    return times
+def _known(kit: MemoryKit, count: int) -> None:
+    """Let so many memories of Ann be there."""
+    kept = (f"Ann keeps the {' '.join(each)} on a shelf in the hall." for each in product(_COLOURS, _THINGS, _PLACES))
+    if count:
+        learn(kit, Talk().memories(ANN.partition(), count, "known", kept))
 
 
-def _ours(turns: int, latency: float, folder: Path) -> Times:
-    times, model = Times(), _memory_model(latency)
-    with MemoryKit.open(folder, model=model, embedder=None) as kit:
-        _talk(_agent(latency, [_Ours(kit, times)]), times, turns)
-        kit.drain()
-    times.calls = len(model.calls)
-    return times
-
-
-def _langmem(turns: int, latency: float, folder: Path) -> Times:  # noqa: ARG001
-    times, model = Times(), _memory_model(latency)
-    _talk(_agent(latency, [_LangMem(times, model, AsLangChain(as_embedder(None)))]), times, turns)
-    times.calls = len(model.calls)
-    return times
-
-
-def _mem0(turns: int, latency: float, folder: Path) -> Times:
-    times, model = Times(), _memory_model(latency)
-    _talk(_agent(latency, [_Mem0(times, model, AsLangChain(as_embedder(None)), folder)]), times, turns)
-    times.calls = len(model.calls)
-    return times
+def settle(kit: MemoryKit) -> None:
+    """Wait until nothing is under way in the background; what sleeps until later may."""
+    ends = time.monotonic() + _PATIENCE
+    while any(job.state in {"waiting", "running"} for job in kit.admin.jobs()):
+        if time.monotonic() > ends:
+            raise TimeoutError("What a turn left to do is not done.")
+        time.sleep(0.005)
 
 
 @dataclass(frozen=True)
-class System:
-    """One memory, and the package that it needs."""
+class Session:
+    """What a hundred messages cost."""
 
-    run: Callable[[int, float, Path], Times]
-    package: str = ""
-
-
-SYSTEMS = {
-    "none": System(_none),
-    "remegraph": System(_ours),
-    "langmem": System(_langmem, "langmem"),
-    "mem0": System(_mem0, "mem0"),
-}
+    calls: int
+    sent: int
+    cached: int
+    written: int
+    learned: float
+    """Share of the facts told that a memory holds in the end."""
 
 
-def measure(system: System, turns: int, latency: float) -> Times:
-    """Talk for some turns; the first, which warms up, is not in the times.
+def session(
+    sessions: int, known: int, *, turns: int = 50, middleware: Callable[..., Any] = MemoryMiddleware
+) -> Session:
+    """Talk for so many turns in all, and let everything be learned.
 
     Args:
-        system: Which memory.
-        turns: How many turns are measured.
-        latency: Seconds that a model call takes.
+        sessions: On as many days.
+        known: Memories that are there before.
+        turns: A message of a person and an answer each.
+        middleware: Made with a kit and a scope.
     """
+    clock = FrozenClock()
+    meter = Meter(clock)
+    host = ScriptedChatModel(script={"": lambda _: AIMessage(_ANSWER)})
+    told = [fact for number, fact in enumerate(_FACTS[:turns]) if number % 5 < 3]
+    with (
+        tempfile.TemporaryDirectory() as home,
+        MemoryKit.open(home, model=_memory_model(meter), embedder=None, clock=clock) as kit,
+    ):
+        _known(kit, known)
+        agent: Any = create_agent(host, middleware=[middleware(kit, ANN)], checkpointer=InMemorySaver())
+        for number in range(turns):
+            fact = f"I bought a {_FACTS[number]} and brought it home at last. What do you say to that?"
+            here = number * sessions // turns
+            clock.move(_DAY if here != (number - 1) * sessions // turns else _MINUTE)
+            words = fact if number % 5 < 3 else f"{_SMALL_TALK} That is question {number}."
+            agent.invoke({"messages": [("user", words)]}, {"configurable": {"thread_id": f"session {here}"}})
+            settle(kit)
+        clock.move(_DAY)
+        kit.drain()
+        held = {memory.content for memory in kit.memories(scope=ANN)}
+    learned = sum(f"Ann bought a {fact}." in held for fact in told) / len(told)
+    return Session(len(meter.sent), meter.tokens, meter.cached, meter.written, learned)
+
+
+def _calls(turns: int) -> list[Figure]:
+    figures: list[Figure] = []
+    for sessions, known in product((1, 10), (0, 50, 200)):
+        cost = session(sessions, known, turns=turns)
+        name = f"{'one session' if sessions == 1 else f'{sessions} sessions'}, {known} known"
+        note = f"tokens: {cost.sent:,} sent, {cost.cached:,} of them cached, {cost.written:,} written"
+        figures += [
+            Figure(f"{name}: model calls", cost.calls * 50 / turns, 25, note=note),
+            Figure(f"{name}: facts learned", cost.learned, 0.95, "at least"),
+        ]
+    return figures
+
+
+@tool
+def look_up(what: str) -> str:
+    """Look something up."""
+    row = f"{what}: " + " ".join(_PLACES) + ". "
+    return (row * (_TOOL_OUTPUT // len(row) + 1))[:_TOOL_OUTPUT]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a host's model was sent."""
+
+    uncached: int
+    tokens: int
+    tools: int
+    """Tokens of the tools that it was offered."""
+    texts: tuple[tuple[str, ...], ...]
+    """What stood in each call, by message."""
+
+
+def _host(call: ModelCall) -> AIMessage:
+    """Call two tools, then answer."""
+    calls = 0
+    for message in reversed(call.messages):
+        if isinstance(message, AIMessage) and not message.tool_calls:
+            break
+        calls += message.type == "tool"
+    turn = sum(isinstance(message, AIMessage) and not message.tool_calls for message in call.messages)
+    if calls == 2:
+        return AIMessage(f"{_ANSWER} That was answer {turn}.")
+    args = {"what": f"question {turn}, part {calls}"}
+    return AIMessage("", tool_calls=[{"name": look_up.name, "args": args, "id": f"{turn} {calls}"}])
+
+
+def prompt(middleware: Callable[[MemoryKit, Scope], Any] | None, *, turns: int = 8, known: int = 50) -> Prompt:
+    """Let an agent work for so many turns.
+
+    Args:
+        middleware: Made with a kit and a scope; none: the agent has no memory.
+        turns: Of two tool calls each.
+        known: Memories that are there before.
+    """
+    clock = FrozenClock()
+    meter = Meter(clock)
+    model = ScriptedChatModel(script=meter.steps(host=_host))
+    with (
+        tempfile.TemporaryDirectory() as home,
+        MemoryKit.open(home, model=_memory_model(Meter(clock)), embedder=None, clock=clock) as kit,
+    ):
+        _known(kit, known)
+        agent: Any = create_agent(
+            model,
+            [look_up],
+            system_prompt=_SYSTEM,
+            middleware=[middleware(kit, ANN)] if middleware else [],
+            checkpointer=InMemorySaver(),
+        )
+        for number in range(turns):
+            clock.move(_MINUTE)
+            words = f"I bought a {_FACTS[number]}. Which {_THINGS[number]} do I keep, and where did I get it?"
+            agent.invoke({"messages": [("user", words)]}, {"configurable": {"thread_id": "work"}})
+            settle(kit)
+    texts = tuple(tuple(message.text for message in call.messages) for call in model.calls)
+    tools = estimated(json.dumps(model.calls[0].instructions))
+    return Prompt(meter.tokens - meter.cached, meter.tokens, tools, texts)
+
+
+def notes(bare: Prompt, remembering: Prompt) -> list[str]:
+    """Return what memory put into the prompts, each note once.
+
+    Args:
+        bare: The same agent without memory.
+        remembering: With it.
+    """
+    said = {text for texts in bare.texts for text in texts}
+    added = {text for texts in remembering.texts for text in texts} - said
+    return [text.replace(max((one for one in said if one in text), key=len, default=""), "", 1) for text in added]
+
+
+def beyond(bare: Prompt, remembering: Prompt) -> int:
+    """Return by how many uncached tokens memory costs more than its notes and tools, each once."""
+    once = sum(estimated(note) + _FRAME for note in notes(bare, remembering)) + remembering.tools - bare.tools
+    return remembering.uncached - bare.uncached - once
+
+
+def _prompt() -> list[Figure]:
+    bare, remembering = prompt(None), prompt(MemoryMiddleware)
+    sizes = [estimated(note) for note in notes(bare, remembering)]
+    more = remembering.uncached / bare.uncached
+    note = f"{remembering.uncached:,} of {remembering.tokens:,} and {bare.uncached:,} of {bare.tokens:,} tokens"
+    return [
+        Figure("host's uncached input, with memory / without", more, unit="x", note=note),
+        Figure("notes in eight turns", sum(sizes), unit="tokens", note=f"{len(sizes)} notes, largest {max(sizes)}"),
+        Figure("tools of memory", remembering.tools - bare.tools, unit="tokens"),
+        Figure("uncached beyond notes and tools, each once", beyond(bare, remembering), 0, unit="tokens"),
+    ]
+
+
+def delays(users: int, turn: Callable[[int], object], learned: Callable[[int], bool]) -> list[float]:
+    """Return the seconds from the end of each user's turn until it is learned; all turns begin at once.
+
+    Args:
+        users: How many.
+        turn: Takes the turn of a user, by number.
+        learned: Whether it is learned.
+    """
+    together = Barrier(users)
+
+    def take(user: int) -> float:
+        together.wait()
+        turn(user)
+        return time.monotonic()
+
+    with ThreadPoolExecutor(users) as pool:
+        ended = dict(enumerate(pool.map(take, range(users))))
+    seconds: dict[int, float] = {}
+    while waiting := ended.keys() - seconds.keys():
+        if time.monotonic() - max(ended.values()) > _PATIENCE:
+            raise TimeoutError(f"{len(waiting)} of {users} turns were not learned.")
+        seconds |= {user: time.monotonic() - ended[user] for user in waiting if learned(user)}
+        time.sleep(0.02)
+    return list(seconds.values())
+
+
+def _learned(latency: float) -> list[Figure]:
+    worst: dict[int, float] = {}
+    figures: list[Figure] = []
+    for users in (1, 6, 20):
+        model = _memory_model(Meter(lambda: datetime.now(UTC)), latency)
+        scopes = [Scope(user=f"user {number}", agent="remy") for number in range(users)]
+        host = ScriptedChatModel(script={"": lambda _: AIMessage(_ANSWER)})
+        with tempfile.TemporaryDirectory() as home, MemoryKit.open(home, model=model, embedder=None) as kit:
+            kit.summarize(scope=Scope(user="nobody", agent="remy"))  # what is built at first use is there
+            agents = [create_agent(host, middleware=[MemoryMiddleware(kit, scope)]) for scope in scopes]
+
+            def turn(user: int, agents: Sequence[Any] = agents) -> None:
+                agents[user].invoke({"messages": [("user", f"I bought a {_FACTS[user]} for myself.")]})
+
+            def learned(user: int, kit: MemoryKit = kit, scopes: Sequence[Scope] = scopes) -> bool:
+                return bool(kit.memories(scope=scopes[user]))
+
+            seconds = delays(users, turn, learned)
+        worst[users] = max(seconds)
+        what = f"{users} user{'s' * (users > 1)} at once: last turn learned after"
+        note = f"median {statistics.median(seconds):.1f} s; {model.most_at_once} model calls at once"
+        figures.append(Figure(what, worst[users], unit="s", note=note))
+    return [
+        *figures,
+        Figure("last of 6 users / of 1", worst[6] / worst[1], 2, unit="x"),
+        Figure("last of 20 users / of 1", worst[20] / worst[1], 4, unit="x"),
+    ]
+
+
+Ask = Callable[[int], object]
+"""Asks the question with this number."""
+
+
+def loaded(users: int, rounds: int, asking: Callable[[], AbstractContextManager[Ask]]) -> list[float]:
+    """Return the milliseconds that each call takes while so many users call at once, one after the other each.
+
+    Args:
+        users: Each in a thread of its own.
+        rounds: Calls of each.
+        asking: Opens what a user asks with.
+    """
+    together = Barrier(users)
+
+    def one(user: int) -> list[float]:
+        taken: list[float] = []
+        with asking() as ask:
+            ask(user)
+            together.wait()
+            for number in range(rounds):
+                began = time.perf_counter()
+                ask(user * rounds + number)
+                taken.append(1000 * (time.perf_counter() - began))
+        return taken
+
+    with ThreadPoolExecutor(users) as pool:
+        return [each for taken in pool.map(one, range(users)) for each in taken]
+
+
+@contextmanager
+def _filled(messages: int, users: int) -> Iterator[tuple[Callable[[], AbstractContextManager[Ask]], ...]]:
+    """Give recall and the queries below it over a history of so many messages."""
+    talk, embedder = Talk(), HashedEmbedder()
     with tempfile.TemporaryDirectory() as folder:
-        times = system.run(turns + 1, latency, Path(folder))
-    return Times(times.recall[1:], times.capture[1:], times.turn[1:], times.calls, times.shown)
+        home = Path(folder) / "home"
+        with MemoryKit.open(settings=Settings(home=home), model=None, embedder=None) as kit:
+            made: list[ChangeSet] = []
+            for user in range(users):
+                scope = talk.scope(user)
+                kit.add_messages(talk.messages(messages // users), scope=scope)
+                made.append(talk.memories(scope.partition(), messages // users // PER_MEMORY, f"of {user}"))
+            learn(kit, *made)
+            said = [change.memory.indexed_text for each in made for change in each.changes]
+            bucket = RawBucket(Path(folder), embedder.embed(said), messages // users // PER_MEMORY)
+            asked = list(talk.questions(1_000, users))
+            vectors = embedder.embed([question for _, question in asked])
+
+            def recall(number: int) -> object:
+                scope, question = asked[number % len(asked)]
+                return kit.recall(question, scope=scope)
+
+            @contextmanager
+            def raw() -> Iterator[Ask]:
+                with raw_ledger(home / "ledger.sqlite") as ledger:
+
+                    def ask(number: int) -> object:
+                        scope, question = asked[number % len(asked)]
+                        found = ledger.full_text(scope.user or "", question)
+                        return found + bucket.query(number, vectors[number % len(asked)])
+
+                    yield ask
+
+            yield lambda: nullcontext(recall), raw
 
 
-def _percentiles(seconds: Sequence[float]) -> tuple[float, float]:
-    return statistics.median(seconds), float(np.percentile(seconds, 95))
+def ratios(ours: Mapping[int, Sequence[float]], raw: Mapping[int, Sequence[float]]) -> Iterator[Figure]:
+    """Yield p50 and p95 of recall, and how many times the queries below it that is.
+
+    Args:
+        ours: Milliseconds, by users at once.
+        raw: The same of the queries below.
+    """
+    for users, percentile in product(ours, (50, 95)):
+        taken, least = (float(np.percentile(each[users], percentile)) for each in (ours, raw))
+        name = f"recall, {'one user alone' if users == 1 else f'{users} users at once'}, p{percentile}"
+        note = f"{taken:.1f} ms, raw queries {least:.1f} ms"
+        yield Figure(f"{name} / raw queries", taken / least, 3, unit="x", note=note)
+
+
+def _recall(messages: int, users: int) -> list[Figure]:
+    taken: tuple[dict[int, list[float]], ...] = ({}, {})
+    with _filled(messages, users) as both:
+        for _ in range(4):
+            for at_once, (found, asking) in product((1, 16), zip(taken, both, strict=True)):
+                found.setdefault(at_once, []).extend(loaded(at_once, 100 if at_once == 1 else 12, asking))
+    return list(ratios(*taken))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print all figures."""
-    parser = argparse.ArgumentParser(prog="python -m evals turns", description="What memory adds to a turn.")
-    parser.add_argument("--turns", type=int, default=40, help="Turns of each agent, beside the one that warms up.")
-    parser.add_argument("--latency", type=float, default=0.2, help="Seconds that a model call takes.")
+    parser = argparse.ArgumentParser(prog="python -m evals turns", description="What memory costs an agent.")
+    parser.add_argument("--only", nargs="+", choices=["calls", "prompt", "learned", "recall"], help="Only these parts.")
+    parser.add_argument("--turns", type=int, default=50, help="Turns of a conversation: 50 have a hundred messages.")
+    parser.add_argument("--latency", type=float, default=0.5, help="Seconds of a model call where turns are learned.")
+    parser.add_argument("--messages", type=int, default=20_000, help="History where recall is timed.")
+    parser.add_argument("--users", type=int, default=100, help="Users whose history that is.")
+    parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/benchmarks.md.")
     options = parser.parse_args(argv)
-    found: dict[str, Times] = {}
-    for name, system in SYSTEMS.items():
-        if system.package and find_spec(system.package) is None:
-            print(f"{name} is not installed: left out. `make bench-peers` installs it.")
-        else:
-            found[name] = measure(system, options.turns, options.latency)
-    bare = statistics.median(found.pop("none").turn)
-    figures: list[Figure] = []
-    worst: dict[str, float] = {}
-    for name, times in found.items():
-        parts = {"recall": times.recall, "capture": times.capture, "turn": [each - bare for each in times.turn]}
-        for part, seconds in parts.items():
-            p50, p95 = (each * 1000 for each in _percentiles(seconds))
-            figures += [Figure(f"{name}: {part} p50", p50, unit="ms"), Figure(f"{name}: {part} p95", p95, unit="ms")]
-        worst[name] = _percentiles(parts["turn"])[1]
-        note = "in the background" if name == "remegraph" else "before the turn ends"
-        figures.append(Figure(f"{name}: model calls of memory", times.calls / (options.turns + 1), note=note))
-    for name in worst.keys() - {"remegraph"}:
-        ratio = worst["remegraph"] / worst[name]
-        figures.append(Figure(f"added to a turn, p95: remegraph / {name}", ratio, 1.0, "under"))
-    finish(figures)
+    parts: dict[str, Callable[[], list[Figure]]] = {
+        "calls": lambda: _calls(options.turns),
+        "prompt": _prompt,
+        "learned": lambda: _learned(options.latency),
+        "recall": lambda: _recall(options.messages, options.users),
+    }
+    places, found = {"turns how": how("turns", ["remegraph"])}, list[Figure]()
+    for name in options.only or parts:
+        figures = parts[name]()
+        places[f"turns {name}"] = block(figures)
+        found += figures
+    place(options.page, places)
+    finish(found)
 
 
 if __name__ == "__main__":

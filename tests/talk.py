@@ -24,6 +24,8 @@ from remegraph.testing import (
 
 NOON = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ANN = Scope(user="ann", agent="remy")
+SHARED_KEY = "of all processes on one ledger"
+"""Of the journal: on PostgreSQL, none is made unasked."""
 
 
 def said(text: str, *, name: str = "Ann", minutes: int = 0, thread: str = "main", **fields: Any) -> Message:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from remegraph import AgentMemorySettings, ExtractionPolicy, Settings
+from remegraph import AgentMemorySettings, ExtractionPolicy, Settings, SetupError
 
 pytestmark = pytest.mark.requirement("F9")
 
@@ -92,3 +97,106 @@ def test_a_shared_library_is_written_in_one_way(differs: dict[str, Any]) -> None
 def test_the_settings_tell_whether_an_agent_learns_by_itself(told: dict[str, Any], learns: bool) -> None:
     """One answer for all who ask: capture, recording and the background."""
     assert AgentMemorySettings.model_validate(told).learns is learns
+
+
+def test_a_settings_file_says_it_all_and_the_environment_counts_more(tmp_path: Path) -> None:
+    """Service and worker read one file; addresses and secrets come from where they are kept."""
+    path = tmp_path / "remegraph.toml"
+    path.write_text(
+        """
+        ledger_url = "postgresql://db/remegraph"
+        redact = ["email", "card"]
+        [slicing]
+        gap = "PT1H"
+        [agent.lifecycle]
+        purge_after = "never"
+        [agents."remy the 1st".extraction]
+        mode = "tool-call"
+        """,
+        encoding="utf-8",
+    )
+    env = {"REMEGRAPH_SETTINGS": str(path), "REMEGRAPH_LEDGER_URL": "postgresql://ann@db/other"}
+    for settings in (Settings.from_env(env), Settings.from_file(path, env)):
+        assert settings.ledger_url == "postgresql://ann@db/other"
+        assert settings.redact == {"email", "card"}
+        assert settings.slicing.gap == timedelta(hours=1)
+        assert settings.agent.lifecycle.purge_after is None
+        assert settings.for_agent("remy the 1st").extraction.mode == "tool-call"
+    assert Settings.from_file(path, {}).ledger_url == "postgresql://db/remegraph"
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (None, "cannot be read"),
+        ("[agent", "cannot be read"),
+        ("colour = 'red'", "colour in .*settings.toml cannot be used"),
+        ("[agents.remy.extraction]\nmode = 'hush hush'", r"agents.remy.extraction.mode in .*settings.toml"),
+    ],
+)
+def test_a_settings_file_that_cannot_be_used_is_named_with_the_place(
+    tmp_path: Path, told: str | None, says: str
+) -> None:
+    """A worker that falls back to defaults in silence would learn what nobody wanted."""
+    path = tmp_path / "settings.toml"
+    if told is not None:
+        path.write_text(told, encoding="utf-8")
+    with pytest.raises(SetupError, match=says) as caught:
+        Settings.from_env({"REMEGRAPH_SETTINGS": str(path)})
+    assert "hush" not in str(caught.value)
+    with pytest.raises(SetupError, match="REMEGRAPH_QUEUE cannot be used"):
+        Settings.from_env({"REMEGRAPH_QUEUE": "kafka"})
+
+
+WRITES: list[dict[str, Any]] = [
+    {"agent": {"extraction": {"mode": "tool-call"}}},
+    {"agent": {"extraction": {"prompt": "Write {{block}}."}}},
+    {"agent": {"extraction": {"model": "openai:gpt-5-mini"}}},
+    {"agent": {"usage": "knowledge"}},
+    {"agent": {"library": "shared"}},
+    {"agent": {"lifecycle": {"half_life": 3}}},
+    {"agents": {"remy": {"extraction": {"mode": "ghostwriter"}}}},
+    {"slicing": {"max_messages": 3}},
+    {"summary": {"recipe": "2"}},
+    {"summary": {"attention": 0.5}},
+    {"perception": {"reads": ["image"]}},
+    {"redact": ["email"]},
+    {"trust_boundary": "agent"},
+    {"tools": {"last": 9}},
+]
+"""What decides what is learned, or how it lives on."""
+
+TRIES: list[dict[str, Any]] = [
+    {"home": "elsewhere", "ledger_url": "postgresql://db/x", "model": "openai:gpt-5-mini", "queue": "procrastinate"},
+    {"journal_key": "a key of sixteen and more", "opentelemetry": True},
+    {"summary": {"timeout": 5, "retries": 9, "max_concurrency": 1}},
+    {"capture": {"lease": 9}, "recall": {"k": 3}, "sharing": {"quorum": 3}, "tools": {"heard": False}},
+    {"agent": {"retrieval": {"k": 3}, "extraction": {"trigger": "session-end", "min_turns": 3}}},
+    {"agents": {"other": {"extraction": {"mode": "tool-call"}}}},
+    {"perception": {"max_bytes": 5}},
+    {"slicing": {"max_messages": 24}, "agents": {"remy": {}}},
+]
+"""What decides where, when and how hard it is tried, or says what holds anyway."""
+
+
+def test_the_stamp_of_a_job_tells_what_decides_how_it_is_written_and_nothing_else() -> None:
+    """Too little, and a worker learns what it should not; too much, and work waits for no reason."""
+    usual = Settings().stamp("remy")
+    assert len({usual, *(Settings.model_validate(each).stamp("remy") for each in WRITES)}) == len(WRITES) + 1
+    assert {Settings.model_validate(each).stamp("remy") for each in TRIES} == {usual}
+
+
+def test_the_stamp_is_the_same_in_every_process() -> None:
+    """Sets have another order in each process; what is written must not depend on that."""
+    code = "from remegraph import Settings; print(Settings(redact={'email', 'card', 'phone', 'url'}).stamp(None))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1

@@ -16,7 +16,9 @@
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
+    │   ├── JournalKeyError          the key of the journal is missing, or another than the ledger's
     │   ├── LedgerUnavailableError ↻ the ledger does not answer, is locked, or cannot be written now
+    │   │   └── OutcomeUnknownError ↻ it was lost while a change was committed
     │   ├── IndexOwnedError ↻        another process owns the vector index
     │   ├── BackupError              a backup that is damaged, or cannot be made or restored there
     │   └── MissingExtraError        an optional dependency is not installed
@@ -55,6 +57,7 @@ __all__ = [
     "IndexOwnedError",
     "InputError",
     "InvalidAnswerError",
+    "JournalKeyError",
     "LedgerUnavailableError",
     "MessageChangedError",
     "MessageError",
@@ -63,6 +66,7 @@ __all__ = [
     "ModelUnavailableError",
     "NaiveTimeError",
     "NotFoundError",
+    "OutcomeUnknownError",
     "PackError",
     "RemegraphError",
     "RequestRefusedError",
@@ -186,10 +190,28 @@ class EmbedderMismatchError(SetupError):
     cure = "Open with the recorded embedder, or call kit.admin.reindex() once with reindex=True."
 
 
+class JournalKeyError(SetupError):
+    """The key of the journal is missing, or another than the ledger's. Reading works; nothing was written."""
+
+    cure = (
+        "Put the key back: the file journal.key in the home, or REMEGRAPH_JOURNAL_KEY. If it is lost: look at the "
+        "journal, then `remegraph key rotate --despite`."
+    )
+
+
 class LedgerUnavailableError(SetupError):
     """The ledger does not answer, is locked, or cannot be written now."""
 
     retryable = True
+
+
+class OutcomeUnknownError(LedgerUnavailableError):
+    """The ledger was lost while a change was committed: whether it was recorded is not known."""
+
+    cure = (
+        "Repeat it: what carries an id is not recorded twice. Messages without ids get new ones each time, so give them "
+        "ids, or look whether they are there."
+    )
 
 
 class IndexOwnedError(SetupError):

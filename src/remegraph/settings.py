@@ -1,15 +1,20 @@
-"""Frozen policies, and the one place that reads the environment."""
+"""Frozen policies, and the one place that reads the environment and the settings file."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from remegraph.errors import SetupError
 
 __all__ = [
     "AgentMemorySettings",
@@ -19,6 +24,7 @@ __all__ = [
     "Mode",
     "PerceptionPolicy",
     "Perspective",
+    "PoolPolicy",
     "PrivateKind",
     "RecallPolicy",
     "RetrievalPolicy",
@@ -125,8 +131,19 @@ class RecallPolicy(_Policy):
 
 
 class CapturePolicy(_Policy):
-    """How captured conversations are worked off in the background."""
+    """When conversations are captured, what counts of what hosts do to them, and how they are worked off."""
 
+    early: bool = Field(
+        default=False,
+        description="Whether the words of a person are captured before the answer: what the host redacts within the turn "
+        "is then recorded as it was. Else a turn is captured when it is over, or, after a crash, with the next one.",
+    )
+    removed: Literal["keep", "hide", "erase"] = Field(
+        default="keep",
+        description="What becomes of messages that the host takes out of its state, as when it trims or summarises: they "
+        "are remembered, hidden until they are there again, or erased for good, with the branches that it leaves. "
+        "For hosts whose state is the whole conversation.",
+    )
     max_pending: int = Field(
         default=16, ge=1, description="Pending blocks of one partition from which turns are no longer cut one by one."
     )
@@ -139,8 +156,26 @@ class CapturePolicy(_Policy):
     max_waiting: int | None = Field(
         default=None, ge=1, description="The same as max_pending, for jobs of all partitions that wait for a worker."
     )
+    strict: bool = Field(
+        default=False,
+        description="Whether a turn fails that cannot be recorded; else it is answered, counted, and recorded by the next "
+        "capture of its thread.",
+    )
     max_attempts: int = Field(
         default=100, ge=1, description="Failures in a row after which a job gives up: after some four days."
+    )
+
+
+class PoolPolicy(_Policy):
+    """How many connections to the ledger a process has, and how long a call waits for one."""
+
+    size: int = Field(default=5, ge=1, description="Connections that are kept.")
+    overflow: int = Field(default=10, ge=0, description="More of them at once, while there is more to do.")
+    wait: float = Field(
+        default=10.0,
+        ge=0,
+        description="Seconds that a call waits for one: while all are in use, or PostgreSQL refuses another, as it has too "
+        "many, starts, or has a new password that this process will know in a moment.",
     )
 
 
@@ -201,7 +236,8 @@ class LifecyclePolicy(_Policy):
     purge_after: timedelta | None = Field(
         default=timedelta(days=60),
         gt=timedelta(0),
-        description="How long an archived memory can be restored; then maintenance purges what it says. None: for ever.",
+        description="How long an archived memory can be restored; then maintenance purges what it says. None, in a file "
+        '"never": for ever.',
     )
     max_entries: int | None = Field(
         default=None, ge=1, description="Live memories of one library; maintenance archives the faintest over it."
@@ -218,6 +254,12 @@ class LifecyclePolicy(_Policy):
     active_entries: int = Field(
         default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
     )
+
+    @field_validator("purge_after", mode="before")
+    @classmethod
+    def _never(cls, value: Any) -> Any:
+        """Read what a file says, which has no None."""
+        return None if value == "never" else value
 
     @model_validator(mode="after")
     def _low_before_forgotten(self) -> Self:
@@ -371,6 +413,12 @@ class Settings(_Policy):
         description="Secret that the journal is sealed with; a file in the home holds one unless given. All that share "
         "a ledger need the same.",
     )
+    former_journal_keys: tuple[Annotated[str, Field(min_length=16)], ...] = Field(
+        default=(),
+        repr=False,
+        description="Secrets that it was sealed with before, newest first: they verify what they sealed, and one of them "
+        "seals on until `seal_journal`. Also as text, with commas.",
+    )
     opentelemetry: bool = Field(
         default=False,
         description="Whether spans and metrics are told to the OpenTelemetry of the process; see docs/observability.md.",
@@ -386,6 +434,7 @@ class Settings(_Policy):
     slicing: SlicingPolicy = Field(default_factory=SlicingPolicy, description="Where threads are cut.")
     summary: SummaryPolicy = Field(default_factory=SummaryPolicy, description="How blocks become memories.")
     recall: RecallPolicy = Field(default_factory=RecallPolicy, description="How much is recalled.")
+    pool: PoolPolicy = Field(default_factory=PoolPolicy, description="How many connections to the ledger there are.")
     capture: CapturePolicy = Field(default_factory=CapturePolicy, description="How the background work is done.")
     sensory: SensoryPolicy = Field(default_factory=SensoryPolicy, description="What is sensed.")
     working: WorkingPolicy = Field(default_factory=WorkingPolicy, description="What an agent has in mind.")
@@ -396,6 +445,31 @@ class Settings(_Policy):
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
     )
     agents: dict[str, AgentMemorySettings] = Field(default_factory=dict, description="Memory of agents, by name.")
+
+    def stamp(self, agent: str | None) -> str:
+        """Return the fingerprint of what decides what is learned from an agent's conversations, and how it lives on.
+
+        That is how the agent writes and keeps, where threads are cut, how blocks become memories, what is read of
+        attachments and tools, what is redacted, and who shares. Not: when blocks are cut, models and embedders of the
+        kit, how long and how often something is tried, how much is recalled.
+
+        Args:
+            agent: The agent of a scope; none: no agent in particular.
+        """
+        memory = self.for_agent(agent)
+        told = [
+            (self.slicing, frozenset[str]()),
+            (self.summary, _EFFORT),
+            (memory.extraction, {"trigger", "min_turns"}),
+            (memory.lifecycle, frozenset()),
+            (self.tools, {"heard"}),
+            (self.perception, {"folder", "max_bytes", "max_message_bytes"}),
+            (memory, {"enabled", "extraction", "lifecycle", "retrieval"}),
+        ]
+        # What has its default is left out: so a setting that a release adds changes no stamp.
+        found = [each.model_dump(exclude_defaults=True, exclude=set(left)) for each, left in told]
+        own = self.model_dump(exclude_defaults=True, include={"redact", "trust_boundary"})
+        return sha256(json.dumps([*found, own], default=_plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def for_agent(self, name: str | None) -> AgentMemorySettings:
         """Return the settings of an agent's memory.
@@ -426,6 +500,12 @@ class Settings(_Policy):
             return value
         return get_args(PrivateKind) if value.strip() == "all" else [kind.strip() for kind in value.split(",")]
 
+    @field_validator("former_journal_keys", mode="before")
+    @classmethod
+    def _former(cls, value: Any) -> Any:
+        """Read keys as a line of the environment has them."""
+        return [key for each in value.split(",") if (key := each.strip())] if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _shared_libraries_agree(self) -> Self:
         for name, settings in self.agents.items():
@@ -436,26 +516,75 @@ class Settings(_Policy):
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
-        """Read REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _OPENTELEMETRY, _REDACT.
+        """Read the file that REMEGRAPH_SETTINGS names, if it names one; what else the environment says counts more.
 
-        OpenAI if only its key is set.
+        REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _FORMER_JOURNAL_KEYS,
+        _OPENTELEMETRY, _REDACT. OpenAI if only its key is set.
 
         Args:
             env: The environment; that of the process unless given.
+
+        Raises:
+            SetupError: The file or a value cannot be used; it is named.
         """
         env = os.environ if env is None else env
-        names = (
-            "home",
-            "ledger_url",
-            "chroma_url",
-            "queue",
-            "model",
-            "embedder",
-            "journal_key",
-            "opentelemetry",
-            "redact",
-        )
-        given = {name: env[key] for name in names if env.get(key := f"REMEGRAPH_{name.upper()}")}
-        if env.get("OPENAI_API_KEY"):
-            given = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"} | given
-        return cls.model_validate(given)
+        path = env.get("REMEGRAPH_SETTINGS")
+        return cls.from_file(path, env) if path else cls._read({}, env, "the environment")
+
+    @classmethod
+    def from_file(cls, path: str | Path, env: Mapping[str, str] | None = None) -> Self:
+        """Read a TOML file with these settings by name; what the environment says counts more, as in `from_env`.
+
+        Args:
+            path: The file. A time span is a number of seconds or a text such as PT3H.
+            env: The environment; that of the process unless given.
+
+        Raises:
+            SetupError: The file or a value cannot be used; it is named.
+        """
+        return cls._read(_file(Path(path)), os.environ if env is None else env, str(path))
+
+    @classmethod
+    def _read(cls, told: Mapping[str, Any], env: Mapping[str, str], where: str) -> Self:
+        given = {name: env[key] for name in _IN_ENVIRONMENT if env.get(key := f"REMEGRAPH_{name.upper()}")}
+        usual = {"model": "openai:gpt-5-mini", "embedder": "openai:text-embedding-3-small"}
+        try:
+            return cls.model_validate((usual if env.get("OPENAI_API_KEY") else {}) | dict(told) | given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            name = ".".join(map(str, first["loc"])) or "settings"
+            source = f"REMEGRAPH_{name.upper()}" if name in given else f"{name} in {where}"
+            raise SetupError(f"{source} cannot be used: {first['msg']}.", "See docs/reference/settings.md.") from error
+
+
+_EFFORT = frozenset({"max_attempts", "max_concurrency", "timeout", "repairs", "retries", "backoff", "longest_wait"})
+"""Settings of the summary that say how hard it is tried, and not what comes of it."""
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else str(value)
+
+
+_IN_ENVIRONMENT = (
+    "home",
+    "ledger_url",
+    "chroma_url",
+    "queue",
+    "model",
+    "embedder",
+    "journal_key",
+    "former_journal_keys",
+    "opentelemetry",
+    "redact",
+)
+"""Settings that have a variable of their own."""
+
+
+def _file(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.expanduser().open("rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SetupError(
+            f"The settings file {path} cannot be read ({error}).", "Give a TOML file; see docs/operations.md."
+        ) from error

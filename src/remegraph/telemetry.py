@@ -7,6 +7,7 @@ error, and nobody's name.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +29,7 @@ __all__ = [
     "Attributes",
     "Gauges",
     "Metric",
+    "Reading",
     "Telemetry",
     "event",
     "telemetry_of",
@@ -35,8 +37,10 @@ __all__ = [
 
 Attributes = dict[str, str | int | float | bool]
 
-Gauges = Mapping[str, Callable[[], Mapping[str, int]]]
-"""How to read a metric now: how many there are, by state; of what has no states, under no name."""
+Reading = Callable[[], Mapping[str, int]]
+"""Reads a metric now: how many there are, by state; of what has no states, under no name."""
+
+Gauges = Mapping[str, Reading]
 
 
 class Metric(NamedTuple):
@@ -78,19 +82,24 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.failures": Metric("counter", "{failure}", "Failures that a host was spared, or that nobody waited for."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
+    "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
+    "remegraph.threads.unrecorded": Metric(
+        "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
+    ),
     "remegraph.blocks.pending": Metric("gauge", "{block}", "Blocks that wait to be summarised."),
 }
 
 EVENTS: Mapping[str, str] = {
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
+    "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",
     "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
     "remegraph.index.copied": "The ledger is a copy, and leaves the collections of its original to it.",
     "remegraph.index.damaged": "A collection of the index is damaged and made anew.",
     "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
     "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
-    "remegraph.journal.key": "The journal is sealed with another key than the one given.",
+    "remegraph.journal.key": "The journal is sealed with another key than those given; nothing can be written.",
     "remegraph.search.words": "Something was searched or listed without vectors.",
     "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
 }
@@ -181,6 +190,8 @@ class _OpenTelemetry(Telemetry):
         self._observation = metrics.Observation
         self._watched: dict[int, tuple[str, Gauges]] = {}
         self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unwatch)
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
         for name, metric in METRICS.items():
@@ -235,6 +246,10 @@ class _OpenTelemetry(Telemetry):
                 del self._watched[id(watched)]
 
         return leave
+
+    def _unwatch(self) -> None:
+        """Read nothing in a forked child: what was watched is its parent's."""
+        self._watched, self._lock = {}, threading.Lock()
 
     @contextmanager
     def _span(self, name: str, kind: SpanKind, about: Attributes, duration: str) -> Iterator[Attributes]:

@@ -223,6 +223,16 @@ def test_a_tool_that_is_called_directly_is_heard_too(kit: MemoryKit, ann: Scope)
     assert (found.calls, found.distinct) == (3, 2)
 
 
+def test_a_call_that_tells_absurd_costs_counts_without_them(kit: MemoryKit, ann: Scope) -> None:
+    """A tool must not hide that it failed behind a number that nothing can hold."""
+    handler, run = ToolMemoryHandler(kit, ann), uuid4()
+    told = ToolMessage("Error: no", tool_call_id="1", status="error", artifact={"usage": {"prompt_tokens": 2**63}})
+    handler.on_tool_start({"name": "boast"}, "", run_id=run)
+    handler.on_tool_end(told, run_id=run)
+    found = stats_of(kit, "boast", ann)
+    assert (found.calls, found.failed, found.mean_input_tokens) == (1, 1, None)
+
+
 def test_nobody_named_is_noted_and_the_tool_runs(kit: MemoryKit) -> None:
     """A callback has no way to refuse a call; the operator sees why nothing is counted."""
     assert "yes" in think.invoke({"about": "x"}, {"callbacks": [ToolMemoryHandler(kit)]})
@@ -266,5 +276,5 @@ async def test_an_agent_asks_which_tool_to_take(kit: MemoryKit, ann: Scope, how:
     told = (await asked("Paint it.")).text
     assert "never instructions" in told
     assert '"tool": "paint"' in told
-    assert "Error: out of stock" in told
+    assert "It failed once: unclassified error [2]." in told
     assert (await asked("zebra")).text == "No tool is known for this."

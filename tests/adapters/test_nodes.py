@@ -229,7 +229,7 @@ async def test_a_node_that_was_interrupted_recalls_again_and_is_captured_once(ki
     for how in ("invoke", "ainvoke"):
         config = thread(how)
         await ran(wired(kit, "around", ask, checkpointer=saver), how, say(ASKED), config, context=ANN)
-        assert heard(kit, how) == [ASKED]
+        assert heard(kit, how) == []
         await ran(wired(kit, "around", ask, checkpointer=saver), how, Command(resume="yes"), config, context=ANN)
         assert heard(kit, how) == [ASKED, "You said yes."]
     assert len(shown) == 4
@@ -418,7 +418,7 @@ def test_a_failing_ledger_does_not_break_the_host(
     door = {"recall": "visible", "capture": "add_messages"}[verb]
     failing = FailingCall(1)
     failing.guard(kit._open_parts().archive, {door: lambda: OperationalError("SELECT secret", {}, OSError("disk"))})
-    graph = wired(kit, wiring)
+    graph = wired(kit, wiring, checkpointer=InMemorySaver())
     options: dict[str, Any] = {"stream_mode": ["custom", "values"], "subgraphs": True}
     parts = list(graph.stream(say(TOLD), thread("1"), context=ANN, **options))
     (event,) = (part for _, mode, part in parts if mode == "custom" and part["event"] == "memory_failed")
@@ -427,8 +427,8 @@ def test_a_failing_ledger_does_not_break_the_host(
     assert event == {"event": "memory_failed", "verb": verb, "reason": "OperationalError"}
     assert kit.health.stats()[f"{verb}_failures"] == 1
     assert "disk" in caplog.text
-    if wiring != "nodes" or verb == "recall":  # captured once more after the answer
-        assert heard(kit, "1") == [TOLD, "Noted."]
+    graph.invoke(say("Well?"), thread("1"), context=ANN)  # the next turn catches up
+    assert heard(kit, "1") == [TOLD, "Noted.", "Well?", "Noted."]
 
 
 @pytest.mark.requirement("C7")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import InputError, MemoryKit, NotFoundError, Scope, SkillError
+from remegraph import InputError, MemoryKit, NotFoundError, Scope, Settings, SkillError
 from remegraph.adapters import (
     BaseMemoryService,
     KnowledgeExchange,
@@ -35,7 +35,7 @@ from remegraph.models import (
 )
 from remegraph.rules.forms import item_of, revised
 from remegraph.testing import InMemoryVectorIndex
-from tests.talk import NOON, open_kit, said
+from tests.talk import NOON, SHARED_KEY, open_kit, said
 
 DOCUMENT = """
 class KnowledgeService(ABC):
@@ -403,7 +403,8 @@ async def test_what_one_agent_shares_another_absorbs(kit: MemoryKit, user: Scope
 def test_items_survive_both_databases(ledger_url: str, tmp_path: Path) -> None:
     """NUL and lone surrogates, which PostgreSQL takes in no text: an item comes back as it was, and can be changed."""
     content = {"task_description": "ship\x00\ud800", "workflow_name": "部署", "steps": [{"name": "s", "n": "\x00"}]}
-    with MemoryKit.open(tmp_path, ledger_url=ledger_url, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+    settings = Settings(home=tmp_path, ledger_url=ledger_url, journal_key=SHARED_KEY)
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         service = MemoryService(kit, Scope(user="ann"))
         (memory_id,) = service.add({"memory_type": "workflow", "content": content, "timestamp": NOON.isoformat()})
         (item,) = words(service, memory_id, EXACT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from langchain_core.messages import AIMessage, ToolCall
 
 from conftest import Figure as Note
 from evals._figures import Figure, Sense
-from remegraph import MemoryKit, Message, Scope
+from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.exchange.packs.layout import Document, Manifest
 from remegraph.models import Signature
 from remegraph.testing import ModelCall, ScriptedChatModel
@@ -123,6 +124,11 @@ def _json(_: Reader, block: Block) -> None:
     readers.get(first, lambda _: [Scope.model_validate(each) for each in found.values()])(value)
 
 
+def _toml(_: Reader, block: Block) -> None:
+    """It is a settings file."""
+    Settings.model_validate(tomllib.loads(block.text))
+
+
 def _text(_: Reader, block: Block) -> None:
     """What is no output was generated, between markers, or printed by an eval; verdicts follow from the figures."""
     assert block.place or "`python -m evals " in block.around, "who wrote this? Put it after what prints it"
@@ -162,6 +168,7 @@ _HELD: Mapping[str, Callable[[Reader, Block], None]] = {
     "": _drawing,
     "mermaid": _mermaid,
     "markdown": _markdown,
+    "toml": _toml,
 }
 
 

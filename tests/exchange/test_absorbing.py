@@ -26,7 +26,7 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.exchange.sharers import TRUST, Household, fact, knows, steps
 from tests.lifecycle.skilled import deploying
-from tests.talk import called, returned, said
+from tests.talk import SHARED_KEY, called, returned, said
 
 pytestmark = pytest.mark.requirement("K8")
 
@@ -672,7 +672,9 @@ async def test_the_async_verbs_do_the_same(home: Household) -> None:
 
 def test_it_is_done_on_postgresql_alike(postgres_url: str, tmp_path: Path) -> None:
     """A team's ledger learns as a laptop's does."""
-    settings = Settings(home=tmp_path, ledger_url=postgres_url, sharing=SharingPolicy(trust=TRUST))
+    settings = Settings(
+        home=tmp_path, ledger_url=postgres_url, journal_key=SHARED_KEY, sharing=SharingPolicy(trust=TRUST)
+    )
     with MemoryKit.open(
         settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=FrozenClock()
     ) as kit:

@@ -16,7 +16,7 @@ from remegraph.engine.disputes import Disputes
 from remegraph.models import ChangeSet, Conflict, Decision, Memory, Receipt, SaveResult
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from tests.lifecycle.skilled import deploying, step
-from tests.talk import NOON, change, digest, open_kit, proposal, said
+from tests.talk import NOON, SHARED_KEY, change, digest, open_kit, proposal, said
 
 SMALL, LARGE, HUGE = (f"The hall seats {count} guests." for count in (250, 320, 400))
 _NUMBERS = itertools.count(1)
@@ -363,7 +363,7 @@ def test_a_model_takes_back_no_core_rule(kit: MemoryKit, ann: Scope) -> None:
 def test_conflicts_and_decisions_outlive_the_process_on_both_engines(tmp_path: Path, ledger_url: str) -> None:
     """The queue is the ledger's: nothing of it is in the memory of a process."""
     ann = somebody()
-    settings = Settings(home=tmp_path, ledger_url=ledger_url)
+    settings = Settings(home=tmp_path, ledger_url=ledger_url, journal_key=SHARED_KEY)
 
     def opened() -> MemoryKit:
         return MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex())

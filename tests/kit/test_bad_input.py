@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -31,9 +32,11 @@ from remegraph import (
     RemegraphError,
     SchemaTooNewError,
     ScopeError,
+    Settings,
     SetupError,
 )
 from remegraph.exchange.conversations import read_conversations
+from remegraph.kit.doctor import diagnose
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, said
@@ -107,8 +110,40 @@ CASES: dict[str, tuple[Callable[[Any], object], type[RemegraphError], str]] = {
     "unwritable id": (lambda kit: kit.trace("\ud800", scope=ANN), InputError, "UTF-8"),
     "unknown block": (lambda kit: kit.retrieve_block("20250304_99", scope=ANN), NotFoundError, "Check the id"),
     "unwritable block": (lambda kit: kit.retrieve_block("\x00", scope=ANN), InputError, "UTF-8"),
+    "self of no agent": (
+        lambda kit: kit.remember_self("I am Remy.", scope=ANN.evolve(agent=None)), ScopeError, "Scope(user=..., agent=...)"
+    ),
     "empty statement": (lambda kit: kit.remember_self(" ", scope=ANN), InputError, "Say what to remember"),
     "unwritable statement": (lambda kit: kit.remember_self("\ud800", scope=ANN), InputError, "UTF-8"),
+    "turn beyond use": (lambda kit: kit.governance.injected({}, scope=ANN, turn=2**63), InputError, "0 or more, up to 2147483647"),
+    "turn beyond words": (lambda kit: kit.inject("x", scope=ANN, turn=10**5000), InputError, "0 or more, up to 2147483647"),
+    "turn in words": (lambda kit: kit.governance.injected({}, scope=ANN, turn="first"), InputError, "whole number, 0 or more"),
+    "shown version beyond use": (
+        lambda kit: kit.governance.injected({"m": 2**63}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown version of no number": (
+        lambda kit: kit.governance.injected({"m": "2"}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown without version": (
+        lambda kit: kit.governance.injected({"m": None}, scope=ANN), InputError, "whole number, 1 or more"
+    ),
+    "shown without id": (lambda kit: kit.governance.injected({7: 1}, scope=ANN), InputError, "Give text"),
+    "shown as list": (lambda kit: kit.governance.injected(["m"], scope=ANN), InputError, "versions by memory id"),
+    "known at no turn": (
+        lambda kit: kit.governance.known_to(scope=ANN, thread="main", turn=2**63), InputError, "0 or more, up to 2147483647"
+    ),
+    "version beyond use": (lambda kit: kit.governance.restore("m", 2**63, scope=ANN), InputError, "whole number, 0 or more"),
+    "diff beyond words": (lambda kit: kit.governance.diff("m", 1, 10**5000, scope=ANN), InputError, "whole number, 0 or more"),
+    "limit of items": (lambda kit: kit.items.search((), scope=ANN, limit=2**63), InputError, "whole number, 0 or more"),
+    "offset of items": (
+        lambda kit: kit.items.search((), scope=ANN, query="x", offset=-1), InputError, "whole number, 0 or more"
+    ),
+    "limit beyond words": (lambda kit: kit.memories(scope=ANN, limit=10**5000), InputError, "whole number, 1 or more"),
+    "tokens beyond use": (
+        lambda kit: kit.tools.record("t", scope=ANN, input_tokens=2**63), InputError, "0 or more, up to 2147483647"
+    ),
+    "endless call": (lambda kit: kit.tools.record("t", scope=ANN, seconds=float("inf")), InputError, "number, 0 or more"),
+    "days beyond words": (lambda kit: kit.forecast(10**5000, scope=ANN), InputError, "number, 0 or more"),
     "great importance": (lambda kit: kit.remember_self("x", scope=ANN, importance=2), InputError, "from 0 to 1"),
 }  # fmt: skip
 
@@ -262,6 +297,62 @@ def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file", encoding="utf-8")
     refused_open(tmp_path / "home", SetupError, "Name a folder")
     assert (tmp_path / "home").read_text(encoding="utf-8") == "a file"
+
+
+def emptied(home: Path) -> None:
+    (home / "ledger.sqlite").write_bytes(b"")
+
+
+def deleted(home: Path) -> None:
+    (home / "ledger.sqlite").unlink()
+
+
+def replaced(home: Path) -> None:
+    MemoryKit.open(home.with_name("fresh"), model=None, embedder=None).close()
+    shutil.copyfile(home.with_name("fresh") / "ledger.sqlite", home / "ledger.sqlite")
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.parametrize("lose", [emptied, deleted, replaced])
+def test_a_home_that_lost_its_ledger_is_no_new_home(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    """It would look as if nobody had ever said anything, and the backup would soon be too old to go back to."""
+    home = tmp_path / "home"
+    with MemoryKit.open(home, model=None, embedder=None) as kit:
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+    kept = home.with_name("kept.sqlite")
+    shutil.copyfile(home / "ledger.sqlite", kept)
+    lose(home)
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    refused_open(home, SetupError, "from a backup")
+    found = diagnose(Settings(home=home), fix=True, embedder=None)
+    assert [each.severity for each in found.findings] == ["error"]
+    after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    assert lose is replaced or after == before  # a whole ledger without a word is sealed at its first open
+    shutil.copyfile(kept, home / "ledger.sqlite")
+    with MemoryKit.open(home, model=None, embedder=None) as kit:
+        assert [memory.content for memory in kit.memories(scope=ANN)] == ["Ann likes tea."]
+        assert kit.admin.verify().healthy
+
+
+def test_a_ledger_that_is_meant_to_be_new_needs_only_the_index_moved_away(tmp_path: Path) -> None:
+    """The cure that the refusal names must work."""
+    with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+    deleted(tmp_path)
+    (tmp_path / "index").rename(tmp_path / "old")
+    with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
+        assert kit.memories(scope=ANN) == ()
+
+
+@pytest.mark.parametrize("name", ["index", "index/owner.lock"])
+def test_an_index_that_is_no_folder_or_cannot_be_locked_is_named(tmp_path: Path, name: str) -> None:
+    """What lies there may be somebody's: it stays, and the error says what to move."""
+    if name == "index":
+        (tmp_path / name).write_text("a file", encoding="utf-8")
+    else:
+        (tmp_path / name).mkdir(parents=True)
+    refused_open(tmp_path, SetupError, "Move what is there away")
+    assert (tmp_path / name).is_dir() == (name != "index")
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,11 @@ from remegraph import (
     ScopeError,
     Settings,
     SummaryPolicy,
+    failpoints,
 )
 from remegraph.models import Captured
 from remegraph.rules.context import RECALLED
-from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
+from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 pytestmark = pytest.mark.requirement("F2", "C8")
@@ -129,16 +130,78 @@ async def test_the_async_twin_records_the_same(opened: Open) -> None:
     assert not (await kit.aend_session("main", scope=ANN)).blocks
 
 
-def test_a_message_that_the_host_replaced_is_recorded_beside_the_first(opened: Open) -> None:
-    """The ledger never forgets what was said, and never misses what it became."""
+def test_a_message_that_the_host_replaced_is_recorded_beside_the_first_and_shown_alone(opened: Open) -> None:
+    """The ledger never forgets what was said, and never misses what it became; readers see what the host has."""
     kit = opened(extraction=ASKED)
     kit.capture([asks(0, "I live in Lisbon."), answers(0)], scope=ANN)
     edited = [asks(0, "I live in Porto."), answers(0)]
     assert counted(kit.capture(edited, scope=ANN)) == (1, 1, 1, 0)
     assert counted(kit.capture(edited, scope=ANN)) == (0, 2, 0, 0)
-    assert counted(kit.capture([asks(0, "I live in Lisbon.")], scope=ANN)) == (0, 1, 0, 0)
     revision = kit.messages(scope=ANN)[-1]
     assert (revision.text, revision.extra["revises"]) == ("I live in Porto.", "h0")
+    assert texts(kit)[:1] != ["I live in Lisbon."]
+    assert counted(kit.capture([asks(0, "I live in Lisbon.")], scope=ANN)) == (0, 1, 0, 0)
+    assert texts(kit)[0] == "I live in Lisbon."
+    assert "I live in Porto." not in texts(kit)
+    assert counted(kit.capture([asks(0, "I live in Madeira.")], scope=ANN)) == (1, 0, 1, 0)
+    assert not {"I live in Lisbon.", "I live in Porto."} & {*texts(kit)}
+
+
+def test_what_was_learned_from_the_older_form_alone_goes_with_it(opened: Open) -> None:
+    """What rests on other words, too, stays."""
+    kit = opened()
+    kit.capture([asks(0, "My daughter is called Emma."), answers(0), asks(1, "I live in Rome."), answers(1)], scope=ANN)
+    kit.drain()
+    kit.capture([asks(0, "My daughter is called Anna.")], scope=ANN)
+    kit.drain()
+    known = [memory.content for memory in kit.memories(scope=ANN, statuses=["active"])]
+    assert any("Rome" in each for each in known)
+    assert not any("Emma" in each for each in known)
+
+
+def test_a_crash_between_hiding_the_older_form_and_recording_the_newer_is_made_good(opened: Open) -> None:
+    """In between, nothing stale is shown; the next capture records what the host has."""
+
+    class CrashedError(Exception):
+        pass
+
+    def reached(name: str) -> None:
+        if name == "add.begin":
+            raise CrashedError
+
+    kit = opened(extraction=ASKED)
+    kit.capture([asks(0, "I live in Lisbon."), answers(0)], scope=ANN)
+    edited = [asks(0, "I live in Porto."), answers(0)]
+    failpoints.listen(reached)
+    try:
+        with pytest.raises(CrashedError):
+            kit.capture(edited, scope=ANN)
+    finally:
+        failpoints.listen(None)
+    assert "I live in Lisbon." not in texts(kit)
+    assert counted(kit.capture(edited, scope=ANN)) == (1, 1, 1, 0)
+    assert texts(kit)[-1] == "I live in Porto."
+
+
+def test_words_that_are_withdrawn_while_they_are_learned_from_are_read_again(opened: Open) -> None:
+    """The model has seen what was edited meanwhile: what it says of that is not kept, and nothing waits for another day."""
+    edits: list[list[Any]] = [[asks(0, "I live in Porto."), answers(0)]]
+    calls: list[str] = []
+
+    def summarised(call: ModelCall) -> dict[str, Any]:
+        calls.append(call.text)
+        for edit in (edits.pop(),) if edits else ():
+            kit.capture(edit, scope=ANN)
+        return digest(summary="Ann lives in Lisbon." if "Lisbon" in call.text else "Ann lives somewhere.")
+
+    kit = opened({"DigestAnswer": summarised}, extraction=ASKED)
+    kit.capture([asks(0, "I live in Lisbon."), answers(0)], scope=ANN)
+    report = kit.summarize(scope=ANN, close=True)
+    assert report.pending == 0
+    assert len(report.blocks) == len({*report.blocks})
+    assert "Lisbon" in calls[0]
+    assert "Lisbon" not in calls[-1]
+    assert not any("Lisbon" in entry.summary for entry in kit.blocks(scope=ANN))
 
 
 def test_a_tool_call_that_a_person_edited_is_a_revision(opened: Open) -> None:
@@ -158,13 +221,14 @@ def test_what_a_host_notes_on_a_message_later_is_no_revision(opened: Open) -> No
     assert counted(kit.capture([later], scope=ANN)) == (0, 1, 0, 0)
 
 
-def test_one_id_with_two_contents_in_one_list_loses_neither(opened: Open) -> None:
-    """Hosts that number messages anew in each thread use ids twice."""
+def test_one_id_with_two_contents_loses_neither(opened: Open) -> None:
+    """Hosts that number messages anew in each thread use ids twice: that is no edit."""
     kit = opened(extraction=ASKED)
     given = [asks(0, "one"), asks(0, "two"), asks(0, "one")]
     assert counted(kit.capture(given, scope=ANN)) == (2, 1, 1, 0)
     assert counted(kit.capture([asks(0, "three")], scope=ANN, thread="other")) == (1, 0, 1, 0)
     assert texts(kit) == ["one", "two"]
+    assert [message.text for message in kit.messages("other", scope=ANN)] == ["three"]
 
 
 def test_messages_without_ids_are_told_by_their_place(opened: Open) -> None:
@@ -240,19 +304,19 @@ def test_another_process_that_was_faster_costs_nothing(opened: Open, monkeypatch
     """Two workers of a service may hold the same thread; the later one finds the messages there."""
     kit, other = opened(extraction=ASKED), opened(extraction=ASKED)
     archive = kit._open_parts().archive
-    look = archive.bodies
+    look = archive.recorded
 
-    def late(*args: Any) -> Mapping[str, Any]:
-        found = look(*args)
+    def late(*args: Any, **options: Any) -> Mapping[str, Any]:
+        found = look(*args, **options)
         monkeypatch.undo()
         other._clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
         other.capture(turns(1), scope=ANN)
         return found
 
-    monkeypatch.setattr(archive, "bodies", late)
+    monkeypatch.setattr(archive, "recorded", late)
     assert counted(kit.capture(turns(2), scope=ANN)) == (2, 2, 0, 0)
     assert len(texts(kit)) == 4
-    monkeypatch.setattr(archive, "bodies", lambda *_: {})
+    monkeypatch.setattr(archive, "recorded", lambda *_, **__: {})
     with pytest.raises(ConflictError, match="h0"):
         kit.capture([asks(0, "other")], scope=ANN)
 

@@ -20,8 +20,9 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
 from remegraph.storage import checkup, migrations
+from remegraph.storage.keys import add_key
 from remegraph.storage.owner import IndexOwner
-from remegraph.testing import FrozenClock
+from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.pictures import PNG, image, sha
 from tests.reliability.power import KeptIndex
 from tests.reliability.released import columns, hashes
@@ -205,6 +206,40 @@ def test_what_is_wrong_inside_is_found_all_at_once(home: Path, look: Callable[..
     assert told(look(fix=True, ahead=-DAY)) == told(found)
 
 
+SET = "UPDATE memories SET {} WHERE id = (SELECT min(id) FROM memories)"
+MOVED = 'UPDATE partitions SET "user" = \'bob\', key = \'["default", "bob", "remy", null]\' WHERE "user" = \'ann\''
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (SET.format("status = 'archived'"), "its status is not what was committed"),
+        (SET.format("status = 'archived', importance = 1"), "its status and importance are not what was committed"),
+        (SET.format("applies_to = 'project:x', memory_class = 'policy'"), "its applies_to and memory_class are not"),
+        (SET.format("version = 7"), "its head is no version that was committed"),
+        (SET.format("body = replace(body, 'Lisbon', 'Madrid')"), "its head is no version that was committed"),
+        (SET.format("partition_id = (SELECT max(id) FROM partitions)"), "its partition is not what was committed"),
+        (SET.format("topic_id = (SELECT max(id) FROM topics)"), "its topic is not what was committed"),
+        ("UPDATE partitions SET \"user\" = 'bob' WHERE \"user\" = 'ann'", "its name was changed"),
+        (MOVED, "its partition is not what was committed"),
+    ],
+)
+def test_what_was_changed_in_the_ledger_past_the_journal_is_told_also_after_a_rebuild(
+    tmp_path: Path, change: str, words: str
+) -> None:
+    """A status decides what agents are shown, and a partition whom; the index follows whatever the ledger says."""
+    bob = ANN.evolve(user="bob", agent="other")
+    with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        kit.save("place", "Ann lives in Lisbon.", scope=ANN)
+        kit.save("drink", "Bob likes tea.", scope=bob)
+        assert kit.admin.verify().healthy
+        run(tmp_path, "PRAGMA foreign_keys=OFF", change)
+    with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        kit.admin.rebuild()
+        assert words in " ".join(each.problem for each in kit.admin.verify().differences)
+        assert "records" in {each.check for each in kit.admin.examine(fix=True).findings}
+
+
 def test_a_memory_whose_block_is_gone_is_told(home: Path, look: Callable[..., Diagnosis]) -> None:
     """The trace of such a memory would end at nothing, and nobody would know before they need it."""
     run(home, "DELETE FROM blocks")
@@ -289,6 +324,7 @@ def test_an_open_kit_examines_itself(home: Path, template: tuple[Path, VectorInd
 def test_a_ledger_on_a_server_is_examined_where_it_is(postgres_url: str, tmp_path: Path) -> None:
     """Whoever moved to PostgreSQL wants the doctor to come along, and no password in what it says."""
     settings = Settings(home=tmp_path, ledger_url=postgres_url)
+    add_key(tmp_path)
     assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("schema", "warning", False)]
     assert told(diagnose(settings, fix=True, embedder=None, index=KeptIndex())) == [("schema", "warning", True)]
     (tmp_path / "journal.key").chmod(0o644)

@@ -6,11 +6,13 @@ import gc
 import inspect
 import weakref
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from remegraph import (
     Budget,
@@ -18,6 +20,7 @@ from remegraph import (
     CancelledError,
     ClosedError,
     MemoryKit,
+    MessageChangedError,
     ModelUnavailableError,
     Scope,
     Settings,
@@ -70,6 +73,44 @@ def test_a_message_becomes_a_memory_that_leads_back_to_its_words(tmp_path: Path,
         assert tuple(message.message_id for message in trace.messages) == receipt.message_ids
         assert [version.version for version in trace.versions] == [1]
         assert [event.action for event in trace.events][:1] == ["create"]
+
+
+UNTIMED: dict[str, Any] = {
+    "openai": {"id": "m1", "role": "user", "content": "I live in Lisbon."},
+    "ours": {"message_id": "m1", "role": "user", "content": "I live in Lisbon.", "extra": {"place": "Lisbon"}},
+    "langchain": HumanMessage("I live in Lisbon.", id="m1"),
+}
+
+
+@pytest.mark.requirement("X3")
+@pytest.mark.parametrize("form", UNTIMED)
+def test_a_message_without_a_time_is_known_by_its_id_whatever_the_clock_says(tmp_path: Path, form: str) -> None:
+    """A host that is not sure whether it was heard says it again, later; that must not be refused."""
+    with open_kit(tmp_path) as kit:
+        first = kit.add_messages([UNTIMED[form]], scope=ANN)
+        moving(kit).move(timedelta(hours=1))
+        again = kit.add_messages([UNTIMED[form], UNTIMED[form]], scope=ANN)
+        assert (first.added, again.added, again.known) == (1, 0, 2)
+        assert [message.time for message in kit.retrieve_message(scope=ANN)] == [NOON]
+
+
+@pytest.mark.requirement("X3")
+def test_a_message_with_a_time_is_another_where_the_time_is(tmp_path: Path) -> None:
+    """What is said of the time is content; only what nobody said is none."""
+    told = {"id": "m1", "role": "user", "content": "I live in Lisbon."}
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([told], scope=ANN)
+        moving(kit).move(timedelta(hours=1))
+        with pytest.raises(MessageChangedError):
+            kit.add_messages([{**told, "time": kit.clock()}], scope=ANN)
+        with pytest.raises(MessageChangedError):
+            kit.add_messages([{**told, "content": "I live in Porto."}], scope=ANN)
+
+
+def moving(kit: MemoryKit) -> FrozenClock:
+    """The clock of a kit that `open_kit` opened."""
+    assert isinstance(kit.clock, FrozenClock)
+    return kit.clock
 
 
 @pytest.mark.requirement("C9")

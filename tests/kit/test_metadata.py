@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from remegraph import MemoryKit, NotFoundError, Scope, Settings
 from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.models import Hit
+from remegraph.models import Hit, Shown, Subject, ToolRecord
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, open_kit, said
@@ -103,12 +103,39 @@ def test_reviews_that_cannot_be_written_are_kept(tmp_path: Path, monkeypatch: py
         assert isinstance(hit, Hit)
 
 
+def test_a_note_that_cannot_be_written_costs_no_other(ledger_url: str, tmp_path: Path) -> None:
+    """One absurd number among what was noted must not take the good notes along, nor stop an erasure or the close."""
+    partition = ANN.partition()
+
+    def shown(turn: int) -> Shown:
+        return Shown.model_construct(
+            partition=partition, thread="main", run_id="", turn=turn, at=NOON, versions={"m": 1}
+        )
+
+    def called(call_id: str, tokens: int) -> ToolRecord:
+        return ToolRecord(
+            partition=partition, call_id=call_id, tool="t", digest=call_id, ok=True, input_tokens=tokens, time=NOON
+        )
+
+    settings = Settings(home=tmp_path, ledger_url=ledger_url, journal_key="a key of this test")
+    for absurd in ([2**63], [1, 2**63, 2]):
+        with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+            kit._shown.add([shown(number) for number in absurd])
+            kit._calls.add([called(f"c{number}", number) for number in absurd])
+            kit.save("tea", "Bob likes tea.", scope=Scope(user="bob"))
+            kit.admin.erase(Subject(tenant="default", user="bob"))
+            assert kit.admin.stats()["background_failures"] == 2
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        assert [each.shown.turn for each in kit.governance.known_to(thread="main", scope=ANN)] == [1, 2]
+        assert [each.calls for each in kit.tools.stats(scope=ANN)] == [2]
+
+
 def test_many_reviews_ask_to_be_written(tmp_path: Path) -> None:
     """A service that only recalls keeps no endless list in memory."""
     with open_kit(tmp_path) as kit:
         kit.save("tea", "Ann likes sencha tea.", scope=ANN)
         (hit,) = kit.recall("sencha", scope=ANN).memories
-        buffer = ReviewBuffer(kit._open_parts().archive)
+        buffer = ReviewBuffer(kit._open_parts().archive, kit.health)
         assert not buffer.note([hit] * 255, NOON)
         assert buffer.note([hit], NOON)
         buffer.flush()

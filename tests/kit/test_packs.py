@@ -157,8 +157,8 @@ def test_an_export_holds_nobody_elses_memories_and_none_that_were_taken_back(sou
     assert "coffee" not in {each["content"] for each in _memories(source, path)}
     assert "black tea" not in told
     assert not any(word in told for word in ('"partition"', '"tenant"', '"user": "ann"'))
-    source.packs.build(path, scope=ANN, include=["deleted"])
-    assert "Ann likes coffee." in {each["content"] for each in _memories(source, path)}
+    with pytest.raises(InputError, match="proposed, quarantined"):
+        source.packs.build(path, scope=ANN, include=["deleted"], overwrite=True)
 
 
 def _memories(kit: MemoryKit, path: Path) -> list[dict[str, Any]]:
@@ -172,11 +172,11 @@ def test_a_topic_or_single_memories_can_be_exported(source: MemoryKit, tmp_path:
     (tea,) = (each for each in source.memories(scope=ANN) if each.content == "Ann likes green tea.")
     built = source.packs.build(path, scope=ANN, memory_ids=[tea.memory_id])
     assert (built.pack.counts["memories.jsonl"], built.pack.counts["blocks.jsonl"]) == (1, 1)
-    built = source.packs.build(path, scope=ANN, topic=tea.topic.key)
+    built = source.packs.build(path, scope=ANN, topic=tea.topic.key, overwrite=True)
     assert built.pack.counts["memories.jsonl"] > 1
     assert {each["topic"]["target_name"] for each in _memories(source, path)} == {tea.topic.target_name}
     with pytest.raises(NotFoundError):
-        source.packs.build(path, scope=Scope(user="bob", agent="remy"), memory_ids=[tea.memory_id])
+        source.packs.build(tmp_path / "bob.pack", scope=Scope(user="bob", agent="remy"), memory_ids=[tea.memory_id])
 
 
 @pytest.mark.requirement("K9")
@@ -423,9 +423,47 @@ def test_a_pack_that_nobody_could_read_is_not_built_and_the_one_before_stays(
     before = path.read_bytes()
     monkeypatch.setattr(writing, "LIMITS", replace(LIMITS, **{limit: 2}))
     with pytest.raises(PackError) as caught:
-        source.packs.build(path, scope=ANN, kind=kind)
+        source.packs.build(path, scope=ANN, kind=kind, overwrite=True)
     assert caught.value.reason == "too_large"
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [before]
+
+
+@pytest.mark.parametrize("name", ["diary.txt", "link", "nowhere", "folder"])
+def test_a_pack_takes_no_files_place_unless_told(source: MemoryKit, tmp_path: Path, name: str) -> None:
+    """A path that was mistyped, or chosen by a program, must not cost anybody a file."""
+    diary, path = tmp_path / "diary.txt", tmp_path / name
+    diary.write_text("Monday", encoding="utf-8")
+    (tmp_path / "link").symlink_to(diary)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"overwrite=True|--force"):
+        source.packs.build(path, scope=ANN)
+    assert (sorted(tmp_path.iterdir()), diary.read_text(encoding="utf-8")) == (before, "Monday")
+    if name in {"nowhere", "folder"}:
+        with pytest.raises(InputError, match="no file"):
+            source.packs.build(path, scope=ANN, overwrite=True)
+    else:
+        source.packs.build(path, scope=ANN, overwrite=True)
+        assert source.packs.inspect(path).kind == "export"
+
+
+def test_a_file_that_comes_while_a_pack_is_written_stays(
+    source: MemoryKit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Building takes minutes; what another program saved meanwhile is not for the taking."""
+    path = tmp_path / "ann.pack"
+    with monkeypatch.context() as patched:
+        really = writing._write_zip
+
+        def slowly(draft: Path, files: Mapping[str, bytes]) -> None:
+            really(draft, files)
+            path.write_text("Monday", encoding="utf-8")
+
+        patched.setattr(writing, "_write_zip", slowly)
+        with pytest.raises(InputError, match="there already"):
+            source.packs.build(path, scope=ANN)
+    assert [each.read_text(encoding="utf-8") for each in tmp_path.iterdir()] == ["Monday"]
 
 
 @pytest.mark.parametrize(

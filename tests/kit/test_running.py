@@ -15,7 +15,7 @@ import pytest
 
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
 from remegraph.models import SummaryReport
-from remegraph.storage.jobs import SqlJobQueue
+from remegraph.storage.jobs import SqlJobQueue, Stamps
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, NOON, digest
 
@@ -258,7 +258,7 @@ def test_a_job_that_another_worker_took_over_is_left_to_it(homes: Any) -> None:
     assert gate.reached.wait(PATIENCE)
     watched.turn(1)
     late = FrozenClock(NOON + timedelta(hours=1))
-    other = SqlJobQueue(watched.kit._open_parts().archive.database, late)
+    other = SqlJobQueue(watched.kit._open_parts().archive.database, late, Stamps(watched.kit.settings))
     job = other.claim("summarize", "other", 60)
     assert job is not None
     gate.open.set()
@@ -310,7 +310,8 @@ def test_a_script_that_forgets_to_close_ends_and_its_work_is_done_next_time(tmp_
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "True\n", "")
-    with MemoryKit.open(tmp_path, model=None, embedder=None) as kit:
+    settings = Settings(home=tmp_path, summary=SummaryPolicy(attention=0))
+    with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
         kit.drain()
         assert kit.recall("Lisbon", scope=Scope(user="ann")).memories
         assert kit.admin.stats()["jobs_running"] == 0

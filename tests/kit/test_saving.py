@@ -281,7 +281,7 @@ def test_what_is_forgotten_is_not_recalled_and_its_versions_stay(kit: MemoryKit)
     """The user asked for it; the journal still shows that it was there."""
     memory = kept(kit.save("tea", "Ann drinks oolong.", scope=ANN))
     for _ in range(2):
-        assert kit.forget(memory.memory_id, scope=ANN).status == "deleted"
+        assert kit.forget(memory.memory_id, scope=ANN).memory.status == "deleted"
 
     assert kit.recall("oolong", scope=ANN).memories == ()
     trace = kit.trace(memory.memory_id, scope=ANN)
@@ -306,4 +306,4 @@ async def test_the_async_twins_do_the_same(tmp_path: Path) -> None:
     async with open_kit(tmp_path) as kit:
         memory = kept(await kit.asave("tea", "Ann drinks oolong.", scope=ANN))
         assert [one.memory_id for one in await kit.amemories(scope=ANN)] == [memory.memory_id]
-        assert (await kit.aforget(memory.memory_id, scope=ANN)).status == "deleted"
+        assert (await kit.aforget(memory.memory_id, scope=ANN)).memory.status == "deleted"

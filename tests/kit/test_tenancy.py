@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remegraph import MemoryKit, NotFoundError, Scope, Settings
-from remegraph.models import Record
+from remegraph.models import Partition, Record
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON, called, open_kit, returned, said
 
@@ -138,3 +138,29 @@ def test_users_of_a_team_share_what_is_learned_and_not_what_was_said(tmp_path: P
         assert kit.trace(recall.memories[0].record_id, scope=ANN).quotes[0].words == SECRET
         assert kit.recall("hidden orchard", scope=outsider, depth="messages").memories == ()
         assert kit.admin.verify().healthy
+
+
+@pytest.mark.requirement("X5")
+def test_what_an_agent_is_told_of_itself_is_that_agents_alone(tmp_path: Path) -> None:
+    """Each of its users meets the same agent; no other agent and no other tenant takes its words for its own."""
+    with open_kit(tmp_path) as kit:
+        memory = kit.remember_self("I answer in verse.", scope=ANN.evolve(project="atlas"))
+        assert memory.partition == Partition(tenant=ANN.tenant, agent=ANN.agent)
+        trace = kit.trace(memory.memory_id, scope=ANN)
+        assert {message.partition for message in trace.messages} == {memory.partition}
+        assert {block.partition for block in trace.blocks} == {memory.partition}
+        for scope in (ANN, *STRANGERS):
+            its_own = (scope.tenant, scope.agent) == (ANN.tenant, ANN.agent)
+            assert kit.recall("verse", scope=scope).self_memories == ((memory,) if its_own else ())
+
+
+@pytest.mark.requirement("X5")
+def test_where_no_agent_is_named_nobody_is_a_team(tmp_path: Path) -> None:
+    """What a user tells without naming an agent would be told to all users of all agents of the tenant."""
+    settings = Settings(home=tmp_path, trust_boundary="agent")
+    ann, bob = Scope(user="ann"), Scope(user="bob")
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        kit.save("secret", SECRET, scope=ann)
+        assert [hit.text for hit in kit.recall("hidden orchard", scope=ann).memories] == [SECRET]
+        for stranger in (bob, *STRANGERS[:1]):
+            assert kit.recall("hidden orchard", scope=stranger).memories == ()

@@ -46,7 +46,7 @@ def open_home(home: Path) -> MemoryKit:
 
 
 def fill(kit: MemoryKit) -> None:
-    """Tell, learn, consolidate, call tools and keep items for Ann; tell something of Bob."""
+    """Tell, learn, consolidate, call tools and keep items for Ann; tell something of Bob, for whom she decided."""
     told = [
         said("I like the zzmessage tea of Assam.", name="Zztopic", message_id="a1", thread="zzthread"),
         said("I like green tea from Uji.", name="Zztopic", minutes=1, message_id="a2", thread="zzthread"),
@@ -64,6 +64,8 @@ def fill(kit: MemoryKit) -> None:
     kit.summarize(scope=ANN, close=True)
     kit.summarize(scope=BOB, close=True)
     conclude(kit)
+    given = kit.sharing.grant("clerk", scope=BOB, reason="work", actor=ANN.user)
+    kit.sharing.revoke(given.grant_id, scope=BOB, reason="done", actor=ANN.user)
     with kit._open_parts().items.write(ANN.partition()) as shelf:
         value = {"text": "zzitem"}
         shelf.apply([ItemChange(namespace=("notes",), key="zzkey", value=value, texts=("zzitem text",), ttl=None)])

@@ -46,7 +46,7 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex
 from remegraph.storage.database import Database
 from remegraph.storage.guard import GuardedIndex
-from remegraph.storage.keys import journal_key
+from remegraph.storage.keys import KeyRing, add_key
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 from remegraph.storage.verification import differences
@@ -109,8 +109,8 @@ class Labourer:
     """Works on the ledger below the kit."""
 
     def __init__(self, place: Place) -> None:
-        key = journal_key(place.home)
-        self.archive = SqlArchive.open(place.ledger_url, key=key, clock=lambda: NOON, new_id=lambda: uuid4().hex)
+        keys = KeyRing([add_key(place.home, first=True)])
+        self.archive = SqlArchive.open(place.ledger_url, keys=keys, clock=lambda: NOON, new_id=lambda: uuid4().hex)
 
     def recover(self) -> None:
         """Finish what the one before began; deliver once more what it delivered last."""

@@ -59,11 +59,12 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)\n",
+                "        screened = parts.retraction.screen(partition, named)\n        return settled(\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
-                "        ids = tuple(each.message_id for each in named)\n"
-                "        return AddReceipt(message_ids=ids, added=len(ids), known=0)\n",
+                "        ids, screened = tuple(each.message_id for each in named), ()\n"
+                "        return AddReceipt(message_ids=ids, added=len(ids), known=0)\n"
+                "        return settled(\n",
             ),
         ),
         (f"{_REME}::test_defect_5_a_kill_before_close_loses_nothing",),
@@ -130,7 +131,7 @@ FAULTS = (
         (
             Patch(
                 "storage/evidence.py",
-                "[row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]",
+                "[row for row in rows if _says(connection, evidence, row)]",
                 "rows",
             ),
         ),
@@ -175,7 +176,9 @@ FAULTS = (
                 "elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):",
                 "elif False:",
             ),
-            Patch("storage/commit.py", "not may_move(head.status, memory.status)", "False"),
+            Patch(
+                "storage/commit.py", "not (may_move(head.status, memory.status) or _comes_back(head, change))", "False"
+            ),
         ),
         ("tests/storage/test_commit.py::test_a_tombstone_stays_one",),
     ),
@@ -237,7 +240,7 @@ FAULTS = (
         (
             Patch(
                 "engine/summarizer.py",
-                "return tuple(row for row in rows if not shows_recalled(row))",
+                "return tuple(row for row in rows if not shows_recalled(row) and not row.hidden)",
                 "return tuple(rows)",
             ),
         ),
@@ -248,8 +251,8 @@ FAULTS = (
         (
             Patch(
                 "storage/database.py",
-                'connect_args={"check_same_thread": False}, hide_parameters=True',
-                'connect_args={"check_same_thread": False}',
+                '"hide_parameters": True,',
+                '"hide_parameters": False,',
             ),
         ),
         ("tests/security/test_secrets.py::test_a_database_that_fails_says_what_and_where_and_no_parameters",),
@@ -272,7 +275,7 @@ FAULTS = (
         "late notes written",
         (
             Patch(
-                "storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in pair)", "False"
+                "storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in each)", "False"
             ),
         ),
         (

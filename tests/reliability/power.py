@@ -16,7 +16,7 @@ from remegraph import MemoryKit, Settings, SlicingPolicy, SummaryPolicy
 from remegraph.errors import SetupError
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex, SequentialIds
-from tests.talk import NOON
+from tests.talk import NOON, SHARED_KEY
 
 
 class PowerCutError(RuntimeError):
@@ -156,6 +156,7 @@ class Home:
             settings=Settings(
                 home=self.path,
                 ledger_url=self._ledger_url,
+                journal_key=SHARED_KEY if self._ledger_url else None,
                 slicing=SlicingPolicy(max_messages=10_000, max_tokens=1_000_000),
                 summary=SummaryPolicy(backoff=0),
             ),

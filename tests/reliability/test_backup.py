@@ -227,6 +227,19 @@ def test_neither_a_home_nor_a_backup_is_written_over(made: Path, tmp_path: Path)
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
+def test_a_folder_that_only_looks_like_a_draft_of_ours_is_left_alone(made: Path, tmp_path: Path) -> None:
+    """What a killed backup left is cleared away; what somebody else keeps under that name is not."""
+    notes = tmp_path / ".new.draft" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("Monday", encoding="utf-8")
+    with open_kit(made / "home") as kit, pytest.raises(BackupError, match="Move it away"):
+        kit.admin.backup(tmp_path / "new")
+    with pytest.raises(BackupError, match="Move it away"):
+        restore_backup(made / "backup", tmp_path / "new")
+    assert [path.name for path in notes.parent.iterdir()] == ["notes.txt"]
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_backup_that_is_cancelled_leaves_nothing(made: Path, tmp_path: Path) -> None:
     """Whoever stops it because the disk fills up wants the room back."""
     with open_kit(made / "home") as kit, pytest.raises(CancelledError):

@@ -14,7 +14,7 @@ from remegraph import MemoryKit, RemegraphError, Scope, Settings, SummaryPolicy,
 from remegraph.models import Memory, ToolCall, Work
 from remegraph.testing import FAULTS, FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests import talk
-from tests.talk import ANN, NOON, create, digest, proposal, replied, returned, said
+from tests.talk import ANN, NOON, SHARED_KEY, create, digest, proposal, replied, returned, said
 
 PLACES = {"digest": "DigestAnswer", "propose": "ProposalAnswer", "review": "VerdictAnswer"}
 HARMLESS = {"prose", "extra fields"}
@@ -217,7 +217,9 @@ def test_a_nul_in_what_a_model_writes_is_sent_back(tmp_path: Path, ledger_url: s
     wrong = right | {field: "tea\x00"}
     answers = [proposal(wrong), proposal(right)]
     model = ScriptedChatModel(script={"DigestAnswer": digest("personal:Ann"), "ProposalAnswer": answers})
-    settings = Settings(home=tmp_path, ledger_url=ledger_url, summary=SummaryPolicy(reviser="rules"))
+    settings = Settings(
+        home=tmp_path, ledger_url=ledger_url, journal_key=SHARED_KEY, summary=SummaryPolicy(reviser="rules")
+    )
     with MemoryKit.open(settings=settings, model=model, embedder=None, index=InMemoryVectorIndex()) as kit:
         kit.add_messages(BEFORE, scope=ANN)
         report = kit.summarize(scope=ANN, close=True)

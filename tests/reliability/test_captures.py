@@ -1,4 +1,7 @@
-"""Captures in any order, with replays, edits and crashes, in one process and in two: no message doubled, none lost."""
+"""Captures in any order, with replays, edits and crashes, in one process and in two: no message doubled, none lost.
+
+What the host edited is shown in its newest form, and kept in all.
+"""
 
 from __future__ import annotations
 
@@ -100,9 +103,12 @@ class Talk:
         with MemoryKit.open(self.home, model=None, embedder=HashedEmbedder(64), index=InMemoryVectorIndex()) as kit:
             kit.drain()
             archive = kit._open_parts().archive
-            recorded = Counter(message.text for message in archive.messages([SCOPE.partition()]))
+            recorded = Counter(row.body["content"] for row in archive.recorded(SCOPE.partition()).values())
             assert set(recorded.values()) <= {1}
             assert self.captured <= set(recorded) <= self.said
+            for thread in THREADS:
+                shown = sorted(message.text for message in kit.messages(thread, scope=SCOPE))
+                assert shown == sorted(each["content"] for each in self.threads[thread])
             for thread in THREADS:
                 blocks = archive.blocks([SCOPE.partition()], thread=thread)
                 spans = sorted((block.first_seq, block.last_seq) for block in blocks)

@@ -15,7 +15,7 @@ from remegraph.storage.owner import IndexOwner
 from remegraph.storage.tables import injections, metadata, reviews, tool_calls
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.pictures import image, png, sha
-from tests.talk import ANN, NOON, called, returned, said
+from tests.talk import ANN, NOON, SHARED_KEY, called, returned, said
 
 pytestmark = pytest.mark.requirement("X7")
 
@@ -34,7 +34,7 @@ def clock() -> FrozenClock:
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Where the processes of a test meet: a folder, and a ledger in it or on a server."""
     url: str | None = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    return Settings(home=tmp_path, ledger_url=url)
+    return Settings(home=tmp_path, ledger_url=url, journal_key=SHARED_KEY)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from remegraph.cli.app import app
 from remegraph.errors import NotFoundError, SetupError
 from remegraph.models import Depth, Hit, Memory
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import NOON, said
+from tests.talk import NOON, SHARED_KEY, said
 
 pytestmark = pytest.mark.requirement("X5")
 
@@ -94,7 +94,13 @@ def open_home(
 ) -> Home:
     """Fill a home; its index is asked for every search."""
     kit = MemoryKit.open(
-        settings=Settings(home=home, ledger_url=ledger_url, chroma_url=chroma_url, recall=RecallPolicy(exact_limit=0)),
+        settings=Settings(
+            home=home,
+            ledger_url=ledger_url,
+            journal_key=SHARED_KEY,
+            chroma_url=chroma_url,
+            recall=RecallPolicy(exact_limit=0),
+        ),
         model=None,
         embedder=None,
         index=None if chroma else InMemoryVectorIndex(),

@@ -216,7 +216,7 @@ def test_nothing_private_comes_in_by_any_door(tmp_path: Path, door: Callable[[Me
     with MemoryKit.open(tmp_path / "plain", model=None, embedder=None) as kit:
         door(kit)
     plain = {found.what for found in look(tmp_path / "plain", VALUES, [])}
-    assert plain or door is questions, "what looks for the values would find them"
+    assert plain or door in {questions, tool_calls}, "what looks for the values would find them"
 
 
 def test_no_model_is_shown_it_and_what_it_says_rests_on_the_words_that_are_kept(tmp_path: Path) -> None:

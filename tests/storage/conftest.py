@@ -31,6 +31,7 @@ from remegraph.models import (
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.database import Database
 from remegraph.storage.interning import anonymous
+from remegraph.storage.keys import KeyRing
 from remegraph.storage.tables import metadata, partitions
 
 ANN = Partition(tenant="t", user="ann")
@@ -54,7 +55,9 @@ class Ledger:
 
     def another(self) -> SqlArchive:
         """Open the same ledger once more, as another process would."""
-        return SqlArchive.open(self.url, key=KEY, clock=lambda: self.now, new_id=lambda: f"id{next(self.ids)}")
+        return SqlArchive.open(
+            self.url, keys=KeyRing([KEY]), clock=lambda: self.now, new_id=lambda: f"id{next(self.ids)}"
+        )
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

@@ -26,6 +26,7 @@ from remegraph.models import (
 )
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.chroma import ChromaIndex, persistent
+from remegraph.storage.keys import KeyRing
 from remegraph.testing import InMemoryVectorIndex
 from tests.storage.conftest import KEY
 
@@ -42,7 +43,7 @@ class Ledger:
     """An archive with short words for what these tests do to it."""
 
     def __init__(self, url: str) -> None:
-        self.archive = SqlArchive.open(url, key=KEY, clock=lambda: NOW, new_id=lambda: uuid4().hex)
+        self.archive = SqlArchive.open(url, keys=KeyRing([KEY]), clock=lambda: NOW, new_id=lambda: uuid4().hex)
         self.database = self.archive.database
 
     def remember(self, partition: Partition, texts: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from remegraph.models.attachments import Blob
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.attached import LOCK
 from remegraph.storage.blobs import BlobFolder
+from remegraph.storage.keys import KeyRing
 from tests.pictures import PNG, TEXT, png, sha
 from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, whole
 
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> BlobFolder:
 def archive(ledger: Ledger, folder: BlobFolder) -> Iterator[SqlArchive]:
     """A ledger with a folder, on SQLite, then on PostgreSQL."""
     opened = SqlArchive.open(
-        ledger.url, key=KEY, clock=lambda: ledger.now, new_id=lambda: f"id{next(ledger.ids)}", blobs=folder
+        ledger.url, keys=KeyRing([KEY]), clock=lambda: ledger.now, new_id=lambda: f"id{next(ledger.ids)}", blobs=folder
     )
     yield opened
     opened.close()

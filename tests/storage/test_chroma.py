@@ -18,6 +18,7 @@ import pytest
 from chromadb.api.shared_system_client import SharedSystemClient
 
 from evals._servers import ChromaServer
+from remegraph import MemoryKit, Scope
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import VectorIndex
@@ -29,6 +30,7 @@ from remegraph.testing import InMemoryVectorIndex
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
+ANN = Scope(user="ann")
 A, B, C = np.eye(3, dtype=np.float32)
 
 
@@ -365,11 +367,36 @@ def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path) -> None:
     chroma.close()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_of_a_process_that_used_and_closed_a_kit_works_from_sql(tmp_path: Path) -> None:
+    """So forks gunicorn --preload: each worker would hang for ever at the first memory, in whatever home."""
+
+    def use(home: Path) -> str:
+        with MemoryKit.open(home, model=None, embedder=None) as kit:
+            kit.save("drink", "Ann likes green tea", scope=ANN)
+            found = kit.recall("green tea", scope=ANN)
+            owners = [each.what for each in kit.admin.examine().findings if each.check == "owner"]
+            assert [hit.text for hit in found.memories] == ["Ann likes green tea"]
+            return f"{kit.admin.health().index}, {owners}"
+
+    def use_other_homes() -> None:
+        for home in ("parents", "own"):
+            told = use(tmp_path / home)
+            assert told.startswith("sql, ['This process was forked from one that had used a vector index")
+            with pytest.raises(SetupError, match="only after the fork"):
+                MemoryKit.open(tmp_path / home, model=None, embedder=None, require_index=True)
+
+    assert use(tmp_path / "parents") == "chroma, []"
+    assert exit_code_in_child(use_other_homes) == 0
+    assert use(tmp_path / "own") == "chroma, []"
+
+
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def exit_code_in_child(work: Callable[[], None]) -> int:
     child = os.fork()
     if child == 0:
         code = 1
+        signal.alarm(30)  # whoever hangs dies
         try:
             work()
             code = 0

@@ -16,6 +16,7 @@ from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.models import Message
 from remegraph.storage import interning
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.keys import KeyRing
 from remegraph.storage.tables import partitions
 from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger, create, following
 
@@ -27,7 +28,7 @@ USERS = [ANN.evolve(user=f"user {number}") for number in range(5)]
 
 def say_fifty(url: str, name: str) -> int:
     """Record 50 messages one by one for two users; in a process of its own."""
-    archive = SqlArchive.open(url, key=KEY, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    archive = SqlArchive.open(url, keys=KeyRing([KEY]), clock=lambda: datetime.now(UTC), new_id=lambda: name)
     for number in range(50):
         message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)
         archive.add_messages((ANN, BOB)[number % 2], [message], NOON)
@@ -56,7 +57,7 @@ def deliver_twice(url: str, name: str) -> tuple[int, int, list[float]]:
     Returns:
         How many were new and known, and how long each took, in milliseconds.
     """
-    archive = SqlArchive.open(url, key=KEY, clock=lambda: datetime.now(UTC), new_id=lambda: name)
+    archive = SqlArchive.open(url, keys=KeyRing([KEY]), clock=lambda: datetime.now(UTC), new_id=lambda: name)
     added, known, took = 0, 0, list[float]()
     for number in range(100):
         message = Message(message_id=f"{name}-{number}", role="user", content=f"hello {number}", time=NOON)

@@ -106,6 +106,12 @@ def test_threads_that_open_a_fresh_home_at_once_do_not_collide(ledger_url: str) 
         assert list(pool.map(open_and_close, [ledger_url] * 4)) == ["opened"] * 4
 
 
+def test_fresh_homes_that_are_opened_at_once_all_open() -> None:
+    """A service that opens a home per tenant starts several at a time; Alembic, which makes the schema, is made for one."""
+    with ThreadPoolExecutor(5) as pool:  # in memory: nothing is copied from a ledger that was made before
+        assert list(pool.map(open_and_close, ["sqlite://"] * 20)) == ["opened"] * 20
+
+
 def test_a_file_that_another_is_setting_up_is_waited_for(tmp_path: Path) -> None:
     """SQLite refuses the switch to a write-ahead log at once where another has begun to write; a start must not fail."""
     file = tmp_path / "ledger.db"
@@ -176,6 +182,76 @@ def test_a_server_that_is_cut_off_is_not_waited_for_as_long_as_the_system_likes(
         used = driver.info.get_parameters()
     database.close()
     assert (used["keepalives_idle"], used["tcp_user_timeout"], used["connect_timeout"]) == (idle, "25000", "10")
+
+
+SETTLED = ("idle_in_transaction_session_timeout", "lock_timeout", "client_connection_check_interval")
+
+
+def settled(url: str) -> tuple[list[str], list[str]]:
+    """The limits that a session of ours has, in milliseconds; and which of TCP's were set (on a socket, all are 0)."""
+    query = (
+        "SELECT name, setting FROM pg_settings WHERE name = ANY(:names) OR (name LIKE 'tcp%' AND source = 'session')"
+    )
+    with closing(Database.open(url)) as database, database.read() as connection:
+        found = {row.name: row.setting for row in connection.execute(text(query), {"names": list(SETTLED)})}
+    return [found.pop(name) for name in SETTLED], sorted(found)
+
+
+def test_the_server_is_told_to_let_go_of_what_a_vanished_client_had_locked(postgres_url: str) -> None:
+    """Its own limits are none at all, and two hours. Who knows better says so in the URL, or of the role."""
+    tcp = ["tcp_keepalives_count", "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_user_timeout"]
+    assert settled(postgres_url) == (["5000", "30000", "2000"], tcp)
+    asked = "&options=-c%20idle_in_transaction_session_timeout%3D8s%20-c%20tcp_user_timeout%3D9s"
+    assert settled(postgres_url + asked) == (["8000", "30000", "2000"], tcp[:3])
+    with closing(Database.open(postgres_url)) as database, database.write() as connection:
+        name = database.engine.url.database
+        connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET lock_timeout = 7')
+    assert settled(postgres_url) == (["5000", "7", "2000"], tcp)
+
+
+@pytest.mark.slow
+def test_a_transaction_that_computes_for_long_is_not_taken_for_one_whose_client_is_gone(postgres_url: str) -> None:
+    """A long history is read in one snapshot and made of it what is to be made, however long that takes here."""
+    asked = "&options=-c%20idle_in_transaction_session_timeout%3D3s"
+    with closing(Database.open(postgres_url + asked)) as database, database.write([1]) as connection:
+        assert not threading.Event().wait(5)
+        assert connection.execute(select(text("1"))).scalar_one() == 1
+
+
+def test_what_was_held_up_too_long_is_told_so_and_can_be_repeated(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that slept comes back to a transaction that is gone: nothing of it was written."""
+    monkeypatch.setattr(door, "_BEAT", 60)
+
+    def stand_still(database: Database) -> None:
+        with database.write([1]) as connection:
+            connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 50")
+            assert not threading.Event().wait(0.5)
+            connection.execute(select(text("1")))
+
+    with (
+        closing(Database.open(postgres_url)) as database,
+        pytest.raises(LedgerUnavailableError, match="held up for seconds") as told,
+    ):
+        stand_still(database)
+    assert told.value.retryable
+
+
+def test_whoever_waits_too_long_for_another_is_told_so_and_not_where_that_one_migrates(postgres_url: str) -> None:
+    """A write gives up after half a minute and can be repeated; an upgrade may take longer than that."""
+    with closing(Database.open(postgres_url)) as one, closing(Database.open(postgres_url)) as other:
+        for database in (one, other):
+            with database.write() as connection:
+                connection.exec_driver_sql("SET lock_timeout = 50")
+        with one.write([door.EVERYBODY]):
+            with pytest.raises(LedgerUnavailableError, match="Another process holds"), other.write([door.EVERYBODY]):
+                pass
+            with other.write() as connection:
+                connection.execute(door._PATIENT, {"here": True})
+                assert connection.exec_driver_sql("SHOW lock_timeout").scalar_one() == "0"
+        with other.write() as connection:
+            assert connection.exec_driver_sql("SHOW lock_timeout").scalar_one() == "50ms"
 
 
 def test_a_full_disk_is_told_and_costs_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from remegraph.errors import ConflictError, ConsensusError, NotFoundError
 from remegraph.models import ChangeSet, Endorsement, Link, Memory, MemoryChange, Status
+from remegraph.settings import Settings, SharingPolicy
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.keys import KeyRing
 from tests.storage.conftest import ANN, KEY, NOON, Ledger, create, following
 
 SCOUT, WRITER = ANN.evolve(agent="scout"), ANN.evolve(agent="writer")
@@ -69,7 +71,13 @@ def test_the_word_of_two_agents_makes_a_shared_memory(ledger: Ledger) -> None:
 def test_the_ledger_counts_the_agents_itself(ledger: Ledger) -> None:
     """Two are not three, whoever says that they are enough."""
     proposal, mine = opened(ledger)
-    strict = SqlArchive.open(ledger.url, key=KEY, clock=lambda: ledger.now, new_id=lambda: "mark", quorum=3)
+    strict = SqlArchive.open(
+        ledger.url,
+        keys=KeyRing([KEY]),
+        clock=lambda: ledger.now,
+        new_id=lambda: "mark",
+        settings=Settings(sharing=SharingPolicy(quorum=3)),
+    )
     words = (word("corroborate", "writer", mine),)
     with pytest.raises(ConsensusError, match="no agent alone"):
         strict.commit(ledger.set_of(joined(proposal, mine)).evolve(at_home=False, endorsements=words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.database import Database
 from remegraph.storage.journal import Journal
-from remegraph.storage.keys import journal_key
+from remegraph.storage.keys import KeyRing, add_key
 from remegraph.storage.rows import digest
 from remegraph.storage.tables import events, memories, partitions, seals, versions
 from tests.storage.conftest import ANN, BOB, KEY, Ledger, following
@@ -159,7 +160,7 @@ def test_a_version_that_is_not_what_was_committed_is_found(told: Ledger) -> None
 
 def test_the_same_words_leave_another_digest_in_another_ledger(ledger: Ledger) -> None:
     """Short contents could be guessed from a plain digest, by whoever gets an export."""
-    other = Journal(KEY, "another salt")
+    other = Journal([KEY], "another salt")
     assert other.digest("Ann likes tea.") != ledger.archive.journal.digest("Ann likes tea.")
 
 
@@ -187,20 +188,21 @@ _OF_VERSION = (memories.c.memory_id, versions.c.version)
 def test_another_key_is_told_and_can_seal_anew(told: Ledger, caplog: pytest.LogCaptureFixture) -> None:
     """A lost key must not cost the memory, and never passes unseen."""
     told.archive.close()
-    told.archive = SqlArchive.open(told.url, key=b"another", clock=lambda: told.now, new_id=lambda: "new")
+    told.archive = SqlArchive.open(told.url, keys=KeyRing([b"another"]), clock=lambda: told.now, new_id=lambda: "new")
     assert "another key" in caplog.text
     assert [each.problem for each in found(told)] == [
         "it is sealed with another key than this one, so it cannot be checked"
     ]
-    trail(told).seal_anew()
+    trail(told).seal(told.now, "operation", "the key is lost", despite=True)
     assert found(told) == found(told, BOB) == []
+    assert trail(told).sealed_despite() == (told.now, "the key is lost")
 
 
 def test_an_empty_journal_takes_whichever_key_comes(ledger: Ledger) -> None:
     """A template of a ledger is copied without its key."""
     ledger.archive.close()
     ledger.archive = SqlArchive.open(
-        ledger.url, key=b"another", clock=lambda: ledger.now, new_id=lambda: f"id{next(ledger.ids)}"
+        ledger.url, keys=KeyRing([b"another"]), clock=lambda: ledger.now, new_id=lambda: f"id{next(ledger.ids)}"
     )
     ledger.learn()
     assert found(ledger) == []
@@ -209,10 +211,10 @@ def test_an_empty_journal_takes_whichever_key_comes(ledger: Ledger) -> None:
 def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     """Whoever has it can write a history that fits."""
     with ThreadPoolExecutor(8) as pool:
-        keys = set(pool.map(journal_key, [tmp_path / "home"] * 8))
+        keys = set(pool.map(partial(add_key, first=True), [tmp_path / "home"] * 8))
     assert len(keys) == 1
     (file,) = (tmp_path / "home").iterdir()
     assert (file.name, stat.S_IMODE(file.stat().st_mode), len(keys.pop())) == ("journal.key", 0o600, 64)
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match="REMEGRAPH_JOURNAL_KEY"):
-        journal_key(tmp_path / "file")
+        add_key(tmp_path / "file")

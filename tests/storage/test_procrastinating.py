@@ -14,7 +14,7 @@ from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
 from remegraph.ports import Deliver
-from remegraph.settings import CapturePolicy
+from remegraph.settings import CapturePolicy, Settings
 from remegraph.storage import interning, jobs
 from remegraph.storage.procrastinating import Procrastinate
 from tests.storage.conftest import ANN, BOB, Ledger
@@ -37,7 +37,7 @@ def ledger(postgres_url: str) -> Iterator[Ledger]:
 @pytest.fixture
 def courier(ledger: Ledger) -> Procrastinate:
     """Procrastinate in that database."""
-    return Procrastinate(ledger.archive.database, lambda: ledger.now)
+    return Procrastinate(ledger.archive.database, lambda: ledger.now, jobs.Stamps(Settings()))
 
 
 def deliveries(ledger: Ledger) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ def test_what_a_dead_worker_held_is_brought_to_another_once_its_lease_is_over(
 def test_what_was_enqueued_before_procrastinate_came_is_brought_too(ledger: Ledger) -> None:
     """The queue can be changed in a running system: nothing that waits is left behind."""
     ledger.say(ANN, "hello")
-    with Working(Procrastinate(ledger.archive.database, lambda: ledger.now)) as working:
+    with Working(Procrastinate(ledger.archive.database, lambda: ledger.now, jobs.Stamps(Settings()))) as working:
         assert working.heard.get(timeout=PATIENCE)
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import create_engine
 from remegraph.models import ToolRecord, ToolStats
 from remegraph.storage import migrations
 from remegraph.storage.archive import SqlArchive
+from remegraph.storage.keys import KeyRing
 from tests.storage.conftest import ANN, BOB, KEY, NOON, Ledger
 
 pytestmark = pytest.mark.requirement("R12")
@@ -125,7 +126,7 @@ def test_calls_of_an_earlier_release_stay_and_are_not_counted_again(tmp_path: Pa
         )
         connection.exec_driver_sql("UPDATE partitions SET user = 'ann'")
     engine.dispose()
-    archive = SqlArchive.open(url, key=KEY, clock=lambda: NOON, new_id=lambda: "id")
+    archive = SqlArchive.open(url, keys=KeyRing([KEY]), clock=lambda: NOON, new_id=lambda: "id")
     (stats,) = archive.tool_stats([ANN])
     assert (stats.calls, stats.mean_seconds) == (1, 1.0)
     (row,) = archive.tool_calls([ANN], last=9)

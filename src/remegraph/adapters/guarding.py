@@ -15,7 +15,8 @@ __all__ = ["Unbroken"]
 class Unbroken:
     """Lets the run go on, whatever fails inside: it is logged, counted in the kit's statistics, and told as an event.
 
-    What is no failure passes: the end of the process, a run that is cancelled. Who the user is, is settled before: that
+    What is no failure passes: the end of the process, a run that is cancelled; so does a failed capture where the settings
+    are strict about that. Who the user is, is settled before: that
     nobody says so is the developer's to cure, and to go on would hide it.
 
     Args:
@@ -36,6 +37,8 @@ class Unbroken:
         if not isinstance(error, Exception):
             return False
         self._kit.health.note(self._verb, error)
+        if self._verb == "capture" and self._kit.settings.capture.strict:
+            return False
         emit({"event": "memory_failed", "verb": self._verb, "reason": _reason(error)})
         return True
 

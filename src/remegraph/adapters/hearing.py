@@ -25,6 +25,7 @@ __all__ = ["ToolCallHeard", "ToolMemoryHandler", "heard"]
 _UNDER_WAY = 1000
 """Calls that are remembered until they end; of those that never do, as when a run is cancelled, the oldest go."""
 
+_MOST = 2**31 - 1  # more tokens than that no call costs: the rest of what is told of it counts all the same
 _TOKENS = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
 
 
@@ -176,4 +177,4 @@ def _usage(message: ToolMessage | None) -> dict[str, int | None]:
 
 def _first(told: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int | None:
     values = (usage.get(name) for usage in told for name in names)
-    return next((value for value in values if type(value) is int and value >= 0), None)
+    return next((value for value in values if type(value) is int and 0 <= value <= _MOST), None)

@@ -9,7 +9,17 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
-__all__ = ["inject", "newest_answer", "newest_words", "person_speaks_last", "previous_words", "turns"]
+__all__ = [
+    "inject",
+    "newest_answer",
+    "newest_turn",
+    "newest_words",
+    "person_speaks_last",
+    "previous_words",
+    "replaced",
+    "turns",
+    "with_seen",
+]
 
 
 def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
@@ -66,6 +76,44 @@ def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
         messages: The conversation.
     """
     return bool(messages) and _is_person(messages[-1])
+
+
+def newest_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the newest words of a person and all that came after them.
+
+    Args:
+        messages: The conversation.
+    """
+    start, _ = _newest_turn(messages)
+    return list(messages[start:])
+
+
+def with_seen(messages: Sequence[BaseMessage], seen: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a conversation with what was taken out of its newest turn while that was under way.
+
+    Args:
+        messages: The conversation.
+        seen: The turn as it was seen before.
+    """
+    held = {message.id for message in seen}
+    start = next((at for at, message in enumerate(messages) if message.id in held), max(0, len(messages) - 1))
+    return [*messages[:start], *replaced(seen, messages[start:])]
+
+
+def replaced(messages: Sequence[BaseMessage], newer: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with newer ones after them, or in the place of those with the same id.
+
+    What is removed stays: it was said.
+
+    Args:
+        messages: The conversation.
+        newer: What was said since, or was changed.
+    """
+    said = [message for message in newer if message.type != "remove"]
+    forms = {message.id: message for message in said if message.id}
+    held = {message.id for message in messages if message.id}
+    before = [forms.get(message.id, message) if message.id else message for message in messages]
+    return [*before, *(message for message in said if message.id not in held)]
 
 
 def turns(messages: Sequence[object]) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.channels import UntrackedValue
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -15,8 +15,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from remegraph.adapters.hearing import ToolCallHeard, heard
-from remegraph.adapters.injecting import inject
-from remegraph.adapters.remembering import Remembering
+from remegraph.adapters.injecting import inject, newest_turn, replaced, with_seen
+from remegraph.adapters.remembering import Remembering, moment
 from remegraph.adapters.scopes import ScopeSource, resolve_scope
 from remegraph.adapters.tools import memory_tools
 from remegraph.kit import MemoryKit
@@ -24,7 +24,10 @@ from remegraph.models import Scope
 
 __all__ = ["MemoryMiddleware", "MemoryState"]
 
-_KEY = "remegraph_recalled"
+_RECALLED, _BEGAN = "remegraph_recalled", "remegraph_began"
+
+_UNDER_WAY = 1000
+"""Runs that are kept in mind until they end; of those that never do, as when they are cancelled, the oldest go."""
 
 
 class MemoryState(AgentState[Any]):
@@ -33,15 +36,18 @@ class MemoryState(AgentState[Any]):
     remegraph_recalled: Annotated[NotRequired[dict[str, str]], UntrackedValue, PrivateStateAttr]
     """What is recalled, as text, by the name of the middleware."""
 
+    remegraph_began: Annotated[NotRequired[dict[str, str]], UntrackedValue, PrivateStateAttr]
+    """The checkpoint at which the run began, likewise."""
+
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Gives an agent memory: `create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)`.
 
-    Before the run, what is not recorded yet is captured (also what a crashed or interrupted run has left), and memory
-    is recalled for the newest words of a person. Each model call of the run gets it as a message of its own before
-    these words: data, without the authority of the system prompt, and never part of the state. After the run, what was
-    said is captured. How tool calls go, and how long they take, is heard (`settings.tools.heard`). What fails is logged,
-    counted and told as an event, and the run goes on.
+    Before the run, memory is recalled for the newest words of a person, and what the host edited or went back on since
+    is followed. Each model call of the run gets it as a message of its own before these words: data, without the
+    authority of the system prompt, and never part of the state. After the run, what was said is captured, as the hooks
+    of the run left it; also what a crashed or interrupted run has left in the state. How tool calls go, and how long
+    they take, is heard (`settings.tools.heard`). What fails is logged, counted and told as an event, and the run goes on.
 
     An agent whose settings say `enabled=False` is neither captured nor recalled for; the tools stay, as they are what
     the agent does of its own accord.
@@ -68,6 +74,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         self._scope = scope
         self._memory = Remembering(kit, scope)
         self._name = name
+        self._seen: dict[str, list[BaseMessage]] = {}  # turns as the model saw them, by the beginning of their runs
         self.tools: Sequence[BaseTool] = memory_tools(kit, scope) if tools else []
 
     @property
@@ -76,31 +83,35 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return self._name
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - the base names it
-        """Capture what is not recorded yet, and recall for this run."""
-        self._memory.capture(state["messages"])
+        """Follow what the host changed, and recall for this run."""
+        self._memory.capture(state["messages"], due=True)
         return self._update(state, self._memory.recall(state["messages"]))
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Capture what is not recorded yet, and recall for this run."""
-        await self._memory.acapture(state["messages"])
+        """Follow what the host changed, and recall for this run."""
+        await self._memory.acapture(state["messages"], due=True)
         return self._update(state, await self._memory.arecall(state["messages"]))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Show the model what was recalled."""
-        memory = self._recalled(request.state)
+        memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
         if memory is None:
-            memory = self._memory.recall(request.state["messages"])
+            self._memory.capture(messages, due=True)
+            memory = self._memory.recall(messages)
+        self._note(request.state)
         return handler(_shown(request, memory))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Show the model what was recalled."""
-        memory = self._recalled(request.state)
+        memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
         if memory is None:
-            memory = await self._memory.arecall(request.state["messages"])
+            await self._memory.acapture(messages, due=True)
+            memory = await self._memory.arecall(messages)
+        self._note(request.state)
         return await handler(_shown(request, memory))
 
     def wrap_tool_call(
@@ -127,11 +138,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     def after_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Capture what was said, and note what it drew on."""
-        self._memory.capture(state["messages"], self._recalled(state) or "")
+        self._memory.capture(**self._ended(state))
 
     async def aafter_agent(self, state: MemoryState, runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Capture what was said, and note what it drew on."""
-        await self._memory.acapture(state["messages"], self._recalled(state) or "")
+        await self._memory.acapture(**self._ended(state))
 
     def _call(self, request: ToolCallRequest) -> ToolCallHeard | None:
         """Return the call, if it is to be heard."""
@@ -143,12 +154,27 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return ToolCallHeard(scope, asked["name"], asked["args"], asked["id"] or "")
 
     def _update(self, state: Mapping[str, Any], memory: str) -> dict[str, Any]:
-        return {_KEY: {**state.get(_KEY, {}), self._name: memory}}
+        news = {_RECALLED: memory, _BEGAN: moment()}
+        return {key: {**state.get(key, {}), self._name: value} for key, value in news.items()}
 
-    def _recalled(self, state: Mapping[str, Any]) -> str | None:
-        """Return what this run recalled; none where it went on from a checkpoint, which does not hold it."""
-        found: Mapping[str, str] = state.get(_KEY, {})
+    def _of_run(self, state: Mapping[str, Any], key: str) -> str | None:
+        """Return what is kept in mind of this run; none where it went on from a checkpoint, which does not hold it."""
+        found: Mapping[str, str] = state.get(key, {})
         return found.get(self._name)
+
+    def _note(self, state: Mapping[str, Any]) -> None:
+        """Keep the turn in mind as the model sees it: others may take parts of it out of the state before it is over."""
+        began = self._of_run(state, _BEGAN)
+        if began:
+            self._seen[began] = replaced(self._seen.get(began, ()), newest_turn(state["messages"]))
+            for name in [*self._seen][: max(0, len(self._seen) - _UNDER_WAY)]:
+                self._seen.pop(name, None)
+
+    def _ended(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is captured of a run that is over, and what is known of it."""
+        began = self._of_run(state, _BEGAN) or ""
+        messages = with_seen(state["messages"], self._seen.pop(began, ()))
+        return {"messages": messages, "recalled": self._of_run(state, _RECALLED) or "", "began": began}
 
 
 def _shown(request: ModelRequest[Any], memory: str) -> ModelRequest[Any]:

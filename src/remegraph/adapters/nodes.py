@@ -29,6 +29,9 @@ from remegraph.models import Scope
 
 __all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered"]
 
+_LEVEL = 2
+"""A node is a graph within the host's."""
+
 Recalled = Annotated[str, UntrackedValue]
 """The type of the host's key for what was recalled: it lives for one run, and no checkpointer ever writes it.
 
@@ -55,9 +58,10 @@ def recall_node(
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what is recalled, of type `Recalled`.
     """
-    memory = Remembering(kit, scope)
+    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
 
     def recall(messages: Sequence[BaseMessage], _: str) -> dict[str, str]:
+        memory.follow(messages)
         return {memory_key: memory.recall(messages)}
 
     return _node(recall, "recall", messages_key, memory_key, writes=True)
@@ -72,16 +76,19 @@ def capture_node(
 ) -> Node:
     """Return a node that records what was said. It may run as often as it likes: nothing is recorded twice.
 
+    While a person waits for an answer, nothing is recorded (`capture.early` aside): what your graph redacts in the turn
+    has then had its time. Where your graph never answers, set `capture.early`.
+
     Args:
         kit: The memory.
         scope: Whose memory, or what all runs have in common.
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what was recalled, if it has one.
     """
-    memory = Remembering(kit, scope)
+    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
 
     def capture(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
-        memory.capture(messages, recalled)
+        memory.capture(messages, recalled, due=person_speaks_last(messages))
         return {}
 
     return _node(capture, "capture", messages_key, memory_key, writes=False)
@@ -94,7 +101,7 @@ def memory_node(
     messages_key: str = "messages",
     memory_key: str = "memory",
 ) -> Node:
-    """Return a node for before and after the model: it captures what is new, and recalls where an answer is due.
+    """Return a node for before and after the model: it recalls where an answer is due, and captures once it is there.
 
         graph.add_node("memory", memory_node(kit))
         graph.add_edge(START, "memory")
@@ -107,11 +114,12 @@ def memory_node(
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what is recalled, of type `Recalled`.
     """
-    memory = Remembering(kit, scope)
+    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
 
     def remember(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
-        memory.capture(messages, recalled)
-        return {memory_key: memory.recall(messages)} if person_speaks_last(messages) else {}
+        due = person_speaks_last(messages)
+        memory.capture(messages, recalled, due=due)
+        return {memory_key: memory.recall(messages)} if due else {}
 
     return _node(remember, "memory", messages_key, memory_key, writes=True)
 

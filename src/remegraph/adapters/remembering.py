@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 
 from remegraph.adapters.events import emit
 from remegraph.adapters.guarding import Unbroken
 from remegraph.adapters.injecting import newest_answer, newest_words, previous_words, turns
 from remegraph.adapters.scopes import ScopeSource, resolve_scope, run_id, thread_of
+from remegraph.exchange.views import View
 from remegraph.kit import MemoryKit
 from remegraph.kit.calling import twin
 from remegraph.models import Injection, Recall, Scope
 from remegraph.rules.context import shown_ids
 from remegraph.settings import RetrievalPolicy
 
-__all__ = ["Remembering"]
+__all__ = ["Remembering", "moment"]
+
+_SENT = "__pregel_push"
+"""How LangGraph marks a task that was sent a state of its own; and where it keeps the checkpointer. Both are its own
+affair: should it name them otherwise, no rewind is told any more, and tests say so."""
+
+_CHECKPOINTER = "__pregel_checkpointer"
 
 
 class Remembering:
@@ -26,11 +34,17 @@ class Remembering:
     Args:
         kit: The memory.
         scope: Whose memory, or what all calls have in common; see `resolve_scope` for what a run may say.
+        channel: The host's key of the conversation.
+        level: How deep in the host's graph it is called: 1 in a node of it, 2 in a node that is a graph itself.
     """
 
-    def __init__(self, kit: MemoryKit, scope: Scope | ScopeSource | None) -> None:
+    def __init__(
+        self, kit: MemoryKit, scope: Scope | ScopeSource | None, *, channel: str = "messages", level: int = 1
+    ) -> None:
         self._kit = kit
         self._scope = scope
+        self._channel = channel
+        self._level = level
 
     def recall(self, messages: Sequence[BaseMessage]) -> str:
         """Return what bears on the newest words of a person, as data for a prompt; nothing where nothing does.
@@ -81,21 +95,27 @@ class Remembering:
             task=task,
         )
 
-    def capture(self, messages: Sequence[BaseMessage], recalled: str = "") -> None:
-        """Record what of the conversation is not recorded yet; also what a run that crashed or waits has left.
+    def capture(
+        self, messages: Sequence[BaseMessage], recalled: str = "", *, due: bool = False, began: str = ""
+    ) -> None:
+        """Record what of the conversation is not recorded yet; also what a run that crashed or waited has left.
 
-        Where there is a new answer, the memories that it drew on are noted as used.
+        Where there is a new answer, the memories that it drew on are noted as used. While an answer is due, only what
+        the host did to recorded messages is followed, unless the settings want words early.
 
         Args:
             messages: The whole conversation, as far as the host has it.
             recalled: What was recalled for the newest words of a person.
+            due: Whether the answer is still to come.
+            began: The checkpoint at which the run began, where that is known; see `moment`.
 
         Raises:
             ScopeError: Nobody says who the user is.
         """
         scope = resolve_scope(self._scope)
         with Unbroken(self._kit, "capture"):
-            captured = self._kit.capture(messages, scope=scope, thread=_thread())
+            view = _view(ensure_config(), self._channel, self._level).evolve(due=due, began=began)
+            captured = self._kit.capture(messages, scope=scope, thread=_thread(), view=view)
             if captured.added:
                 emit({"event": "memory_captured", "added": captured.added})
             answer = newest_answer(messages)
@@ -103,6 +123,46 @@ class Remembering:
                 self._kit.answered(answer, context=recalled, question=newest_words(messages), scope=scope)
 
     acapture = twin(capture)
+
+    def follow(self, messages: Sequence[BaseMessage]) -> None:
+        """Follow what the host did to recorded messages, and record nothing.
+
+        Args:
+            messages: The whole conversation, as far as the host has it.
+
+        Raises:
+            ScopeError: Nobody says who the user is.
+        """
+        if not self._kit.settings.capture.early:
+            self.capture(messages, due=True)
+
+
+def moment() -> str:
+    """Return the checkpoint that the run at hand has come to; nothing outside of any graph."""
+    return _moment(ensure_config())
+
+
+def _moment(config: RunnableConfig) -> str:
+    checkpoints = config.get("configurable", {}).get("checkpoint_map")
+    return str(checkpoints.get("", "")) if isinstance(checkpoints, Mapping) else ""
+
+
+def _view(config: RunnableConfig, channel: str, level: int) -> View:
+    """Return what the messages are to the host: its whole state only in the outermost graph, and with a checkpointer.
+
+    A worker sees what it was sent. Without a checkpointer, a caller may hand over the newest messages only.
+    """
+    places, told = config.get("configurable", {}), config.get("metadata", {})
+    checkpoints, path = places.get("checkpoint_map"), told.get("langgraph_path") or ("",)
+    return View(
+        whole=isinstance(checkpoints, Mapping)
+        and len(checkpoints) == level
+        and path[0] != _SENT
+        and places.get(_CHECKPOINTER) is not None,
+        channel=channel,
+        moment=_moment(config),
+        addressed=told.get("checkpoint_id") is not None,
+    )
 
 
 def _thread() -> str:

@@ -22,6 +22,7 @@ from remegraph.kit.calling import twin
 from remegraph.models import (
     Conflict,
     Depth,
+    Forgotten,
     Recall,
     SaveResult,
     Scope,
@@ -155,8 +156,8 @@ class _Tools(OfSomebody):
     def forget(self, memory_id: MemoryId, runtime: ToolRuntime[Any, Any] = NO_RUNTIME) -> Answer:
         """Delete one memory by its id, because the user asks for it or because it is wrong."""
         with answered():
-            memory = self._kit.forget(memory_id, scope=self._who(runtime))
-        return reply("forget_memory", f"Forgot memory {memory.memory_id}.", runtime)
+            done = self._kit.forget(memory_id, scope=self._who(runtime))
+        return reply("forget_memory", _forgotten(done), runtime)
 
     aforget = twin(forget)
 
@@ -233,6 +234,14 @@ def _messages(state: object) -> Sequence[object]:
     if found is None:
         found = state.get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
     return found if isinstance(found, Sequence) else ()
+
+
+def _forgotten(done: Forgotten) -> str:
+    """Say what was forgotten, without a word of it: the answer is part of the conversation."""
+    also = [memory.memory_id for memory in done.along]
+    said = f"Forgot memory {done.memory.memory_id}"
+    said += f", and {', '.join(also)}, which said the same" if also else ""
+    return f"{said}. The words it came from are not shown any more; do not repeat them."
 
 
 def _saved(result: SaveResult, done: Sequence[Conflict], runtime: ToolRuntime[Any, Any] | None) -> Answer:

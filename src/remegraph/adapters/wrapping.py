@@ -16,6 +16,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from remegraph.adapters.injecting import replaced
 from remegraph.adapters.nodes import conversation
 from remegraph.adapters.remembering import Remembering
 from remegraph.adapters.scopes import ScopeSource
@@ -42,9 +43,10 @@ def with_memory(
 
         graph.add_node("model", with_memory(kit, call_model))
 
-    What was said so far is captured, what bears on it is recalled, and the node sees it as `state["memory"]`, which the
-    host's state need not declare. Its update is passed on as it is; only messages without an id get one, so that
-    state and ledger agree. When a run goes on after an interrupt, the node starts again and memory is recalled again.
+    What bears on the newest words is recalled, and the node sees it as `state["memory"]`, which the host's state need
+    not declare. Once it has answered, what was said is captured, in the form that the node left it in. Its update is
+    passed on as it is; only messages without an id get one, so that state and ledger agree. When a run goes on after an
+    interrupt, the node starts again and memory is recalled again.
 
     Args:
         kit: The memory.
@@ -53,7 +55,7 @@ def with_memory(
         messages_key: The host's key of the conversation.
         memory_key: Where the node finds what is recalled, as text.
     """
-    around = _Around(Remembering(kit, scope), messages_key, memory_key)
+    around = _Around(Remembering(kit, scope, channel=messages_key), messages_key, memory_key)
     if isinstance(node, Runnable):
         return _around_runnable(around, node)
 
@@ -98,7 +100,7 @@ class _Around:
     def before(self, state: Any) -> tuple[Any, str]:
         """Return the state as the node sees it, and what was recalled."""
         messages = conversation(state, self._messages_key)
-        self._memory.capture(messages)
+        self._memory.capture(messages, due=True)
         recalled = self._memory.recall(messages)
         return self._seen(state, recalled), recalled
 
@@ -106,7 +108,9 @@ class _Around:
 
     def after(self, state: Any, recalled: str, update: Any) -> Any:
         update, said = _identified(update, self._messages_key)
-        self._memory.capture([*conversation(state, self._messages_key), *said], recalled)
+        messages = replaced(conversation(state, self._messages_key), said)
+        answered = any(message.type != "remove" for message in said)
+        self._memory.capture(messages, recalled, due=not answered)
         return update
 
     aafter = twin(after)

@@ -14,6 +14,7 @@ from remegraph.cli import (
     granting,
     importing,
     inspecting,
+    keys,
     packs,
     quarantine,
     reading,
@@ -85,6 +86,7 @@ app.add_typer(packs.app, name="pack", rich_help_panel=_SHARE)
 app.add_typer(backups.app, name="backup", rich_help_panel=_KEEP)
 app.command("doctor", rich_help_panel=_KEEP)(upkeep.doctor)
 app.command("erase", rich_help_panel=_KEEP)(erasing.erase)
+app.add_typer(keys.app, name="key", rich_help_panel=_KEEP)
 app.command("health", rich_help_panel=_KEEP)(working.health)
 app.command("jobs", rich_help_panel=_KEEP)(working.jobs)
 app.command("verify", rich_help_panel=_KEEP)(upkeep.verify)

@@ -33,9 +33,11 @@ _ELSEWHERE = (
     "OPENAI_API_KEY",
     "REMEGRAPH_CHROMA_URL",
     "REMEGRAPH_EMBEDDER",
+    "REMEGRAPH_FORMER_JOURNAL_KEYS",
     "REMEGRAPH_JOURNAL_KEY",
     "REMEGRAPH_LEDGER_URL",
     "REMEGRAPH_QUEUE",
+    "REMEGRAPH_SETTINGS",
 )
 """What other commands heed and the demo does not: where it is set, the next ones must go without it, too."""
 

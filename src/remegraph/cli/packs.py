@@ -41,7 +41,7 @@ def build(
     topic: Annotated[str | None, typer.Option("--topic", help="Only this topic, type:name.")] = None,
     memory: Annotated[list[str] | None, typer.Option("--memory", help="Only this memory; may be repeated.")] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", help="Also quarantined, proposed or deleted memories.")
+        list[str] | None, typer.Option("--include", help="Also quarantined or proposed memories.")
     ] = None,
     pack_id: Annotated[str, typer.Option("--id", help="Its id. Unless given: made of its content.")] = "",
     domain: Annotated[list[str] | None, typer.Option("--domain", help="A field that it is for.")] = None,
@@ -52,6 +52,7 @@ def build(
         bool, typer.Option("--desensitize", help="Take personal data, secrets and names out of a preset.")
     ] = False,
     key: Annotated[Path | None, typer.Option("--key", help="File of the private key that signs it.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write memories to a pack."""
     kind: PackKind = "preset" if preset else "export"
@@ -69,6 +70,7 @@ def build(
             activate=activate or (),
             desensitize=desensitize,
             key=key,
+            overwrite=force,
             progress=report,
         )
     ask.out.show(done, *views.built(done))

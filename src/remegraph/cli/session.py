@@ -111,18 +111,21 @@ def _cure(error: RemegraphError) -> str:
 
 
 @contextmanager
-def open_kit(home: Path | None, *, model: str | None = None, create: bool = False) -> Iterator[MemoryKit]:
+def open_kit(
+    home: Path | None, *, model: str | None = None, create: bool = False, file: Path | None = None
+) -> Iterator[MemoryKit]:
     """Open the kit of a command.
 
     Args:
         home: The folder, or None for the one that the environment names.
         model: `provider:model`, `none`, or None for what the environment names.
         create: Whether a home that does not exist yet is made; reading commands refuse it.
+        file: The settings file, or None for the one that the environment names.
 
     Raises:
         SetupError: There is no memory in that folder.
     """
-    settings = Settings.from_env()
+    settings = Settings.from_env() if file is None else Settings.from_file(file)
     if home is not None:
         settings = settings.evolve(home=home)
     if model is not None:

@@ -13,7 +13,6 @@ __all__ = [
     "DigestAnswer",
     "FieldAnswer",
     "GeneralAnswer",
-    "GuidelineAnswer",
     "KnowledgeAnswer",
     "NamesAnswer",
     "ObjectionAnswer",
@@ -129,12 +128,6 @@ class SkillAnswer(_Answer):
     name: _Words = Field(min_length=1, max_length=200)
     when_to_use: _Words = Field(default="", max_length=500)
     steps: list[StepAnswer] = Field(min_length=1, max_length=50)
-
-
-class GuidelineAnswer(_Answer):
-    """How to use a tool."""
-
-    guideline: _Words = Field(min_length=1, max_length=4000, description="At most 200 words, calls in [brackets].")
 
 
 class NamesAnswer(_Answer):

@@ -92,6 +92,7 @@ def change_set(
         links=tuple(link for item in settled.values() for link in item.links),
         summaries=() if redo else (summary,),
         tools=() if redo else tool_records(block, messages),
+        seen={block.block_id: sum(len(message.withheld) for message in messages)},
         work=tuple(work),
     )
 

@@ -24,7 +24,6 @@ from remegraph.engine.tasks import (
     Digest,
     DigestTask,
     DistilTask,
-    GuideTask,
     Proposal,
     ProposeTask,
     ReviewTask,
@@ -48,7 +47,6 @@ from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_summary
-from remegraph.rules.tool_guidelines import guideline
 from remegraph.rules.tool_outcomes import outcome
 from remegraph.rules.tool_records import called
 from remegraph.rules.trajectories import name_of, steps_of
@@ -152,14 +150,6 @@ class ExtractiveThinker:
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run; see `distil`."""
         return self.distil(task, meter)
-
-    def guide(self, task: GuideTask, meter: Meter) -> str:
-        """Say what was counted."""
-        return guideline(task.facts, task.language)
-
-    async def aguide(self, task: GuideTask, meter: Meter) -> str:
-        """Say what was counted; see `guide`."""
-        return self.guide(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:

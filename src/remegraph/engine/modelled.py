@@ -8,7 +8,6 @@ from datetime import datetime
 from remegraph.engine.answers import (
     DescribeAnswer,
     DigestAnswer,
-    GuidelineAnswer,
     OperationAnswer,
     ProposalAnswer,
     QuoteAnswer,
@@ -28,7 +27,6 @@ from remegraph.engine.rendering import (
     name_of_agent,
     objection_lines,
     reason_lines,
-    tool_lines,
     topic_lines,
 )
 from remegraph.engine.tasks import (
@@ -36,7 +34,6 @@ from remegraph.engine.tasks import (
     Digest,
     DigestTask,
     DistilTask,
-    GuideTask,
     Proposal,
     ProposeTask,
     ReviewTask,
@@ -53,7 +50,6 @@ from remegraph.rules.quotes import find_quote
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
 from remegraph.rules.telling import NARRATOR, of_narrator
-from remegraph.rules.tool_guidelines import MOST_WORDS, objection
 
 __all__ = ["ModelThinker", "framed"]
 
@@ -119,14 +115,6 @@ class ModelThinker:
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run in one call."""
         return await self._asker.aask(self._distil(task), meter)
-
-    def guide(self, task: GuideTask, meter: Meter) -> str:
-        """Say how to use a tool in one call."""
-        return self._asker.ask(self._guide(task), meter)
-
-    async def aguide(self, task: GuideTask, meter: Meter) -> str:
-        """Say how to use a tool in one call."""
-        return await self._asker.aask(self._guide(task), meter)
 
     def _describe(self, task: DescribeTask) -> Question[DescribeAnswer, Mapping[tuple[str, str], Reading]]:
         def accept(answer: DescribeAnswer) -> Mapping[tuple[str, str], Reading]:
@@ -218,16 +206,6 @@ class ModelThinker:
             block=block_lines(task.messages, task.language),
         )
         return Question("review", framed(data, task.language), task.language, VerdictAnswer, accept)
-
-    def _guide(self, task: GuideTask) -> Question[GuidelineAnswer, str]:
-        def accept(answer: GuidelineAnswer) -> str:
-            text = answer.guideline.strip()
-            if problem := objection(text, task.facts.citable):
-                raise InvalidAnswerError(problem)
-            return text
-
-        data = load("tool_guideline", task.language).render(words=str(MOST_WORDS), facts=tool_lines(task.facts))
-        return Question("guide", framed(data, task.language), task.language, GuidelineAnswer, accept)
 
 
 def framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:

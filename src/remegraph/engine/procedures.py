@@ -14,6 +14,7 @@ from remegraph.errors import ConflictError, NotFoundError, SkillError
 from remegraph.language.plain import folded, plain
 from remegraph.language.scripts import language_of
 from remegraph.models import (
+    FORGOTTEN,
     LIVE,
     ChangeSet,
     Evidence,
@@ -213,6 +214,8 @@ class SkillWriter:
         status: Status = "quarantined" if attempt.doubt else "active"
         for _ in range(_ATTEMPTS):
             old = self._head(skill, scope)
+            if old is not None and old.status == FORGOTTEN and (refusal := _refusal(old, attempt.doubt)):
+                return Learned(outcome="refused", reason=refusal)
             new = _next(joined(skill, read_workflow(old)) if old else skill, old)
             if old is not None:
                 if old.payload == workflow(new) and (old.live or old.status == status):
@@ -345,6 +348,8 @@ def _next(skill: Skill, old: Memory | None) -> Skill:
     """Return a skill as the next version of its head: its own version grows where it does something else."""
     if old is None:
         return skill.evolve(version=1)
+    if old.status == FORGOTTEN:  # what it did is withheld
+        return skill.evolve(version=old.version + 1)
     before = read_workflow(old)
     return skill.evolve(version=before.version if same_procedure(skill, before) else old.version + 1)
 

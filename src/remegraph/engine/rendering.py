@@ -13,7 +13,6 @@ from remegraph.prompts import Language
 from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
 from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Call
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "name_of_agent",
     "objection_lines",
     "reason_lines",
-    "tool_lines",
     "topic_lines",
 ]
 
@@ -103,25 +101,6 @@ def objection_lines(objections: Iterable[Objection]) -> str:
 def reason_lines(reasons: Iterable[str]) -> str:
     """Return reasons, one per line."""
     return "\n".join(f"- {_quoted(reason)[1:-1]}" for reason in reasons)
-
-
-def tool_lines(facts: ToolFacts) -> str:
-    """Return what is known of a tool: its figures, then its calls, one per line; no argument's value, no result."""
-    seen = facts.window
-    figures = {
-        "tool": facts.tool,
-        "calls": seen.calls,
-        "succeeded": seen.succeeded,
-        "failed": seen.failed,
-        "success_rate_between": [round(seen.low, 2), round(seen.high, 2)],
-        "median_seconds": seen.median_seconds,
-        "p95_seconds": seen.p95_seconds,
-        "arguments_that_worked": facts.passed,
-        "arguments_missing_where_it_failed": facts.lacking,
-    }
-    errors = [{"error": each.kind, "times": each.count, "call": f"[{each.call}]"} for each in facts.errors]
-    worked = [{"succeeded": True, "call": f"[{call}]"} for call in facts.worked]
-    return "\n".join(_quoted(line) for line in (figures, *errors, *worked))
 
 
 def draft_lines(drafts: Iterable[Draft]) -> str:

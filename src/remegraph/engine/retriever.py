@@ -48,6 +48,7 @@ from remegraph.rules.freshness import asks_past
 from remegraph.rules.ranking import message_signs
 from remegraph.rules.sharing import fair
 from remegraph.rules.standing import dated
+from remegraph.rules.veil import MARK
 from remegraph.settings import RecallPolicy, SharingPolicy
 
 __all__ = ["Retriever", "build_retriever"]
@@ -302,6 +303,7 @@ class _Steps:
             block_hit(entry, scored.contributions)
             for scored in found.found
             if (entry := by_place.get((scored.partition, scored.record_id))) is not None
+            and entry.summary != MARK
             and vouched(entry.trust, state)
             and within(entry.end_time, state["time_start"], None)
             and within(entry.start_time, None, state["time_end"])
@@ -339,7 +341,7 @@ class _Steps:
             time_end=state["time_end"],
             limit=state["k"] + len(known),
         )
-        rest = [row for row in rows if row.message_id not in known and passes(row, state)]
+        rest = [row for row in rows if row.message_id not in known and not row.hidden and passes(row, state)]
         return [message_hit(row, Ranked(row.partition, row.message_id, {})) for row in rest]
 
     def _passing(self, page: Sequence[Placed], state: _State) -> list[tuple[Ranked, StoredMessage]]:
@@ -351,7 +353,7 @@ class _Steps:
             (partition, row.seq): row
             for partition, seqs in wanted.items()
             for row in self._archive.messages([partition], seqs=seqs)
-            if row.message_id not in state["without"] and passes(row, state)
+            if row.message_id not in state["without"] and not row.hidden and passes(row, state)
         }
         return [
             (Ranked(row.partition, row.message_id, item.contributions), row)

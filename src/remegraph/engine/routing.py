@@ -27,9 +27,12 @@ _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 
 
 def home(scope: Scope, boundary: Literal["user", "agent"]) -> Partition:
-    """Return where what is learned lives: with the user, or with the agent where its users are one team."""
+    """Return where what is learned lives: with the user, or with the agent where its users are one team.
+
+    Where no agent is named, nobody is a team: it would be shared with all users of all agents.
+    """
     own = scope.partition()
-    return own if boundary == "user" else own.evolve(user=None)
+    return own if boundary == "user" or scope.agent is None else own.evolve(user=None)
 
 
 def own(visible: Iterable[Partition], scope: Scope, boundary: Literal["user", "agent"]) -> list[Partition]:

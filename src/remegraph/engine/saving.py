@@ -19,7 +19,6 @@ from remegraph.models import (
     ChangeSet,
     Claim,
     Memory,
-    MemoryChange,
     Partition,
     Receipt,
     SaveResult,
@@ -118,41 +117,6 @@ class MemoryWriter:
                 warnings = (*receipt.warnings, *elsewhere)
                 return change.result(committed).evolve(warnings=warnings, degraded=degraded)
         raise ConflictError([memory.memory_id for memory in rivals] or [statement_id], "Save it again.")
-
-    def forget(self, memory_id: str, scope: Scope) -> Memory:
-        """Mark a memory as deleted; its versions stay. Forgetting it again changes nothing.
-
-        Args:
-            memory_id: A memory of this user, or of their team.
-            scope: Who asks.
-
-        Raises:
-            NotFoundError: There is no such memory, or it is not this user's.
-            ConflictError: Other changes came first, again and again.
-        """
-        mine = self._own(scope)
-        for _ in range(_ATTEMPTS):
-            found = self._archive.memories(mine, ids=[memory_id])
-            if not found or found[0].status in TOMBSTONES:
-                raise NotFoundError(f"There is no memory {memory_id!r} here.")
-            (old,) = found
-            if old.status == "deleted":
-                return old
-            new = old.evolve(version=old.version + 1, status="deleted", recorded_at=self._clock())
-            try:
-                self._disputes.commit(
-                    ChangeSet(
-                        operation_id=operation_id("forget", memory_id, old.version),
-                        actor=scope.agent or "operator",
-                        recorded_at=new.recorded_at,
-                        at_home=at_home(scope, self._settings),
-                        changes=(MemoryChange(memory=new, expected_version=old.version, action="delete"),),
-                    )
-                )
-            except ConflictError:
-                continue
-            return new
-        raise ConflictError([memory_id])
 
     def _shelf(self, candidate: Candidate, scope: Scope) -> Shelf:
         where = candidate.governed.place(home(scope, self._settings.trust_boundary))

@@ -272,8 +272,8 @@ class _Steps:
         try:
             return {"receipt": self._write(state, newest), "again": {}}
         except ConflictError as conflict:
-            if self._done_elsewhere(state):
-                return {"again": {}}
+            if self._done_elsewhere(state) or (state["redo"] is None and _block(state).block_id in conflict.records):
+                return {"again": {}}  # where its words were withheld meanwhile, it waits still, and is read again
             touched = self._touched(state, newest, conflict)
             again = {key: (str(conflict),) for key in touched if newest[key].attempt < self._policy.max_attempts}
             if again:
@@ -393,8 +393,8 @@ def _language(messages: Sequence[StoredMessage]) -> Language:
 
 
 def _said(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Return a block without what was merely recalled."""
-    return tuple(row for row in rows if not shows_recalled(row))
+    """Return a block without what was merely recalled, or is withheld."""
+    return tuple(row for row in rows if not shows_recalled(row) and not row.hidden)
 
 
 def _block(state: _State) -> Block:

@@ -24,7 +24,6 @@ from remegraph.models import (
 )
 from remegraph.prompts import Language
 from remegraph.rules.objections import Objection
-from remegraph.rules.tool_guidelines import ToolFacts
 from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
@@ -33,7 +32,6 @@ __all__ = [
     "Digest",
     "DigestTask",
     "DistilTask",
-    "GuideTask",
     "Pictured",
     "Proposal",
     "ProposeTask",
@@ -151,14 +149,6 @@ class DistilTask:
     language: Language
 
 
-@dataclass(frozen=True, slots=True)
-class GuideTask:
-    """Say how to use a tool."""
-
-    facts: ToolFacts
-    language: Language
-
-
 class Thinker(Protocol):
     """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
 
@@ -220,14 +210,6 @@ class Thinker(Protocol):
 
     async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run that succeeded."""
-        ...
-
-    def guide(self, task: GuideTask, meter: Meter) -> str:
-        """Say how to use a tool, citing calls."""
-        ...
-
-    async def aguide(self, task: GuideTask, meter: Meter) -> str:
-        """Say how to use a tool, citing calls."""
         ...
 
 

@@ -1,24 +1,20 @@
 """Guidelines of tools: from the newest calls to one memory for each tool, written anew where it is out of date.
 
-One body for sync and async, as the nodes of the summariser: without a model it is figures and what calls have in common,
-with one it is one call, checked by code; where that fails, what code writes stands.
+Figures, and what calls have in common: no model is asked, as it would know no more than these figures, unless it read what
+tools say. Those words are evidence, for whoever traces a guideline, and never stand in it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
 
 from remegraph.engine.explicit import Stated, closing, state
-from remegraph.engine.metering import Meter
-from remegraph.engine.nodes import Body, Think
 from remegraph.engine.proposals import COUNTED_TRUST
 from remegraph.engine.routing import as_known, tool_topic
-from remegraph.engine.tasks import GuideTask, Thinker
-from remegraph.errors import BudgetExceededError, ConflictError, InvalidAnswerError, ModelError
+from remegraph.errors import ConflictError
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
 from remegraph.models import (
@@ -39,15 +35,15 @@ from remegraph.ports import Archive, Clock
 from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
 from remegraph.rules.quotes import find_quote
-from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.summarising import summary_of
-from remegraph.rules.tool_guidelines import ToolFacts, changed, facts_of, situation
+from remegraph.rules.tool_guidelines import ToolFacts, changed, classes, facts_of, guideline, situation
 from remegraph.rules.tool_records import called
 from remegraph.settings import ToolPolicy
 
-__all__ = ["ACTOR", "Guide", "GuideInput", "guideline_id"]
+__all__ = ["ACTOR", "Guide", "guideline_id"]
 
 ACTOR = "tools"
+_EXTRACTOR = "extractive"
 
 _OURS: frozenset[Status] = frozenset({"active", "low_priority", "archived"})
 """Where a guideline stands that is written anew; what a person took back stays away."""
@@ -67,15 +63,6 @@ _ATTEMPTS = 3
 """How often others may come first, such as the background with a block that was just stated."""
 
 _CUT_WORD = re.compile(r"[^\W_]+$")
-
-
-class GuideInput(TypedDict):
-    """One run: which tools of which partitions, and who thinks."""
-
-    partitions: Sequence[Partition]
-    tools: Sequence[str] | None
-    thinker: Thinker
-    meter: Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +114,6 @@ class _Draft:
     head: Memory | None
 
     @property
-    def task(self) -> GuideTask:
-        """What is asked for: in the language of what persons and errors said."""
-        said = " ".join((*self.asked, *(each.kind for each in self.facts.errors)))
-        return GuideTask(self.facts, language_of(said))
-
-    @property
     def asked(self) -> Sequence[str]:
         """What persons said before calls, the newest first."""
         said = (each.person.text.strip().partition("\n")[0] for each in self.read if each.person is not None)
@@ -146,55 +127,38 @@ def guideline_id(partition: Partition, tool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Keeps the guidelines of tools. `refresh` is a node's body; see `engine.nodes`.
+    """Keeps the guidelines of tools.
 
     Args:
         archive: The ledger.
         clock: Tells the time.
-        plain: Writes where no model can.
         policy: How many calls count, and how many are shown.
         recipe: Name of the way of summarising, for what is stated.
     """
 
     archive: Archive
     clock: Clock
-    plain: Thinker
     policy: ToolPolicy
     recipe: str
 
-    def refresh(self, asked: GuideInput) -> Body:
-        """Write the guidelines that are new or out of date."""
+    def refresh(self, partitions: Sequence[Partition], tools: Sequence[str] | None = None) -> ToolRefresh:
+        """Write the guidelines that are new or out of date.
+
+        Args:
+            partitions: Where.
+            tools: Only of these.
+        """
         written: list[Memory] = []
         unchanged: list[str] = []
-        degraded: dict[str, None] = {}
-        thinker, meter = asked["thinker"], asked["meter"]
-        for partition, stats in self._called(asked):
-            draft = self._draft(partition, stats)
-            if draft is None:
-                unchanged.append(stats.tool)
-                continue
-            writer = thinker
-            try:
-                text = yield Think(thinker, "guide", draft.task, meter)
-            except (ModelError, BudgetExceededError) as error:
-                degraded[f"model: {error.what}"] = None
-                writer, text = self.plain, self.plain.guide(draft.task, meter)
-                if not isinstance(error, InvalidAnswerError):  # the next call would end likewise
-                    thinker = self.plain
-            memory = self._settled(draft, plain(text), writer.name)
-            if memory is None:
-                unchanged.append(stats.tool)
-            else:
-                written.append(memory)
-        report = ToolRefresh(
-            written=tuple(written), unchanged=tuple(unchanged), degraded=tuple(degraded), usage=meter.usage()
-        )
-        return {"report": report}
-
-    def _called(self, asked: GuideInput) -> Iterator[tuple[Partition, ToolStats]]:
-        for partition in asked["partitions"]:
-            for stats in self.archive.tool_stats([partition], asked["tools"], last=self.policy.last):
-                yield partition, stats
+        for partition in partitions:
+            for stats in self.archive.tool_stats([partition], tools, last=self.policy.last):
+                draft = self._draft(partition, stats)
+                memory = None if draft is None else self._settled(draft)
+                if memory is None:
+                    unchanged.append(stats.tool)
+                else:
+                    written.append(memory)
+        return ToolRefresh(written=tuple(written), unchanged=tuple(unchanged))
 
     def _draft(self, partition: Partition, stats: ToolStats) -> _Draft | None:
         """Return what is to be written of a tool; nothing where that stands already, or somebody took it back."""
@@ -231,22 +195,22 @@ class Guide:
         read = (_tell(call, messages.get(call.block_id, ())) for call in calls)
         return [each for each in read if each is not None]
 
-    def _settled(self, draft: _Draft, text: str, extractor: str) -> Memory | None:
+    def _settled(self, draft: _Draft) -> Memory | None:
         """Write a guideline; nothing where somebody else was first: theirs is as new."""
         latest: _Draft | None = draft
         for _ in range(_ATTEMPTS):
             if latest is None:
                 break
             try:
-                return self._write(latest, text, extractor)
+                return self._write(latest)
             except ConflictError:
                 latest = self._draft(draft.newest.partition, draft.stats)
         return None
 
-    def _write(self, draft: _Draft, text: str, extractor: str) -> Memory:
-        memory = self._memory(draft, text, extractor)
+    def _write(self, draft: _Draft) -> Memory:
+        memory = self._memory(draft)
         version = memory.version
-        evidence = _evidence(draft.read, text)
+        evidence = _evidence(draft.read, memory.content)
         stated = None if evidence else self._state(memory)
         if stated is not None:
             evidence = (stated.evidence,)
@@ -273,8 +237,10 @@ class Guide:
         )
         return memory
 
-    def _memory(self, draft: _Draft, text: str, extractor: str) -> Memory:
+    def _memory(self, draft: _Draft) -> Memory:
         stats, partition = draft.stats, draft.newest.partition
+        language = language_of(" ".join(draft.asked))
+        text = plain(guideline(draft.facts, language))
         new = tool_topic(plain(stats.tool))
         topic = draft.head.topic if draft.head else as_known(new, self.archive.topics([partition]))
         names = tuple(dict.fromkeys(name for each in draft.read for name in each.names))
@@ -293,17 +259,16 @@ class Guide:
                 "calls": stats.calls,
                 "low": stats.recent.low,
                 "high": stats.recent.high,
-                "errors": [each.kind for each in stats.recent.errors],
+                "errors": classes(stats.recent),
             },
             canonical_topic=f"{topic.target}:guideline",
             layer="long_term",
             importance=draft.head.importance if draft.head else 0.5,
             resident=draft.head.resident if draft.head else None,
             tags=draft.head.tags if draft.head else (),
-            language=draft.task.language,
-            # a model may take up what the tool itself wrote into its errors: such words are never believed more than this
-            trust=COUNTED_TRUST if extractor == self.plain.name else QUARANTINE_BELOW,
-            extractor=extractor,
+            language=language,
+            trust=COUNTED_TRUST,
+            extractor=_EXTRACTOR,
             said_at=draft.newest.time,
             recorded_at=self.clock(),
         )
@@ -337,7 +302,7 @@ def _tell(call: ToolRecord, messages: Sequence[StoredMessage]) -> _Read | None:
 
 
 def _evidence(read: Sequence[_Read], text: str) -> tuple[Evidence, ...]:
-    """Return the words of the calls that a guideline cites; of those that it is made from where it cites none of them."""
+    """Return what came back from the calls that a guideline cites; from those that it is made from where it cites none."""
     found = [(each, each.evidence) for each in read]
     cited = [evidence for each, evidence in found if evidence and f"[{each.record.call_id}]" in text]
     return tuple(dict.fromkeys(cited or [evidence for _, evidence in found if evidence]))

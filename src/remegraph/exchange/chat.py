@@ -24,6 +24,7 @@ __all__ = [
     "MessageLike",
     "at_index",
     "listed",
+    "timed",
     "to_langchain_dict",
     "to_message",
     "to_messages",
@@ -86,6 +87,8 @@ _DEFAULTS: dict[str, object] = {
     "chunk_position": None,
 }
 """Fields that LangChain fills in itself, with what it fills in: not worth keeping."""
+
+_TIMES = ("time", "timestamp", "created_at")
 
 _METADATA = frozenset({"additional_kwargs", "response_metadata", "artifact"})
 """Fields in which hosts keep objects of their own; what of it is no JSON is left out, and said to be."""
@@ -175,6 +178,17 @@ def listed(values: object) -> Iterable[object]:
     return values
 
 
+def timed(value: object) -> bool:
+    """Return whether a message says itself when it was said.
+
+    Args:
+        value: As `to_message` takes it.
+    """
+    return isinstance(value, Message) or (
+        isinstance(value, Mapping) and any(value.get(key) is not None for key in _TIMES)
+    )
+
+
 @contextmanager
 def at_index(index: int) -> Iterator[None]:
     """Name the message that an error inside is about by its index, from 0."""
@@ -247,7 +261,7 @@ def _from_mapping(value: Mapping[str, Any], timezone: tzinfo | None) -> dict[str
 def _times(value: Mapping[str, Any], timezone: tzinfo | None) -> dict[str, object]:
     """Return the time and the thread that a mapping names, if any."""
     found: dict[str, object] = {}
-    for key in ("time", "timestamp", "created_at"):
+    for key in _TIMES:
         if value.get(key) is not None:
             found["time"] = parse_time(value[key], timezone=timezone)
             break

@@ -7,10 +7,10 @@ the rest is read in full.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from uuid import UUID, uuid5
 
 from remegraph.exchange.chat import ORIGIN, ROLES, LangChainMessage, at_index, listed, to_message
@@ -18,10 +18,10 @@ from remegraph.models import REVISES, Message, Role
 from remegraph.models.base import encodable
 from remegraph.rules.context import RECALLED
 
-__all__ = ["Bodies", "Heard", "News", "Turns", "left_out"]
+if TYPE_CHECKING:
+    from remegraph.ports import Recorded  # which imports numpy
 
-Bodies = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
-"""Gives what the ledger has under some ids, as plain JSON."""
+__all__ = ["Course", "Heard", "Lookup", "News", "Turns", "left_out", "same_words"]
 
 _IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
 """Namespace of the ids that follow from content; changing it records whole conversations twice."""
@@ -37,6 +37,38 @@ class Heard:
     message_id: str
     value: Message | LangChainMessage
     index: int
+    own_id: bool = True
+    """Whether the host gave the id; else it follows from the place in the list and from what is said."""
+
+    @property
+    def role(self) -> Role | None:
+        """Who speaks."""
+        return self.value.role if isinstance(self.value, Message) else _role(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A conversation as its host gives it."""
+
+    heard: tuple[Heard, ...]
+    gap: int = -1
+    """Index of the newest message that may stand for others: instructions, a framework's summary; -1: there is none."""
+
+
+class Lookup(Protocol):
+    """Reads what a partition holds, to the letter; see `Archive.recorded`."""
+
+    def __call__(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        revising: Collection[str] = (),
+        thread: str | None = None,
+        after: int = 0,
+        dropped: bool | None = None,
+    ) -> Mapping[str, Recorded]:
+        """Return messages by id, in the order of recording."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +79,10 @@ class News:
     known: int
     revised: int
     """How many of the messages are revisions."""
+    outdated: tuple[str, ...] = ()
+    """Ids of older forms of what the host edited: they are to be hidden before the newer ones are recorded."""
+    current: tuple[str, ...] = ()
+    """Ids of forms that were hidden as outdated, and that the host has come back to."""
 
 
 class Turns:
@@ -69,64 +105,117 @@ class Turns:
         *,
         take: Callable[[Message], Message] | None = None,
     ) -> None:
-        self._thread = thread
+        self.thread = thread
         self._agent = agent
         self._now = now
         self._timezone = timezone
         self._take = take
         self._kinds: dict[type, bool] = {}
 
-    def heard(self, values: Iterable[object]) -> tuple[Heard, ...]:
+    def heard(self, values: Iterable[object]) -> Course:
         """Return what was said, each with its id; a message without one gets the same id every time.
 
         Raises:
             MessageError: A message cannot be recorded; names it by its index.
         """
         found: list[Heard] = []
+        gap = -1
         for index, value in enumerate(listed(values)):
             if self._from_langchain(value):
-                if value.type == "remove" or left_out(_role(value), getattr(value, "additional_kwargs", None)):
+                if value.type == "remove":
+                    continue
+                kwargs = getattr(value, "additional_kwargs", None)
+                if left_out(_role(value), kwargs):
+                    gap = gap if _was_recalled(kwargs) else index
                     continue
                 if message_id := _usable(getattr(value, "id", None)):
                     found.append(Heard(message_id, value, index))
                     continue
             message = self._read(value, index)
-            if not left_out(message.role, _kwargs(message)):
-                message = message if message.message_id else self._named(message, len(found))
+            if left_out(message.role, _kwargs(message)):
+                gap = gap if _was_recalled(_kwargs(message)) else index
+            elif message.message_id:
                 found.append(Heard(message.message_id, message, index))
-        return tuple(found)
+            else:
+                message = self._named(message, len(found))
+                found.append(Heard(message.message_id, message, index, own_id=False))
+        return Course(tuple(found), gap)
 
-    def news(self, heard: Sequence[Heard], recorded: Bodies) -> News:
+    def news(self, heard: Sequence[Heard], known: Mapping[str, Recorded], recorded: Lookup) -> News:
         """Return what of it the ledger lacks. A message whose content was replaced is news under an id of its own.
 
         Args:
             heard: What was said.
-            recorded: Looks into the ledger; asked for the ids, and for those of revisions.
+            known: What of it is recorded, by id.
+            recorded: Looks into the ledger for revisions.
 
         Raises:
             MessageError: A message cannot be recorded; names it by its index.
         """
-        words = {found: _words_of(body) for found, body in recorded([each.message_id for each in heard]).items()}
+        words = {name: _words_of(found.body) for name, found in known.items()}
         lacking: dict[str, Message] = {}
+        forms: dict[str, str] = {}
         revisions: set[str] = set()
         for each in heard:
             before = words.get(each.message_id)
             if before is not None and _looks_like(each.value, before):
+                forms[each.message_id] = each.message_id
                 continue
             message = self._read(each.value, each.index)
             said = _words(message)
             if before is None:
                 words[message.message_id] = said
-            elif before != said:
-                message = _revision(message, said)
-                revisions.add(message.message_id)
-            else:
+            elif before == said:
+                forms[message.message_id] = message.message_id
                 continue
+            else:
+                message = _revision(message, said)
+                forms[each.message_id] = message.message_id
+                revisions.add(message.message_id)
             lacking.setdefault(message.message_id, message)
-        for message_id in recorded(sorted(revisions)) if revisions else ():
-            del lacking[message_id]
-            revisions.remove(message_id)
-        return News(tuple(lacking.values()), len(heard) - len(lacking), len(revisions))
+        edited = {name: form for name, form in forms.items() if name != form or _is_outdated(known.get(name))}
+        held = recorded(sorted({*edited.values(), *revisions})) if edited or revisions else {}
+        for name in held:
+            lacking.pop(name, None)
+        outdated, current = self._compared(edited, known, held, recorded)
+        return News(
+            tuple(lacking.values()), len(heard) - len(lacking), len(revisions & lacking.keys()), outdated, current
+        )
+
+    def _compared(
+        self,
+        edited: Mapping[str, str],
+        known: Mapping[str, Recorded],
+        held: Mapping[str, Recorded],
+        recorded: Lookup,
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the forms that are shown and older than the host's, and the host's own where they are hidden as older.
+
+        Hosts that number messages anew in each thread give one id to two messages: that is no edit.
+
+        Args:
+            edited: The ids of the forms that the host has, by the ids of what they revise.
+            known: What is recorded under the latter.
+            held: What is recorded under the former.
+            recorded: Looks for other forms; not asked where all is as it was left.
+        """
+        unsettled = {
+            name: form
+            for name, form in edited.items()
+            if name in known
+            and self._is_here(known[name])
+            and (form not in held or _is_outdated(held[form]) or not _is_outdated(known[name]))
+        }
+        if not unsettled:
+            return (), ()
+        forms = {name: known[name] for name in unsettled} | dict(recorded(revising=list(unsettled)))
+        mine = dict.fromkeys(unsettled.values())
+        others = {name: found for name, found in forms.items() if name not in mine and self._is_here(found)}
+        outdated = (name for name, found in others.items() if not _is_outdated(found))
+        return tuple(outdated), tuple(name for name in mine if _is_outdated(held.get(name)))
+
+    def _is_here(self, found: Recorded) -> bool:
+        return bool(found.body["thread"] == self.thread)
 
     def _from_langchain(self, value: object) -> TypeGuard[LangChainMessage]:
         """Asked once for each class: the check by shape costs more than all else here."""
@@ -137,7 +226,7 @@ class Turns:
 
     def _read(self, value: object, index: int) -> Message:
         with at_index(index):
-            message = to_message(value, thread=self._thread, default_time=self._now, timezone=self._timezone)
+            message = to_message(value, thread=self.thread, default_time=self._now, timezone=self._timezone)
             return self._take(message) if self._take else message
 
     def _named(self, message: Message, position: int) -> Message:
@@ -167,6 +256,20 @@ def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
     return (_role(value), value.content, calls, getattr(value, "tool_call_id", None) or "") == words
 
 
+def same_words(heard: Heard, body: Mapping[str, Any]) -> bool:
+    """Return whether a message says what another one says that is recorded, whoever their ids name.
+
+    Args:
+        heard: The message.
+        body: The other, as plain JSON.
+    """
+    return _looks_like(heard.value, _words_of(body))
+
+
+def _is_outdated(found: Recorded | None) -> bool:
+    return found is not None and "edited" in found.dropped
+
+
 def left_out(role: Role | None, kwargs: object) -> bool:
     """Return whether nobody said this: instructions, a framework's summary, or memory that was put before the model.
 
@@ -179,7 +282,11 @@ def left_out(role: Role | None, kwargs: object) -> bool:
     if role == "system":
         return True
     key, value = _SUMMARY
-    return isinstance(kwargs, Mapping) and (kwargs.get(key) == value or (RECALLED in kwargs and role != "tool"))
+    return isinstance(kwargs, Mapping) and (kwargs.get(key) == value or (_was_recalled(kwargs) and role != "tool"))
+
+
+def _was_recalled(kwargs: object) -> bool:
+    return isinstance(kwargs, Mapping) and RECALLED in kwargs
 
 
 def _role(value: LangChainMessage) -> Role | None:

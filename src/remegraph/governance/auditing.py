@@ -7,13 +7,14 @@ ends, and seals their lines to the letter: with the head at hand, nothing of the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from remegraph.errors import FileFormatError
-from remegraph.models import AuditEntry, AuditHead, Mismatch, Partition
+from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition
 from remegraph.ports import AuditTrail
 
 __all__ = ["check_export", "entries", "export", "read_heads"]
@@ -101,14 +102,15 @@ def check_export(trail: AuditTrail, path: Path, heads: Sequence[AuditHead]) -> t
             if problem := chains.setdefault(partition, _Chain(trail, partition)).add(each):
                 found.append(_mismatch(path, number, problem))
     wanted = {head.partition: head for head in heads or ended}
-    for partition in {**wanted, **chains}:
-        head = chains[partition].head() if partition in chains else None
-        if head is None or head != wanted.get(partition):
-            found.append(_mismatch(path, 0, f"what it holds of {partition.to_json()} does not end with its head"))
+    found.extend(
+        _mismatch(path, 0, f"what it holds of {partition.to_json()} does not end with its head")
+        for partition in {**wanted, **chains}
+        if partition not in chains or not chains[partition].ends_with(wanted.get(partition))
+    )
     return tuple(found)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Chain:
     """The events of one partition, as they come."""
 
@@ -117,27 +119,36 @@ class _Chain:
     events: int = 0
     begins: str = ""
     chain: str = ""
-    seal: str = ""
+    seals: tuple[str, ...] = ()
+
+    @cached_property
+    def _fits(self) -> Callable[[str, Event], bool]:
+        return self.trail.walk()
 
     def add(self, entry: AuditEntry) -> str:
         """Take the next event; return what is wrong with it, if anything is."""
         problem = ""
         if self.events and entry.previous != self.chain:
             problem = "an event before it was moved or taken away"
-        elif self.trail.chained(entry.previous, entry.event) != entry.event.chain:
+        elif not self._fits(entry.previous, entry.event):
             problem = "the event was changed"
         self.begins = self.begins or entry.previous
         self.events += 1
         self.chain = entry.event.chain
-        self.seal = self.trail.sealed(self.seal, entry.to_json())
+        self.seals = self.trail.seals(self.seals, entry.to_json())
         return problem
+
+    def ends_with(self, head: AuditHead | None) -> bool:
+        """Return whether this is the head, sealed by a key at hand."""
+        own = self.head()
+        return own is not None and head is not None and head.seal in self.seals and head.evolve(seal=own.seal) == own
 
     def head(self) -> AuditHead | None:
         """Return the head; none where there are no events."""
         if not self.events:
             return None
         return AuditHead(
-            partition=self.partition, events=self.events, previous=self.begins, chain=self.chain, seal=self.seal
+            partition=self.partition, events=self.events, previous=self.begins, chain=self.chain, seal=self.seals[0]
         )
 
 

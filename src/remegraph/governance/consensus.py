@@ -220,8 +220,10 @@ class Consensus:
 
     def _check_new(self, source: Memory, home: Partition, before: Memory | None) -> None:
         """Refuse what is shared, proposed or refused already in these very words."""
+        refused = {memory.memory_id: memory for memory, _ in self.archive.forgotten([home])}
         for each in self.proposals():
-            if each.memory.partition != home or says(each.memory) != says(source):
+            told = refused.get(each.proposal_id, each.memory)
+            if each.memory.partition != home or says(told) != says(source):
                 continue
             if each.state == "open":
                 raise InputError(

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from remegraph.errors import SetupError
 from remegraph.kit.backing_up import BackingUp
-from remegraph.kit.calling import twin
+from remegraph.kit.calling import check_text, twin
 from remegraph.kit.draining import KIND
 from remegraph.kit.erasing import Erasing
-from remegraph.kit.examining import Examining
+from remegraph.kit.examining import Examining, many
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
 from remegraph.models import AuditHead, JobState, Memory, Mismatch, Partition, Progress, StoredMessage, Verification
 from remegraph.rules.quotes import cited_text, find_quote
+from remegraph.rules.veil import MARK
 
 __all__ = ["Admin"]
 
@@ -90,12 +92,32 @@ class Admin(BackingUp, Erasing, Examining):
 
     aunreferenced = twin(unreferenced)
 
-    def seal_journal(self) -> None:
-        """Chain the journal anew with the key of this kit, because the one before is lost. Exported heads fit no more.
+    def seal_journal(self, reason: str = "", *, despite: bool = False) -> tuple[Mismatch, ...]:
+        """Seal the journal with the newest key of this kit from now on; return what did not fit.
 
-        What was rewritten before then cannot be told from what is true: look at what `verify` says first.
+        What older keys have sealed stays as it is and is verified by them: keep them in `former_journal_keys`. What fits
+        no key, as one is lost or somebody changed it, is chained anew where that is asked for. Then exported heads fit no
+        more, and the journal keeps in each partition that, when and why: `examine` tells it from then on.
+
+        Args:
+            reason: Why, for the journal.
+            despite: Seal what does not fit, too. What was rewritten cannot be told from what is true any more.
+
+        Raises:
+            SetupError: Something does not fit; nothing was changed.
         """
-        self._parts().trail.seal_anew()
+        check_text(reason=reason)
+        parts = self._parts()
+        found = tuple(each for place in parts.archive.partitions() for each in parts.trail.differences(place))
+        if found and not despite:
+            raise SetupError(
+                f"The journal does not hold together in {many(found)}.",
+                "Look at it, and compare it with a backup. To seal it all the same, which the journal keeps: despite=True, or "
+                "`remegraph key rotate --despite`.",
+            )
+        told = f"{reason} (did not fit: {many(found)})".strip() if found else reason
+        parts.trail.seal(parts.clock(), parts.new_id(), told, despite=bool(found))
+        return found
 
     aseal_journal = twin(seal_journal)
 
@@ -109,6 +131,7 @@ class Admin(BackingUp, Erasing, Examining):
             "erasures_unfinished": len(parts.eraser.unfinished()),
             "blocks_pending": parts.archive.pending(self._settings.summary.recipe),
             **self._health.stats(),
+            "threads_unrecorded": len(self.unrecorded()),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
             "index": "chroma" if parts.has_index else "sql",
@@ -120,7 +143,7 @@ class Admin(BackingUp, Erasing, Examining):
     def _compare(self, counts: Counter[str], progress: Report | None = None) -> list[Mismatch]:
         """Return what differs in the ledger itself; count what was read."""
         partitions = self._parts().archive.partitions()
-        differences: list[Mismatch] = []
+        differences = list(self._parts().trail.renamed())
         for number, partition in enumerate(partitions, start=1):
             differences.extend(self._verify_partition(partition, counts))
             if progress:
@@ -158,13 +181,15 @@ class Admin(BackingUp, Erasing, Examining):
             Mismatch(where="attachments", record_id=sha256, problem="its bytes are missing")
             for sha256 in archive.attachments.missing(partition)
         ]
-        return [*found, *lost, *self._parts().trail.differences(partition)]
+        trail = self._parts().trail
+        return [*found, *trail.misstated(partition), *lost, *trail.differences(partition)]
 
 
 def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
-    """Return whether all words that a memory cites stand in these messages."""
+    """Return whether all words that a memory cites stand in these messages, as far as they are shown."""
     return all(
-        item.message_id in said and find_quote(item.quote, cited_text(item, said[item.message_id])) is not None
+        item.message_id in said
+        and (item.quote == MARK or find_quote(item.quote, cited_text(item, said[item.message_id])) is not None)
         for item in memory.evidence
     )
 

@@ -12,7 +12,7 @@ from remegraph.models import Backup, Progress
 
 __all__ = ["BackingUp", "inspect_backup", "restore_backup"]
 
-_NOT_TOLD = {"journal_key", "ledger_url", "chroma_url"}
+_NOT_TOLD = {"journal_key", "former_journal_keys", "ledger_url", "chroma_url"}
 """Settings that are secrets, or hold passwords."""
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from remegraph.errors import InputError, NaiveTimeError, ScopeError
+from remegraph.errors import InputError, LedgerUnavailableError, NaiveTimeError, OutcomeUnknownError, ScopeError
 from remegraph.models import Scope
 from remegraph.models.base import encodable
 from remegraph.settings import Settings
@@ -23,13 +23,14 @@ __all__ = [
     "check_times",
     "library",
     "required",
+    "settled",
     "stream",
     "twin",
     "zone",
 ]
 
-_MOST = 10**12
-"""More than this of anything is no count, and no time."""
+_MOST = 2**31 - 1
+"""More than this of anything is no count, and no time: SQL would refuse it, long after the call."""
 
 K = TypeVar("K")
 P = ParamSpec("P")
@@ -67,6 +68,24 @@ def stream(verb: Callable[Concatenate[K, P], Iterator[T]]) -> Callable[Concatena
                 yield each
 
     return run
+
+
+def settled(write: Callable[[], T]) -> T:
+    """Do a write that carries its ids, and once more where its outcome is unknown: the second finds what the first did.
+
+    Args:
+        write: Records, and does nothing where all is recorded.
+
+    Raises:
+        OutcomeUnknownError: The ledger could not be asked again.
+    """
+    try:
+        return write()
+    except OutcomeUnknownError as unknown:
+        try:
+            return write()
+        except LedgerUnavailableError as error:
+            raise unknown from error
 
 
 def library(scope: Scope, settings: Settings) -> Scope:
@@ -151,7 +170,10 @@ def check_numbers(*, least: int, whole: bool, **numbers: object) -> None:
     for name, value in numbers.items():
         fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if value is not None and not (fits and least <= cast("float", value) <= _MOST):
-            raise InputError(f"{name} is {value!r}.", f"Give a {'whole ' * whole}number, {least} or more.")
+            # Python refuses to spell out what is huge
+            told = "beyond use" if fits and abs(cast("float", value)) > _MOST else repr(value)
+            kind = "whole number" if whole else "number"
+            raise InputError(f"{name} is {told}.", f"Give a {kind}, {least} or more, up to {_MOST}.")
 
 
 def check_times(**times: datetime | None) -> None:

@@ -3,27 +3,107 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import tzinfo
+from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from remegraph.errors import ConflictError, MessageChangedError
+from remegraph.errors import ConflictError, MessageChangedError, SetupError
 from remegraph.exchange.chat import MessageLike
-from remegraph.exchange.turns import News, Turns
-from remegraph.kit.calling import check_text, library, required, twin, zone
+from remegraph.exchange.turns import Course, News, Turns
+from remegraph.exchange.views import Judge, View, placed
+from remegraph.kit.calling import actor_of, check_text, library, required, settled, twin, zone
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
-from remegraph.models import AddReceipt, Captured, Cut, Scope
+from remegraph.models import AddReceipt, Captured, Cut, Message, Partition, Scope, Unrecorded
+from remegraph.models.messages import WithheldReason
 from remegraph.settings import AgentMemorySettings
 
 if TYPE_CHECKING:
     from remegraph.exchange.attaching import Intake
     from remegraph.ports import Tail
 
-__all__ = ["Capturing"]
+__all__ = ["Capturing", "UnrecordedTurns"]
 
 _ATTEMPTS = 5
 """How often others may record the same messages just before us."""
+
+_MOST_IDS, _MOST_THREADS = 500, 10_000
+"""Of how much that could not be recorded the ids are kept: the newest of each conversation, and the newest of these."""
+
+_UNREAD = ""
+"""Stands for messages that could not be read."""
+
+_WARNING = (
+    "A turn could not be recorded. The next capture of its conversation records it, as does one of the host's checkpoint; "
+    "`kit.admin.unrecorded` lists them."
+)
+
+
+class UnrecordedTurns:
+    """What captures of this process could not record, by conversation: the ids of messages, and none of their words.
+
+    They are missing until a capture has recorded them, here or in another process, as the ledger shows. Safe to use from
+    any thread.
+
+    Args:
+        recorded: Gives what the ledger has of some messages of a place.
+    """
+
+    def __init__(self, recorded: Callable[[Partition, Sequence[str]], Mapping[str, object]]) -> None:
+        self._recorded = recorded
+        self._lock = Lock()
+        self._missing: dict[tuple[Partition, str], dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._missing)
+
+    @contextmanager
+    def turn(self, place: Partition, thread: str) -> Iterator[list[str]]:
+        """Give where to put the ids of the messages that are about to be recorded; they are missing if that fails.
+
+        Args:
+            place: Whose conversation.
+            thread: The conversation.
+        """
+        said: list[str] = []
+        try:
+            yield said
+        except Exception:
+            with self._lock:
+                missing = self._missing.pop((place, thread), {}) | dict.fromkeys(said or [_UNREAD])
+                self._missing[place, thread] = dict.fromkeys(list(missing)[-_MOST_IDS:])
+                while len(self._missing) > _MOST_THREADS:
+                    del self._missing[next(iter(self._missing))]
+            raise
+        if (place, thread) in self._missing:
+            self._found(place, thread, {*said, _UNREAD})
+            self._look(place, thread)
+
+    def look(self) -> tuple[Unrecorded, ...]:
+        """Return what is missing, as the ledger shows now; as it was known where the ledger does not answer."""
+        with suppress(SetupError):
+            for place, thread in tuple(self._missing):
+                self._look(place, thread)
+        with self._lock:
+            return tuple(
+                Unrecorded(partition=place, thread=thread, messages=len(ids))
+                for (place, thread), ids in self._missing.items()
+            )
+
+    def _look(self, place: Partition, thread: str) -> None:
+        if ids := [each for each in self._missing.get((place, thread), ()) if each != _UNREAD]:
+            self._found(place, thread, self._recorded(place, ids))
+
+    def _found(self, place: Partition, thread: str, ids: Iterable[str]) -> None:
+        with self._lock:
+            missing = self._missing.get((place, thread), {})
+            for each in ids:
+                missing.pop(each, None)
+            if not missing:
+                self._missing.pop((place, thread), None)
 
 
 class Capturing(Verbs):
@@ -32,6 +112,10 @@ class Capturing(Verbs):
     @abstractmethod
     def _intake(self, *, strict: bool) -> Intake:
         """Return what takes the bytes out of messages."""
+
+    @abstractmethod
+    def _erase(self, home: Scope, message_ids: Sequence[str]) -> None:
+        """Erase messages of a place."""
 
     def library(self, scope: Scope) -> Scope:
         """Return the scope that an agent's memories live under: its own, or that of all agents of the user.
@@ -50,14 +134,17 @@ class Capturing(Verbs):
         scope: Scope,
         thread: str = "main",
         timezone: str | tzinfo | None = None,
+        view: View | None = None,
     ) -> Captured:
         """Record what a thread has new, after each turn. No model is called; memories are made in the background.
 
-        Give all messages of the thread, or only new ones: a known id is skipped, and one whose content the host
-        replaced is recorded under a new id, with the old one in `extra["revises"]`. A message without an id gets one
+        Give all messages of the thread, or only new ones: a known id is skipped. Where the host replaced the content
+        under an id, the older form is hidden, with what was learned from it alone, and the newer is recorded under a
+        new id, with the old one in `extra["revises"]`. A message without an id gets one
         from its place in the list, its role and its content: a host without ids must give the whole thread each time.
         Left out is what nobody said: system messages, a framework's summaries, recalled memory. Results of tools that
-        recall stay, as every call has its result.
+        recall stay, as every call has its result. What is not in the list is not touched, unless `view` says that it is
+        the host's whole state.
 
         When memories are made, `extraction.trigger` of the agent's settings says. Once this returns, the messages are
         durable; so is the decision to make a block of them.
@@ -67,6 +154,7 @@ class Capturing(Verbs):
             scope: Who speaks with which agent.
             thread: The conversation of messages that do not name one.
             timezone: Zone of times that do not name one.
+            view: What the list is to its host, where that is known, as node and middleware do.
 
         Raises:
             MessageError: A message cannot be recorded; none was.
@@ -77,7 +165,22 @@ class Capturing(Verbs):
         check_text(thread=thread)
         if not memory.enabled:
             return Captured(enabled=False)
-        news, receipt = self._record(thread, scope.agent, zone(timezone), messages, home)
+        intake, unrecorded = self._intake(strict=False), self._open_parts().unrecorded
+        turns = Turns(thread, scope.agent, self._clock(), zone(timezone), take=intake.take)
+        view = view or View()
+        writes = not view.due or self.settings.capture.early
+        turn: AbstractContextManager[list[str]] = (
+            unrecorded.turn(home.partition(), thread) if writes else nullcontext([])
+        )
+        try:
+            with turn as said:
+                course = turns.heard(messages)
+                said.extend(each.message_id for each in course.heard)
+                news, receipt = self._record(turns, course, intake, home, view)
+        finally:
+            self.health.figure("threads_unrecorded", len(unrecorded), _WARNING)
+        if receipt is None:
+            return Captured(known=news.known)
         self.health.count("captures")
         report = Captured(added=receipt.added, known=news.known, revised=news.revised, erased=receipt.erased)
         if not report.added and not report.known:
@@ -112,25 +215,55 @@ class Capturing(Verbs):
     # ------------------------------------------------------------------------------------------- inside
 
     def _record(
-        self,
-        thread: str,
-        agent: str | None,
-        timezone: tzinfo | None,
-        messages: Iterable[MessageLike],
-        home: Scope,
-    ) -> tuple[News, AddReceipt]:
-        archive, partition = self._open_parts().archive, home.partition()
-        intake = self._intake(strict=False)  # a turn that was said is not lost for a file
-        turns = Turns(thread, agent, self._clock(), timezone, take=intake.take)
-        heard = turns.heard(messages)
+        self, turns: Turns, course: Course, intake: Intake, home: Scope, view: View
+    ) -> tuple[News, AddReceipt | None]:
+        """Follow what the host changed, and record what is new; none of the latter while an answer is due."""
+        parts, partition = self._open_parts(), home.partition()
+        recorded, mine = partial(parts.archive.recorded, partition), partial(parts.recent.holds, partition)
         for _ in range(_ATTEMPTS):
-            news = turns.news(heard, lambda ids: archive.bodies(partition, ids))
-            try:
-                receipt = archive.add_messages(partition, news.messages, self._clock(), asleep=True, blobs=intake.blobs)
-            except MessageChangedError:
-                continue  # another process recorded one of them between our look and our write
+            known = recorded([each.message_id for each in course.heard])
+            news = turns.news(course.heard, known, recorded)
+            judge = Judge(course, view, turns.thread, known, recorded, self._clock(), mine)
+            self._withhold(home, news.outdated, "edited")  # first: a crash before the newer form shows nothing stale
+            self._withhold(home, judge.left, "rewound")
+            receipt = None
+            if not view.due or self.settings.capture.early:
+                said = placed(news.messages, course, view)
+                try:
+                    receipt = self._add(partition, said, intake)
+                except MessageChangedError:
+                    continue  # another process recorded one of them between our look and our write
+            self._show(home, news.current, judge.back)
+            self._let_go(home, judge)
             return news, receipt
-        raise ConflictError([each.message_id for each in heard])
+        raise ConflictError([each.message_id for each in course.heard])
+
+    def _add(self, partition: Partition, said: Sequence[Message], intake: Intake) -> AddReceipt:
+        parts = self._open_parts()
+        add = partial(parts.archive.add_messages, partition, said, self._clock(), asleep=True, blobs=intake.blobs)
+        receipt = settled(partial(add, withheld=parts.retraction.screen(partition, said)))
+        parts.recent.note(partition, receipt.message_ids)
+        return receipt
+
+    def _withhold(self, home: Scope, message_ids: Sequence[str], reason: WithheldReason) -> None:
+        if message_ids:
+            self._open_parts().retraction.hide(home.partition(), message_ids, reason=reason, actor=actor_of(home))
+
+    def _show(self, home: Scope, current: Sequence[str], back: Sequence[str]) -> None:
+        """Show what the host came back to."""
+        reasons: Mapping[WithheldReason, Sequence[str]] = {"edited": current, "rewound": back, "removed": back}
+        for reason, message_ids in reasons.items():
+            if message_ids:
+                self._open_parts().retraction.show(
+                    home.partition(), message_ids, reasons=[reason], actor=actor_of(home)
+                )
+
+    def _let_go(self, home: Scope, judge: Judge) -> None:
+        """Do with what the host removed as the settings say."""
+        if self.settings.capture.removed == "hide":
+            self._withhold(home, judge.gone, "removed")
+        elif self.settings.capture.removed == "erase" and (gone := (*judge.gone, *judge.left)):
+            self._erase(home, gone)
 
     def _cut(
         self, report: Captured, home: Scope, memory: AgentMemorySettings, threads: Sequence[str], *, ended: bool

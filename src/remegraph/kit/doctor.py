@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from remegraph.errors import EmbedderMismatchError, RemegraphError
+from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError
 from remegraph.kit.examining import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.models import Check, Diagnosis, Finding
@@ -57,15 +57,15 @@ def diagnose(
         with MemoryKit.open(settings=settings, model=None, embedder=usable, index=index, clock=clock) as kit:
             inside = kit.admin.examine(fix=fix)
     except RemegraphError as error:
-        found = Finding(check="index", severity="error", what=error.what, cure=error.cure)
+        check: Check = "key" if isinstance(error, JournalKeyError) else "index"
+        found = Finding(check=check, severity="error", what=error.what, cure=error.cure)
         return Diagnosis(checks=_OUTSIDE, findings=(*outside, *findings, found))
     return Diagnosis(checks=(*_OUTSIDE, *inside.checks), findings=(*outside, *findings, *inside.findings))
 
 
 def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
-    from remegraph.kit.parts import ledger_url
-    from remegraph.storage.backup import LEDGER
+    from remegraph.kit.parts import lacks_ledger, ledger_url
     from remegraph.storage.checkup import examine_folder, examine_key, examine_ledger, newest
     from remegraph.storage.database import Database
     from remegraph.storage.keys import FILE
@@ -73,7 +73,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
     home = settings.home.expanduser()
     if settings.ledger_url is None:
         found = list(examine_folder(home))
-        if not any(each.check == "home" for each in found) and not (home / LEDGER).is_file():
+        if not any(each.check == "home" for each in found) and lacks_ledger(home):
             cure = "Restore a backup (remegraph backup restore); an empty ledger is made when something is recorded."
             found.append(Finding(check="ledger", severity="error", what=f"{home} has no ledger.", cure=cure))
         yield from ((each, None) for each in found)

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
-from remegraph.errors import CancelledError
+from remegraph.errors import CancelledError, LedgerUnavailableError
 from remegraph.models import Partition, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["KIND", "UPKEEP", "Cancel", "Done", "Duty", "Worker", "drain"]
+__all__ = ["FOREIGN", "KIND", "UPKEEP", "Cancel", "Done", "Duty", "Worker", "drain"]
 
 Cancel = Callable[[], bool]
 
 KIND, UPKEEP = "summarize", "maintain"
 """The jobs that are done here."""
+
+FOREIGN = (
+    "They were made with other settings than this worker has, and are left to one that has them: give both the same file "
+    "(REMEGRAPH_SETTINGS), or take them over as they are with `remegraph jobs --adopt`."
+)
 
 
 class Done(NamedTuple):
@@ -49,7 +56,8 @@ class Worker:
         self._clock = parts.clock
         self._lease = parts.settings.capture.lease
         self._most = parts.settings.capture.max_attempts
-        self._owner = f"process {os.getpid()} of {platform.node()}"
+        self._owner = f"process {os.getpid()} of {platform.node()}, worker {uuid4().hex}"
+        self._owes = False
         self._duties = duties
         self._job: Job | None = None
 
@@ -67,8 +75,10 @@ class Worker:
         Raises:
             CancelledError: `cancel` said so.
         """
-        claims = (self._jobs.claim(kind, self._owner, self._lease, asleep=asleep) for kind in self._duties)
-        return self._do(next((job for job in claims if job is not None), None), cancel)
+        self.settle()
+        with self._owing():
+            claims = (self._jobs.claim(kind, self._owner, self._lease, asleep=asleep) for kind in self._duties)
+            return self._do(next((job for job in claims if job is not None), None), cancel)
 
     def take(self, kind: str, job_id: int, cancel: Cancel) -> SummaryReport | None:
         """Do this job, if it can be claimed; see `next`.
@@ -81,7 +91,27 @@ class Worker:
         Raises:
             CancelledError: `cancel` said so.
         """
-        return self._do(self._jobs.claim(kind, self._owner, self._lease, job_id=job_id), cancel)
+        self.settle()
+        with self._owing():
+            return self._do(self._jobs.claim(kind, self._owner, self._lease, job_id=job_id), cancel)
+
+    def settle(self) -> None:
+        """Give back what the ledger takes this worker to do, and it does not: it did not hear how that ended.
+
+        Raises:
+            SetupError: The ledger still does not answer.
+        """
+        if self._owes:
+            self._jobs.release(self._owner)
+            self._owes = False
+
+    @contextmanager
+    def _owing(self) -> Iterator[None]:
+        try:
+            yield
+        except LedgerUnavailableError:
+            self._owes = True
+            raise
 
     def _do(self, job: Job | None, cancel: Cancel) -> SummaryReport | None:
         self._job = job
@@ -159,12 +189,14 @@ def drain(parts: Parts, worker: Worker, cancel: Cancel) -> SummaryReport:
     while (report := worker.next(cancel, asleep=True)) is not None:
         total = _add(total, report)
     recipe = parts.settings.summary.recipe
-    delayed = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    waiting = [job for job in parts.jobs.waiting(KIND) if job.state == "waiting"]
+    delayed = [job for job in waiting if not job.foreign]
+    foreign = [f"{len(waiting) - len(delayed)} jobs. {FOREIGN}"] if len(delayed) < len(waiting) else []
     left = SummaryReport(
-        pending=parts.archive.pending(recipe, [job.partition for job in delayed]),
-        degraded=tuple(f"waits for its next try: {job.reason}" for job in delayed),
+        pending=parts.archive.pending(recipe, [job.partition for job in waiting]),
+        degraded=(*(f"waits for its next try: {job.reason}" for job in delayed), *foreign),
     )
-    return _add(total.evolve(pending=0), left) if delayed else total
+    return _add(total.evolve(pending=0), left) if waiting else total
 
 
 def _scope(partition: Partition) -> Scope | None:

@@ -90,8 +90,6 @@ class Erasing(Facade):
         if isinstance(whom, Subject):
             if part:
                 raise InputError("A person is erased whole.", "Give a scope to erase a thread, messages or memories.")
-            if not any((place.tenant, place.user) == (whom.tenant, whom.user) for place in archive.partitions()):
-                raise NotFoundError(f"Nothing is recorded of user {whom.user!r} of tenant {whom.tenant!r}.")
             return ErasureRequest(subject=whom)
         place = required(whom).partition()
         if not part:

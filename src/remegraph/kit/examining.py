@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import RemegraphError, VectorIndexError
 from remegraph.kit.calling import twin
-from remegraph.kit.draining import KIND, UPKEEP
+from remegraph.kit.draining import FOREIGN, KIND, UPKEEP
 from remegraph.kit.queueing import Queueing
 from remegraph.models import Check, Diagnosis, Finding, Mismatch, Severity
 
 if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
 
-__all__ = ["Examining", "Seen", "mended"]
+__all__ = ["Examining", "Seen", "many", "mended"]
 
 Seen = tuple[Finding, Callable[[], str] | None]
 """A finding, and what mends it; that says what it did."""
@@ -32,6 +32,7 @@ _SKEW = timedelta(minutes=5)
 _OF_RECORDS: dict[str, tuple[Check, str]] = {
     "blocks": ("records", "Restore a backup that has them: what they were made from is gone."),
     "memories": ("records", "Restore a backup that has them; until then, mistrust these memories."),
+    "partitions": ("records", "Somebody changed the ledger past remegraph: compare with a backup."),
     "attachments": ("attachments", "Bring the folder back from a backup; messages and memories are whole without it."),
     "journal": ("journal", "Somebody changed the ledger past remegraph, or the key is another: compare with a backup."),
 }
@@ -68,15 +69,20 @@ class Examining(Queueing, ABC):
         yield from self._owner(parts)
         yield from self._index(parts)
         yield from _of_records(self._compare(Counter()))
+        yield from _sealed_despite(parts)
         yield from self._queue(parts)
         yield from _work(parts)
         yield from _clock(parts)
 
     def _owner(self, parts: Parts) -> Iterator[Seen]:
+        from remegraph.kit.parts import INDEX
+        from remegraph.storage.chroma import stranded
         from remegraph.storage.owner import holder
 
-        if not parts.has_index:
-            process = holder(self._settings.home.expanduser() / "index")
+        if not parts.has_index and (error := stranded()):
+            yield _finding("owner", "warning", f"{error.what} It recalls from SQL.", error.cure)
+        elif not parts.has_index:
+            process = holder(self._settings.home.expanduser() / INDEX)
             who = "Another process" if process is None else f"Process {process}"
             what = f"{who} owns the vector index: this one recalls from SQL, and cannot look at the index."
             yield _finding("owner", "note", what, "Close that process to examine the index, or use a Chroma server.")
@@ -97,7 +103,7 @@ class Examining(Queueing, ABC):
         waiting = [each for each in differences if each.where == "dirty set"]
         wrong = [each for each in differences if each.where != "dirty set"] if parts.has_index else []
         if wrong:
-            what = f"The index differs from the ledger in {_many(wrong)}."
+            what = f"The index differs from the ledger in {many(wrong)}."
             yield _finding("index", "warning", what, "Make it anew: remegraph rebuild.", self._rebuild)
         elif waiting and parts.has_index:
             what = f"{len(waiting)} records wait for the index; until then recall searches them in SQL."
@@ -119,6 +125,7 @@ class Examining(Queueing, ABC):
             dead = [job for job in waiting if job.state == "dead"]
             failing = [job for job in waiting if job.state == "waiting" and job.attempts >= _TRIES]
             overdue = [job for job in waiting if job.state == "waiting" and job.due_at and job.due_at < now - _OVERDUE]
+            foreign = [job for job in waiting if job.foreign and job.state != "asleep"]
             if dead:
                 what = f"{len(dead)} jobs ({kind}) gave up: {dead[0].reason}"
                 yield _finding("jobs", "warning", what, "Take them up again: remegraph jobs --revive.", self._revive)
@@ -127,6 +134,9 @@ class Examining(Queueing, ABC):
                 yield _finding(
                     "jobs", "warning", what, "Put right what the reason names; they are tried by themselves."
                 )
+            if foreign:
+                what = f"{len(foreign)} jobs ({kind}) were made with other settings than these."
+                yield _finding("jobs", "note", what, FOREIGN)
             if overdue:
                 what = f"{len(overdue)} jobs ({kind}) wait for more than a day."
                 yield _finding(
@@ -161,8 +171,12 @@ def _finding(check: Check, severity: Severity, what: str, cure: str, mend: Calla
     return Finding(check=check, severity=severity, what=what, cure=cure, fixable=mend is not None), mend
 
 
-def _many(differences: Sequence[Mismatch]) -> str:
-    """Tell how many there are, and the first."""
+def many(differences: Sequence[Mismatch]) -> str:
+    """Tell how many there are, and the first.
+
+    Args:
+        differences: At least one.
+    """
     first = differences[0]
     name = f" {first.record_id}" if first.record_id else ""
     places = "1 place" if len(differences) == 1 else f"{len(differences)} places"
@@ -176,7 +190,14 @@ def _sync(parts: Parts) -> str:
 def _of_records(differences: Sequence[Mismatch]) -> Iterator[Seen]:
     for where, (check, cure) in _OF_RECORDS.items():
         if found := [each for each in differences if each.where == where]:
-            yield _finding(check, "error", f"The ledger does not hold together in {_many(found)}.", cure)
+            yield _finding(check, "error", f"The ledger does not hold together in {many(found)}.", cure)
+
+
+def _sealed_despite(parts: Parts) -> Iterator[Seen]:
+    if (last := parts.trail.sealed_despite()) is not None:
+        at, reason = last
+        what = f"The journal was sealed anew on {at:%Y-%m-%d} although it did not fit: {reason}"
+        yield _finding("journal", "note", what, "What stood there before is not proven; nothing else is wrong.")
 
 
 def _work(parts: Parts) -> Iterator[Seen]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.kit.calling import actor_of, check_text, check_times, required, stream, twin
+from remegraph.kit.calling import actor_of, check_numbers, check_text, check_times, required, stream, twin
 from remegraph.kit.facade import Access, Facade
 from remegraph.models import (
     Archaeology,
@@ -91,6 +91,7 @@ class Governance(Facade):
         from remegraph.rules.differing import difference
 
         check_text(memory_id=memory_id)
+        check_numbers(least=0, whole=True, a=a, b=b)
         archive, grants = self._parts().archive, self._parts().grants
         seen = archive.versions(archive.visible(required(scope)), memory_id) or grants.versions(scope, memory_id)
         versions = {each.version: each for each in seen}
@@ -125,10 +126,12 @@ class Governance(Facade):
         from remegraph.governance.restoring import restore
 
         check_text(memory_id=memory_id)
+        check_numbers(least=0, whole=True, version=version)
         parts = self._parts()
+        parts.retraction.restore(memory_id, required(scope))  # else its versions say nothing
         memory = restore(
             parts.archive,
-            parts.archive.visible(required(scope)),
+            parts.archive.visible(scope),
             parts.own(scope),
             memory_id,
             version,
@@ -238,11 +241,10 @@ class Governance(Facade):
             run_id: The run, where it has a name.
 
         Raises:
-            InputError: The thread or the run is no text, or the turn is negative.
+            InputError: The thread, the run or an id is no text, or the turn or a version is no number that can be kept.
         """
         check_text(thread=thread, run_id=run_id)
-        if turn < 0:
-            raise InputError(f"turn is {turn}.", "Count from 0.")
+        check_numbers(least=0, whole=True, turn=turn)
         partition = required(scope).partition()
         if shown := _shown(found):
             at = self._parts().clock()
@@ -262,13 +264,14 @@ class Governance(Facade):
             turn: When a person had spoken so often.
 
         Raises:
-            InputError: Neither a thread nor a run is named.
+            InputError: Neither a thread nor a run is named, or the turn is no number that can be kept.
         """
         from remegraph.governance.knowing import known
 
         if thread is None and run_id is None:
             raise InputError("Neither a thread nor a run is named.", "Give thread=... or run_id=...")
         check_text(**{name: value for name, value in (("thread", thread), ("run_id", run_id)) if value is not None})
+        check_numbers(least=0, whole=True, turn=turn)
         parts, partition = self._parts(), required(scope).partition()
         self._shown.flush()
         records = parts.trail.shown(partition, thread=thread, run_id=run_id, turn=turn)
@@ -281,8 +284,15 @@ def _shown(found: Recall | Injection | Mapping[str, int]) -> dict[str, int]:
     """Return the memories that a context shows, with their versions."""
     if isinstance(found, Injection):
         return {item.hit.record_id: item.hit.version for item in found.shown if item.hit.kind == "memory"}
-    if not isinstance(found, Recall):
+    if isinstance(found, Mapping):
+        for memory_id, version in found.items():
+            check_text(memory_id=memory_id)
+            check_numbers(least=1, whole=True, version=version or 0)
         return dict(found)
+    if not isinstance(found, Recall):
+        raise InputError(
+            f"{type(found).__name__} shows no memories.", "Give a recall, an injection, or versions by memory id."
+        )
     versions = {memory.memory_id: memory.version for memory in (*found.self_memories, *found.active)}
     versions |= {hit.record_id: hit.version for hit in found.memories}
     return {memory_id: version for memory_id, version in versions.items() if memory_id not in found.left_out}

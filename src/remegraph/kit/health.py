@@ -40,6 +40,19 @@ class Health:
         with self._lock:
             self._counts[what] += 1
 
+    def figure(self, what: str, number: int, warning: str) -> None:
+        """Keep how many there are of what should not be, and log it when the first comes.
+
+        Args:
+            what: Names it, in the plural.
+            number: How many there are now.
+            warning: What to say of the first, with the cure.
+        """
+        with self._lock:
+            before, self._counts[what] = self._counts[what], number
+        if number and not before:
+            _log.warning("%s: %d. %s", what, number, warning, extra=event("host.warned", what=what, number=number))
+
     def note(self, surface: str, error: BaseException) -> None:
         """Log a failure that the host is spared, count it, and keep its reason.
 
@@ -66,6 +79,16 @@ class Health:
 
 
 _NONE: Mapping[str, int] = dict.fromkeys(
-    ("captures", "recalls", "recalls_degraded", "capture_failures", "recall_failures", "background_failures"), 0
+    (
+        "captures",
+        "recalls",
+        "recalls_degraded",
+        "capture_failures",
+        "recall_failures",
+        "background_failures",
+        "jobs_foreign",
+        "threads_unrecorded",
+    ),
+    0,
 )
 """Shown also before the first."""

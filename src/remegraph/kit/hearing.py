@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_numbers, check_text
+from remegraph.kit.health import Health
 from remegraph.kit.noting import Notes
 from remegraph.models import ChangeSet, Partition, ToolRecord
-from remegraph.rules.tool_outcomes import call_digest, error_line, outcome
+from remegraph.rules.tool_outcomes import call_digest, error_kind, error_line, outcome
 
 if TYPE_CHECKING:
     from remegraph.ports import Archive, Clock, NewId
@@ -29,10 +30,11 @@ class CallBuffer(Notes[ToolRecord]):
         archive: Where they are written.
         clock: Tells the time.
         new_id: Names operations, and calls that have no id.
+        health: Told of calls that cannot be written.
     """
 
-    def __init__(self, archive: Archive, clock: Clock, new_id: NewId) -> None:
-        super().__init__(_MANY)
+    def __init__(self, archive: Archive, clock: Clock, new_id: NewId, health: Health) -> None:
+        super().__init__(_MANY, health)
         self._archive = archive
         self._clock = clock
         self._new_id = new_id
@@ -62,7 +64,7 @@ class CallBuffer(Notes[ToolRecord]):
             tool=tool,
             digest=call_digest(tool, args),
             ok=went,
-            error=error_line(result, redact) if went is False else "",
+            error=error_kind(error_line(result, redact)) if went is False else "",
             seconds=seconds,
             input_tokens=input_tokens,
             output_tokens=output_tokens,

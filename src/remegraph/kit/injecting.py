@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import actor_of, check_text, required, twin
+from remegraph.kit.calling import actor_of, check_numbers, check_text, required, twin
 from remegraph.kit.reading import Reading
 from remegraph.models import Chunk, Depth, Hit, Injected, Injection, Memory, Scope, Trigger, Workspace
 
@@ -192,9 +192,8 @@ def _holds(hit: Hit) -> bool:
 def _check(text: object, turn: object, budget: object) -> None:
     if not isinstance(text, str):
         raise InputError(f"text is of type {type(text).__name__}.", "Give what the person said.")
-    for name, number, least in (("turn", turn, 0), ("budget", budget, 1)):
-        if not isinstance(number, int) or number < least:
-            raise InputError(f"{name} is {number!r}.", f"Give a whole number, {least} or more.")
+    check_numbers(least=0, whole=True, turn=turn)
+    check_numbers(least=1, whole=True, budget=budget)
 
 
 def _placed(scope: Scope, workspace: Workspace | str | Path | None) -> tuple[Scope, tuple[str, ...]]:

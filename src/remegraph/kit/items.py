@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import WITHOUT_VECTORS, EmbedderMismatchError, ModelError
-from remegraph.kit.calling import required
+from remegraph.kit.calling import check_numbers, required
 from remegraph.models import Partition, Scope
 from remegraph.models.items import ItemChange, StoredItem
 from remegraph.telemetry import event
@@ -87,7 +87,11 @@ class Items:
             limit: How many at most.
             offset: How many of the best to leave out.
             refresh: Whether reading items gives them their full time to live again.
+
+        Raises:
+            InputError: The limit or the offset is no number that can be counted to.
         """
+        check_numbers(least=0, whole=True, limit=limit, offset=offset)
         partition = required(scope).partition()
         found: list[Scored] | None = None
         if query:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import actor_of, check_text, check_times, required, twin
+from remegraph.kit.calling import actor_of, check_numbers, check_text, check_times, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import LIVE, Explanation, Fading, Memory, RecallFilter, Scope, Weight
 
@@ -110,13 +110,12 @@ class Keeping(Verbs):
         """
         from remegraph.lifecycle.retaining import forecast
 
+        check_numbers(least=0, whole=False, days=days)
         now = self._clock()
         try:
             until = now + timedelta(days=days)
-        except (OverflowError, ValueError, TypeError) as error:
+        except (OverflowError, TypeError) as error:
             raise InputError(f"days is {days!r}.", "Give a number of days, as 30.") from error
-        if until < now:
-            raise InputError(f"days is {days!r}.", "Give a number of days that are to come, as 30.")
         archive = self._open_parts().archive
         memories = archive.memories(archive.visible(required(scope)), statuses=sorted(LIVE))
         return forecast(self._retained(memories), now, until)
@@ -124,7 +123,9 @@ class Keeping(Verbs):
     aforecast = twin(forecast)
 
     def restore(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Bring an archived memory back, which counts as a review. Restoring an active one changes nothing.
+        """Bring back a memory that was archived, which counts as a review, or forgotten, with all that went with it.
+
+        Restoring an active one changes nothing.
 
         Args:
             memory_id: The memory.
@@ -134,7 +135,7 @@ class Keeping(Verbs):
             The memory, active.
 
         Raises:
-            NotFoundError: There is no such memory, it is not this user's, or it was not archived.
+            NotFoundError: There is no such memory, it is not this user's, or it was neither archived nor forgotten.
             ConflictError: It was learned anew meanwhile, or it changed just now.
             InputError: The id is no text.
         """
@@ -142,9 +143,9 @@ class Keeping(Verbs):
 
         check_text(memory_id=memory_id)
         parts = self._open_parts()
-        memory = restore(
+        memory = parts.retraction.restore(memory_id, required(scope)) or restore(
             parts.archive,
-            parts.own(required(scope)),
+            parts.own(scope),
             memory_id,
             actor=actor_of(scope),
             at=self._clock(),

@@ -6,7 +6,7 @@ Every verb has an async twin with an `a` before its name; both run the same code
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from threading import Thread
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from uuid import uuid4
 
 from remegraph.errors import ClosedError, MessageError, RemegraphError
-from remegraph.exchange.chat import MessageLike, to_messages
+from remegraph.exchange.chat import MessageLike, listed, timed, to_messages
 from remegraph.kit.activating import Activating
 from remegraph.kit.attaching import Attaching
-from remegraph.kit.calling import required, twin, zone
+from remegraph.kit.calling import required, settled, twin, zone
 from remegraph.kit.capturing import Capturing
 from remegraph.kit.facade import Access
 from remegraph.kit.health import Health
@@ -97,9 +97,9 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self._reindexing: Reindexing | None = None
         self._clock = clock
         self._new_id = new_id
-        self._reviews = ReviewBuffer(parts.archive)
-        self._shown = ShownBuffer(parts.trail)
-        self._calls = CallBuffer(parts.archive, clock, new_id)
+        self._reviews = ReviewBuffer(parts.archive, self.health)
+        self._shown = ShownBuffer(parts.trail, self.health)
+        self._calls = CallBuffer(parts.archive, clock, new_id, self.health)
         access = Access(self._open_parts, settings, self._bring_up_to_date)
         self.items: Items = Items(self._open_parts)
         self.skills: Skills = Skills(access)
@@ -152,7 +152,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             index: A vector index instead of Chroma; closed with the kit.
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
-            require_index: Refuse where another process owns the embedded index, instead of recalling from SQL.
+            require_index: Refuse where another process owns the embedded index, or a fork keeps this one from it, instead
+                of recalling from SQL.
             reindex: Accept another embedder than the recorded one; then call `admin.reindex()`. background: that is
                 done while the kit serves, until `close`; the next open goes on. Until it is done, words alone serve.
             reranker: A LangChain document compressor, such as a cross-encoder, that has the last word on which memories
@@ -206,7 +207,13 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         return await asyncio.to_thread(cls.open, home, **options)
 
     def close(self) -> None:
-        """Stop the background work after the block at hand, and give everything back. Closing twice is fine."""
+        """Stop the background work after the block at hand, and give everything back. Closing twice is fine.
+
+        In a process that was forked from the one that opened it, nothing is done: all of it is that one's.
+        """
+        if self._parts is not None and self._parts.archive.database.given_up:
+            self._parts = None
+            return
         self._runner.close()
         if self._reindexing is not None:
             self._reindexing.close()
@@ -263,14 +270,25 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         parts, now = self._open_parts(), self._clock()
         partition = required(scope).partition()
         intake = self._intake(strict=True)
-        read = to_messages(
-            messages, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take
-        )
+        given = tuple(listed(messages))
+        read = to_messages(given, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take)
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
+        untimed = {each.message_id for value, each in zip(given, named, strict=True) if not timed(value)}
         asleep = not self.settings.for_agent(scope.agent).learns
-        return parts.archive.add_messages(partition, named, now, asleep=asleep, blobs=intake.blobs)
+        screened = parts.retraction.screen(partition, named)
+        return settled(
+            lambda: parts.archive.add_messages(
+                partition,
+                named,
+                now,
+                asleep=asleep,
+                blobs=intake.blobs,
+                untimed=untimed,
+                withheld=screened,
+            )
+        )
 
     aadd_messages = twin(add_messages)
 
@@ -285,9 +303,13 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
 
     # ------------------------------------------------------------------------------------------- inside
 
+    def _erase(self, home: Scope, message_ids: Sequence[str]) -> None:
+        self.admin.erase(home, message_ids=message_ids)
+
     def _open_parts(self) -> Parts:
         if self._parts is None:
             raise ClosedError("This kit is closed.")
+        self._parts.archive.database.check()
         return self._parts
 
     def _background(self) -> Runner:

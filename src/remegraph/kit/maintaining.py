@@ -10,11 +10,10 @@ from remegraph.errors import BudgetExceededError, ModelUnavailableError
 from remegraph.kit.calling import required, twin
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
-from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope, ToolRefresh
+from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope
 
 if TYPE_CHECKING:
     from remegraph.engine.metering import Meter
-    from remegraph.engine.tool_guidelines import GuideInput
     from remegraph.kit.draining import Cancel
     from remegraph.kit.summarizing import OnProgress
     from remegraph.lifecycle.maintenance import Round, Step
@@ -126,8 +125,7 @@ class Maintaining(Verbs):
         def guide(partition: Partition, this: Round) -> Maintenance:
             if this.dry_run:
                 return Maintenance(dry_run=True)
-            done = self._guided(partition, meter)
-            return Maintenance(dry_run=False, guidelines=done.written, degraded=done.degraded)
+            return Maintenance(dry_run=False, guidelines=self._open_parts().guide.refresh([partition]).written)
 
         return {
             "fade": fading.fade,
@@ -150,15 +148,6 @@ class Maintaining(Verbs):
             concluder_of=lambda partition: parts.thinkers.concluder(partition.agent, meter),
             meanings_of=parts.projection.meanings,
         )
-
-    def _guided(self, partition: Partition, meter: Meter) -> ToolRefresh:
-        from remegraph.engine.nodes import node
-
-        parts = self._open_parts()
-        thinker = parts.thinkers.of(partition.agent)
-        asked: GuideInput = {"partitions": [partition], "tools": None, "thinker": thinker, "meter": meter}
-        report: ToolRefresh = node(parts.guide.refresh, "tool_guidelines").invoke(asked)["report"]
-        return report
 
     def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:
         """Do the job of one scope, as its settings still say; return after which time again."""

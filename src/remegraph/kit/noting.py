@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
+from remegraph.kit.health import Health
+
 __all__ = ["Notes"]
 
 T = TypeVar("T")
@@ -17,10 +19,12 @@ class Notes(ABC, Generic[T]):
 
     Args:
         many: After each so many, they should be written down soon.
+        health: Told of notes that cannot be written.
     """
 
-    def __init__(self, many: int) -> None:
+    def __init__(self, many: int, health: Health) -> None:
         self._many = many
+        self._health = health
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: list[T] = []
@@ -42,18 +46,35 @@ class Notes(ABC, Generic[T]):
             return list(self._waiting)
 
     def flush(self) -> None:
-        """Write down what is noted, once another write of it is over. If that fails, it stays noted."""
+        """Write down what is noted, once another write of it is over. If that fails, it stays noted.
+
+        What can never be written costs no other note: each is written by itself then, and that one is dropped.
+        """
         with self._writing:
             with self._lock:
                 taken, self._waiting = self._waiting, []
-            if not taken:
-                return
+            parts = [taken] if taken else []
             try:
-                self._write(taken)
+                while parts:
+                    part = parts[0]
+                    done = self._written(part) or len(part) == 1
+                    parts[:1] = [] if done else [[each] for each in part]
             except BaseException:
                 with self._lock:
-                    self._waiting[:0] = taken
+                    self._waiting[:0] = [each for part in parts for each in part]
                 raise
+
+    def _written(self, part: Sequence[T]) -> bool:
+        """Write these down; return false where one of them is at fault, which is reported once it is alone."""
+        from sqlalchemy.exc import DataError, IntegrityError
+
+        try:
+            self._write(part)
+        except (OverflowError, TypeError, ValueError, DataError, IntegrityError) as error:
+            if len(part) == 1:
+                self._health.note("background", error)
+            return False
+        return True
 
     @abstractmethod
     def _write(self, taken: Sequence[T]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from remegraph.models import AddReceipt, Captured, JobState, Maintenance, Recall, SummaryReport
 from remegraph.settings import without_passwords
-from remegraph.telemetry import Attributes, Gauges, Telemetry, event
+from remegraph.telemetry import Attributes, Reading, Telemetry, event
 
 if TYPE_CHECKING:
     from remegraph.ports import Archive, JobQueue
@@ -126,7 +126,7 @@ def _missed(result: object) -> set[str]:
     return {name if (name := reason.partition(":")[0]) in _MISSED else "other" for reason in reasons}
 
 
-def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recipe: str) -> Gauges:
+def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recipe: str) -> dict[str, Reading]:
     """Return how to read what waits in a ledger.
 
     Args:
@@ -143,6 +143,7 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
     return {
         "remegraph.index.lag": lambda: {"": projection.lag()},
         "remegraph.queue.depth": jobs_by_state,
+        "remegraph.queue.foreign": lambda: {"": jobs.depth().foreign},
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
     }
 

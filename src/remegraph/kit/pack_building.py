@@ -36,6 +36,7 @@ class PackBuilding(PackKeys):
         activate: Sequence[str] = (),
         desensitize: bool = False,
         key: File | None = None,
+        overwrite: bool = False,
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
     ) -> PackBuilt:
@@ -45,31 +46,34 @@ class PackBuilding(PackKeys):
         for any agent: without ids, times and words.
 
         Args:
-            path: The file; one that is there is replaced.
+            path: The file, which must not be there yet.
             scope: Whose memories.
             kind: export or preset.
             topic: Only those of this topic, `type:name`.
             memory_ids: Only these.
-            include: Statuses beside those that go in anyway: quarantined, proposed or deleted, in an export only.
+            include: Statuses beside those that go in anyway: quarantined or proposed, in an export only.
             pack_id: Its id; made of its content unless given.
             domain: The fields that it is for.
             activate: Ids or tags of a preset's items that shall stand ready without a query.
             desensitize: Whether personal data, secrets and known names are taken out of a preset.
             key: File of the private key that signs it.
+            overwrite: Whether a file that is there is replaced.
             progress: Told how far it is.
             cancel: Asked before each memory.
 
         Raises:
-            InputError: A choice cannot be used, the file cannot be written, or the key cannot be read.
+            InputError: A choice cannot be used, the file cannot be written or is there already, or the key cannot be read.
             PackError: There is more than one pack may hold; nothing was written.
             NotFoundError: A memory is not of this scope.
             CancelledError: `cancel` said so; nothing was written.
         """
         from remegraph.exchange.packs.exporting import export, preset
-        from remegraph.exchange.packs.writing import write
+        from remegraph.exchange.packs.writing import check_place, write
 
         check_choice(kind, include, desensitize=desensitize, activate=activate, memory_ids=memory_ids, domain=domain)
         check_text(pack_id=pack_id)
+        target = path_of(path)
+        check_place(target, overwrite=overwrite)
         said_in, lives_in = self._places(scope)
         memories = self._chosen(lives_in, topic, memory_ids, include)
         step = steps("Build", progress, cancel)
@@ -78,7 +82,6 @@ class PackBuilding(PackKeys):
             contents = preset(memories, self._cleaner(scope, memories) if desensitize else None, step)
         else:
             contents = export(self._parts().archive, lives_in, said_in, memories, step)
-        target = path_of(path)
         info = write(
             target,
             kind,
@@ -86,6 +89,7 @@ class PackBuilding(PackKeys):
             pack_id=pack_id,
             domain=domain,
             activate=activate,
+            overwrite=overwrite,
             sign=None if key is None else signing(path_of(key)),
             verify=self._verify,
         )

@@ -20,7 +20,7 @@ __all__ = ["File", "check_choice", "conflict_of", "path_of", "signing", "steps",
 File = str | PathLike[str]
 """The path of a file."""
 
-_ASKED_FOR: frozenset[Status] = frozenset({"quarantined", "proposed", "deleted"})
+_ASKED_FOR: frozenset[Status] = frozenset({"quarantined", "proposed"})
 _NAMED = 5
 """Records that an error names."""
 

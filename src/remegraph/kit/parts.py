@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import BaseDocumentCompressor
@@ -19,6 +20,8 @@ from remegraph.engine.retriever import Retriever, build_retriever
 from remegraph.engine.search import Searcher
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.exchange.redacting import UNREDACTED, RedactingEmbedder, Redactor
+from remegraph.exchange.views import Recent
+from remegraph.kit.capturing import UnrecordedTurns
 from remegraph.kit.observing import gauges, pseudonym
 from remegraph.kit.thinkers import Thinkers
 from remegraph.models import Partition, Scope
@@ -40,24 +43,29 @@ from remegraph.storage.archive import SqlArchive
 from remegraph.storage.auditing import SqlAuditTrail
 from remegraph.storage.backup import LEDGER
 from remegraph.storage.blobs import BlobFolder
-from remegraph.storage.chroma import ChromaIndex
+from remegraph.storage.chroma import ChromaIndex, stranded
 from remegraph.storage.copies import settle
 from remegraph.storage.database import Database
 from remegraph.storage.erasing import SqlEraser
+from remegraph.storage.folder import IndexFolder
 from remegraph.storage.grants import SqlGrants
-from remegraph.storage.guard import GuardedIndex
+from remegraph.storage.guard import GuardedIndex, recorded
 from remegraph.storage.items import SqlItems
-from remegraph.storage.jobs import SqlJobQueue
-from remegraph.storage.keys import journal_key
+from remegraph.storage.jobs import Stamps
+from remegraph.storage.keys import KeyRing, add_key, keys_in
 from remegraph.storage.owner import IndexOwner
 from remegraph.storage.projection import VectorProjection
 from remegraph.telemetry import Telemetry, telemetry_of
 
 if TYPE_CHECKING:
+    from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
     from remegraph.engine.tool_guidelines import Guide
 
-__all__ = ["Parts", "ledger_url", "open_parts"]
+__all__ = ["INDEX", "Parts", "lacks_ledger", "ledger_url", "open_parts"]
+
+INDEX = "index"
+"""The folder of the vector index, in a home."""
 
 _A_NUMBER = "+44 20 7946 0018"
 """Looked at when a kit opens: that a package is missing must not be found out by the first number that somebody tells."""
@@ -88,9 +96,13 @@ class Parts:
     telemetry: Telemetry
     redactor: Redactor
     """Takes what is private out of what comes in."""
+    unrecorded: UnrecordedTurns
+    """What captures could not record yet."""
     has_index: bool
     """False where another process owns the embedded index."""
     closing: ExitStack
+    recent: Recent = field(default_factory=Recent)
+    """What of conversations was recorded here."""
     agents: dict[str, RetrievalAgent] = field(default_factory=dict)
     """Custom Sub Agents, by topic key or type."""
 
@@ -111,6 +123,13 @@ class Parts:
     def disputes(self) -> Disputes:
         """Commits changes, held against what is known."""
         return Disputes(self.archive, self.searcher)
+
+    @cached_property
+    def retraction(self) -> Retraction:
+        """Forgets, and brings back."""
+        from remegraph.engine.retraction import Retraction
+
+        return Retraction(self.archive, self.searcher, self.clock, self.new_id, self.settings)
 
     @cached_property
     def retriever(self) -> Retriever:
@@ -149,10 +168,9 @@ class Parts:
     @cached_property
     def guide(self) -> Guide:
         """Keeps the guidelines of tools."""
-        from remegraph.engine.extractive import ExtractiveThinker
         from remegraph.engine.tool_guidelines import Guide
 
-        return Guide(self.archive, self.clock, ExtractiveThinker(), self.settings.tools, self.settings.summary.recipe)
+        return Guide(self.archive, self.clock, self.settings.tools, self.settings.summary.recipe)
 
 
 def open_parts(
@@ -178,7 +196,7 @@ def open_parts(
         index: A vector index instead of Chroma.
         clock: Tells the time.
         new_id: Makes ids.
-        require_index: Refuse where another process owns the embedded index.
+        require_index: Refuse where another process owns the embedded index, or a fork keeps this one from it.
         reindex: Accept another embedder than the recorded one; its vectors are made by `admin.reindex`.
         count_tokens: Counts the tokens of a recall's context.
         reranker: Has the last word on what a recall returns first.
@@ -189,11 +207,10 @@ def open_parts(
     """
     telemetry = telemetry_of(asked=settings.opentelemetry)
     with ExitStack() as opened:
-        key = _key(settings)
-        redactor = _redactor(settings, key)
-        embedder = RedactingEmbedder(embedder, redactor) if settings.redact else embedder
-        archive = _archive(settings, key, clock, new_id)
+        archive = _archive(settings, clock, new_id)
         opened.callback(archive.close)
+        redactor = _redactor(settings)
+        embedder = RedactingEmbedder(embedder, redactor) if settings.redact else embedder
         database = archive.database
         if index is None:
             index = _index(settings, database, require_index=require_index)
@@ -203,8 +220,10 @@ def open_parts(
         projection = VectorProjection.open(
             database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex, telemetry=telemetry
         )
-        jobs = SqlJobQueue(database, clock)
-        waiting = gauges(archive, projection, jobs, settings.summary.recipe)
+        jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
+        waiting = gauges(archive, projection, jobs, settings.summary.recipe) | {
+            "remegraph.threads.unrecorded": lambda: {"": len(unrecorded.look())}
+        }
         opened.callback(telemetry.watch(pseudonym(ledger_url(settings)), waiting))
         return Parts(
             settings=settings,
@@ -225,6 +244,7 @@ def open_parts(
             attention=attention,
             telemetry=telemetry,
             redactor=redactor,
+            unrecorded=unrecorded,
             has_index=index is not None,
             closing=opened.pop_all(),
         )
@@ -239,6 +259,19 @@ def ledger_url(settings: Settings) -> str:
     return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
 
 
+def lacks_ledger(home: Path) -> bool:
+    """Return whether no ledger is in a home, or an empty file in its place."""
+    ledger = home / LEDGER
+    return not (ledger.is_file() and ledger.stat().st_size)
+
+
+def _without_ledger(home: Path) -> SetupError:
+    return SetupError(
+        f"The ledger of {home} holds nothing, though the index beside it was made of one.",
+        f"Bring it back from a backup. If it is meant to be a new one, move {home / INDEX} away: it is made anew.",
+    )
+
+
 def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | None:
     if settings.queue == "ledger":
         return None
@@ -250,28 +283,43 @@ def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | 
         from remegraph.storage.procrastinating import Procrastinate
     except ModuleNotFoundError as error:
         raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"') from error
-    return Procrastinate(database, clock)
+    return Procrastinate(database, clock, Stamps(settings))
 
 
-def _key(settings: Settings) -> bytes:
-    home = settings.home.expanduser()
+def _keys(settings: Settings) -> KeyRing:
+    home, url = settings.home.expanduser(), ledger_url(settings)
     if settings.ledger_url is None:
         _make_home(home)
-    return settings.journal_key.encode() if settings.journal_key else journal_key(home)
+        if lacks_ledger(home) and IndexFolder(home / INDEX).used:
+            raise _without_ledger(home)
+    given = [settings.journal_key] if settings.journal_key else []
+    told = [key.encode() for key in (*given, *settings.former_journal_keys)]
+    shared = not url.startswith("sqlite")
+    return KeyRing(told or keys_in(home), None if shared else lambda: add_key(home, first=True))
 
 
-def _redactor(settings: Settings, key: bytes) -> Redactor:
+def _redactor(settings: Settings) -> Redactor:
+    """Return what redacts, by the oldest key at hand: a new one before it changes no placeholder."""
     if not settings.redact:
         return UNREDACTED
-    redactor = Redactor(settings.redact, key)
+    keys = _keys(settings).keys
+    redactor = Redactor(settings.redact, keys[-1] if keys else token_bytes())  # without a key, nothing is written
     redactor.text(_A_NUMBER)
     return redactor
 
 
-def _archive(settings: Settings, key: bytes, clock: Clock, new_id: NewId) -> SqlArchive:
+def _archive(settings: Settings, clock: Clock, new_id: NewId) -> SqlArchive:
+    if settings.ledger_url is None:
+        _make_home(settings.home.expanduser())
     blobs = BlobFolder(settings.blobs) if settings.blobs else None
-    quorum = settings.sharing.quorum
-    return SqlArchive.open(ledger_url(settings), key=key, clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
+    return SqlArchive.open(
+        ledger_url(settings),
+        keys=_keys(settings),
+        clock=clock,
+        new_id=new_id,
+        settings=settings,
+        blobs=blobs,
+    )
 
 
 def _make_home(home: Path) -> None:
@@ -296,8 +344,20 @@ def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:
 def _index(settings: Settings, database: Database, *, require_index: bool) -> VectorIndex | None:
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
+    if error := stranded():
+        if require_index:
+            raise SetupError(error.what, error.cure)
+        return None
     home = settings.home.expanduser()
-    owner = IndexOwner.acquire(home / "index")
+    if IndexFolder(home / INDEX).used and not recorded(database):
+        raise _without_ledger(home)
+    try:
+        owner = IndexOwner.acquire(home / INDEX)
+    except OSError as error:
+        raise SetupError(
+            f"The folder of the vector index, {home / INDEX}, cannot be used ({error}).",
+            "Move what is there away, or make it writable.",
+        ) from error
     if owner is not None:
         return GuardedIndex(database, owner)
     if require_index:

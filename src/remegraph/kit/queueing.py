@@ -8,7 +8,7 @@ from remegraph.errors import InputError, SetupError, VectorIndexError
 from remegraph.kit.calling import twin
 from remegraph.kit.draining import KIND, UPKEEP
 from remegraph.kit.facade import Facade
-from remegraph.models import BackgroundJob, HealthReport, JobState
+from remegraph.models import BackgroundJob, HealthReport, JobState, Unrecorded
 
 __all__ = ["Queueing"]
 
@@ -33,9 +33,19 @@ class Queueing(Facade):
             index="down" if problem else "chroma" if parts.has_index else "sql",
             problem=problem,
             queue=parts.jobs.depth(),
+            unrecorded=len(self.unrecorded()),
         )
 
     ahealth = twin(health)
+
+    def unrecorded(self) -> tuple[Unrecorded, ...]:
+        """Return the conversations of which this process could not record a turn, as long as the ledger lacks it.
+
+        The next capture of the conversation records it; so does `capture` of what the host's checkpoint holds.
+        """
+        return self._parts().unrecorded.look()
+
+    aunrecorded = twin(unrecorded)
 
     def jobs(self, state: JobState | None = None) -> tuple[BackgroundJob, ...]:
         """Return the jobs that are not done, summaries first, each kind oldest first.
@@ -57,7 +67,19 @@ class Queueing(Facade):
         """Take up the jobs that gave up; return how many there were."""
         dead = self.jobs("dead")
         for job in dead:
-            self._parts().jobs.enqueue(job.kind, job.partition)
+            self._parts().jobs.enqueue(job.kind, job.partition, as_it_is=True)
         return len(dead)
 
     arevive = twin(revive)
+
+    def adopt(self) -> int:
+        """Let jobs that were made with other settings be done with those of this kit; return how many there were.
+
+        After a change of settings that is meant to hold for what was said before, too.
+        """
+        foreign = [job for job in self.jobs() if job.foreign]
+        for job in foreign:
+            self._parts().jobs.enqueue(job.kind, job.partition)
+        return len(foreign)
+
+    aadopt = twin(adopt)

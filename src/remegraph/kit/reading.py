@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -168,7 +168,7 @@ class Reading(Verbs):
         """
         archive = self._open_parts().archive
         check_text(thread=thread)
-        return archive.messages([required(scope).partition()], thread=thread)
+        return _held(archive.messages([required(scope).partition()], thread=thread))
 
     amessages = twin(messages)
 
@@ -194,8 +194,8 @@ class Reading(Verbs):
         if not blocks:
             raise NotFoundError(f"There is no block {block_id!r} here.")
         block = min(blocks, key=lambda each: visible.index(each.partition))  # the scope's own partition comes first
-        return archive.messages(
-            [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+        return _held(
+            archive.messages([block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq)
         )
 
     aretrieve_block = twin(retrieve_block)
@@ -227,9 +227,10 @@ class Reading(Verbs):
         key_word = key_word and self._open_parts().redactor.text(key_word)
         check_numbers(least=1, whole=True, limit=limit)
         check_times(time_start=time_start, time_end=time_end)
-        return archive.messages(
+        found = archive.messages(
             archive.visible(required(scope)), key_word=key_word, time_start=time_start, time_end=time_end, limit=limit
         )
+        return tuple(message for message in found if not message.hidden)
 
     aretrieve_message = twin(retrieve_message)
 
@@ -254,7 +255,7 @@ class Reading(Verbs):
                 [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
             )
         }
-        return tuple(found.values())
+        return _held(found.values())
 
     atime_match_memories = twin(time_match_memories)
 
@@ -380,3 +381,8 @@ class Reading(Verbs):
         if review and self._reviews.note(own, self._clock()):
             self._write_noted_soon()
         return recall
+
+
+def _held(messages: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """Return the messages that their host still holds; of those that were forgotten, that there is one."""
+    return tuple(message for message in messages if not message.dropped)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from remegraph.kit.health import Health
 from remegraph.kit.noting import Notes
 from remegraph.models import REVIEWING, Access, Hit, Memory, Partition, Review
 from remegraph.rules.reviewing import review_kinds
@@ -25,10 +26,11 @@ class ReviewBuffer(Notes[Review]):
 
     Args:
         archive: Where they are written.
+        health: Told of reviews that cannot be written.
     """
 
-    def __init__(self, archive: Archive) -> None:
-        super().__init__(_MANY)
+    def __init__(self, archive: Archive, health: Health) -> None:
+        super().__init__(_MANY, health)
         self._archive = archive
 
     def note(self, hits: Iterable[Hit], at: datetime) -> bool:

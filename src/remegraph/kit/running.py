@@ -11,10 +11,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from remegraph.errors import CancelledError
+from remegraph.errors import CancelledError, SetupError
 from remegraph.kit.draining import Worker
 from remegraph.kit.health import Health
 from remegraph.ports import Clock
+from remegraph.storage.owner import give_up_at_fork
 
 __all__ = ["Runner"]
 
@@ -66,6 +67,7 @@ class Runner:
                 self._thread = threading.Thread(target=self._run, name="remegraph-runner", daemon=True)
                 self._thread.start()
                 atexit.register(self._leave)
+                give_up_at_fork(self)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -93,12 +95,18 @@ class Runner:
             self._thread.join()
             atexit.unregister(self._leave)
 
+    def give_up(self) -> None:
+        """Have nothing to end in a forked child, where there is no such thread."""
+        atexit.unregister(self._leave)
+
     # ------------------------------------------------------------------------------------------- the thread
 
     def _run(self) -> None:
         while True:
             self._bell.clear()  # before looking: what is queued from here on rings again
             if self._closed:
+                with suppress(SetupError):
+                    self._worker.settle()
                 return
             try:
                 self._work_off()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from remegraph.errors import CancelledError, RemegraphError
-from remegraph.kit.draining import Duty, Worker
+from remegraph.errors import CancelledError, RemegraphError, SetupError
+from remegraph.kit.draining import FOREIGN, Duty, Worker
 from remegraph.kit.running import Runner
 
 if TYPE_CHECKING:
@@ -17,10 +19,13 @@ if TYPE_CHECKING:
     from remegraph.kit.parts import Parts
     from remegraph.ports import Courier
 
-__all__ = ["serve"]
+__all__ = ["serve", "until_signalled"]
 
 _KEEP = 10.0
 """Seconds between looks at what waits for the index."""
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_ENOUGH = 3
+"""Signals that end the process at once."""
 
 
 def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
@@ -33,6 +38,7 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         concurrency: How many jobs at once.
         stop: Set by whoever wants it to end.
     """
+    parts.archive.database.check_writable()
     keeper = Thread(target=_keep_index, args=(parts, health, stop), name="remegraph-index", daemon=True)
     keeper.start()
     try:
@@ -45,13 +51,53 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         keeper.join()
 
 
+@contextmanager
+def until_signalled() -> Iterator[Event]:
+    """Give an event that SIGTERM or Ctrl-C sets; the third one ends the process at once. For the main thread.
+
+    A handler runs in the middle of whatever the main thread does, `Event.set` included, which cannot be entered twice. So
+    ours does nothing: the interpreter writes the number of a signal into a pipe, and a thread reads it there.
+    """
+    stop, heard = Event(), Event()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    pipe_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    Thread(target=_hear, args=(reading, stop, heard), name="remegraph-signals", daemon=True).start()
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():  # who was told is ending: a late signal must not make a failure of that
+            signal.signal(number, signal.SIG_IGN if heard.is_set() else handler)
+        signal.set_wakeup_fd(pipe_before)
+        os.close(writing)
+
+
+def _hear(pipe: int, stop: Event, heard: Event) -> None:
+    """Set the events at the first signal that comes through a pipe."""
+    signals = 0
+    while told := os.read(pipe, 1):
+        signals += told[0] in _SIGNALS
+        if signals == _ENOUGH:
+            os._exit(128 + told[0])
+        if signals:
+            heard.set()
+            stop.set()
+    os.close(pipe)
+
+
 def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
-    """Bring in what the index did not take when it was learned: it may have been down."""
-    while not stop.wait(_KEEP):
+    """Bring in what the index did not take when it was learned, as it may have been down; tell what is left to others."""
+    while True:
         try:
+            health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
+            if stop.wait(_KEEP):
+                return
             parts.projection.sync()
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
             health.note("background", error)
+            if stop.wait(_KEEP):
+                return
 
 
 def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
@@ -78,11 +124,13 @@ def _listen(
     policy = parts.settings.capture
 
     def deliver(kind: str, job_id: int) -> datetime | None:
+        worker = Worker(parts, duties)
         try:
             with suppress(CancelledError):
-                Worker(parts, duties).take(kind, job_id, stop.is_set)
+                worker.take(kind, job_id, stop.is_set)
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
             health.note("background", error)
+            _settle(worker, stop, policy.poll)
         return parts.jobs.next_due(kind, job_id)
 
     while not stop.is_set():
@@ -91,3 +139,15 @@ def _listen(
         except RemegraphError as error:
             health.note("background", error)
             stop.wait(policy.poll)
+
+
+def _settle(worker: Worker, stop: Event, poll: float) -> None:
+    """Give back what a worker holds, as soon as the ledger hears it: the delivery is its only one."""
+    while True:
+        try:
+            worker.settle()
+        except SetupError:
+            if stop.wait(poll):
+                return
+        else:
+            return

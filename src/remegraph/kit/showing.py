@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from remegraph.kit.health import Health
 from remegraph.kit.noting import Notes
 from remegraph.models import Shown
 
@@ -22,10 +23,11 @@ class ShownBuffer(Notes[Shown]):
 
     Args:
         trail: Where they are written.
+        health: Told of records that cannot be written.
     """
 
-    def __init__(self, trail: AuditTrail) -> None:
-        super().__init__(_MANY)
+    def __init__(self, trail: AuditTrail, health: Health) -> None:
+        super().__init__(_MANY, health)
         self._trail = trail
 
     def _write(self, taken: Sequence[Shown]) -> None:

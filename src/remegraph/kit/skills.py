@@ -224,6 +224,7 @@ class Skills(Facade):
         from remegraph.rules.procedures import read_workflow
 
         memory, skill = self._skill(skill_id, scope)
+        check_numbers(least=1, whole=True, version=version)
         if (ok is None) == (facts is None):
             raise InputError("Neither or both of ok and facts are given.", "Give one of them.")
         parts = self._parts()

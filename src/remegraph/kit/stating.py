@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from remegraph.errors import InputError
-from remegraph.kit.calling import actor_of, check_text, required, twin
+from remegraph.kit.calling import acting, actor_of, check_text, required, twin
 from remegraph.kit.verbs import Verbs
 from remegraph.models import (
     Category,
     EnforcementLevel,
+    Forgotten,
     Link,
     LinkType,
     Memory,
@@ -52,6 +53,7 @@ class Stating(Verbs):
 
         Raises:
             InputError: The statement is no text or empty, or a field cannot be used.
+            ScopeError: The scope is missing, or names no agent.
         """
         from remegraph.engine.explicit import remember
         from remegraph.engine.governed import Governed
@@ -61,7 +63,7 @@ class Stating(Verbs):
         check_text(content=content)
         content = parts.redactor.text(content)
         governed = Governed(memory_class=memory_class, enforcement_level=enforcement_level)
-        governed.check(required(scope))
+        governed.check(acting(scope))
         where = scope.partition().evolve(user=None, project=None)
         memory = remember(
             parts.archive,
@@ -175,23 +177,35 @@ class Stating(Verbs):
 
     asave = twin(save)
 
-    def forget(self, memory_id: str, *, scope: Scope) -> Memory:
-        """Take a memory back: it is not recalled any more, its versions stay. Forgetting it again changes nothing.
+    def forget(self, memory_id: str, *, scope: Scope, leave: Collection[str] = (), dry_run: bool = False) -> Forgotten:
+        """Take a memory back, and the words it stands on: from now on no recall, list, trace or file shows them.
+
+        What says the same elsewhere goes with it: other memories, sentences of raw messages, what the agent answered, index
+        entries of blocks. Look at it first with `dry_run`, and name in `leave` what shall stay. The rest of a message
+        stays. Raw rows stay in the ledger, withheld, until `admin.erase`; `restore` brings all of it back. Forgetting it
+        again changes nothing.
 
         Args:
             memory_id: The memory.
             scope: Who asks.
+            leave: Ids of memories and messages that stay as they are.
+            dry_run: Whether nothing is done, and only shown what would be.
 
         Returns:
-            The memory, deleted.
+            What was, or would be, taken back; once it is done, no words of it.
 
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
+            InputError: An id is no text.
+            ConflictError: Other changes came first, again and again.
         """
-        check_text(memory_id=memory_id)
-        memory = self._writer().forget(memory_id, required(scope))
-        self._bring_up_to_date()
-        return memory
+        check_text(memory_id=memory_id, **{f"leave[{at}]": each for at, each in enumerate(leave)})
+        done = self._open_parts().retraction.forget(
+            memory_id, required(scope), leave=leave, dry_run=dry_run, discard=self._working.discard
+        )
+        if not dry_run:
+            self._bring_up_to_date()
+        return done
 
     aforget = twin(forget)
 

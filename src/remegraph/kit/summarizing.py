@@ -53,7 +53,7 @@ class _Tally:
             degraded = (f"vectors: {error}",)
         open_work = parts.archive.work([partition], states=["pending", "failed", "review"], recipe=recipe)
         return SummaryReport(
-            blocks=tuple(self.blocks),
+            blocks=tuple(dict.fromkeys(self.blocks)),
             memory_ids=tuple(dict.fromkeys(self.memory_ids)),
             created=self.created,
             updated=len(self.memory_ids) - self.created,

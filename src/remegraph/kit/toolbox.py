@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_numbers, check_text, required, twin
@@ -12,7 +11,6 @@ from remegraph.kit.facade import Access, Facade
 from remegraph.kit.hearing import CallBuffer
 from remegraph.models import (
     LIVE,
-    Budget,
     Memory,
     Partition,
     Scope,
@@ -27,9 +25,6 @@ from remegraph.rules.tool_guidelines import is_guideline
 from remegraph.rules.tool_outcomes import call_digest, without_values
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import Runnable
-
-    from remegraph.engine.tool_guidelines import GuideInput
     from remegraph.ports import Archive
 
 __all__ = ["ToolMemory"]
@@ -67,8 +62,8 @@ class ToolMemory(Facade):
     ) -> None:
         """Note how a tool call went. It waits for nothing: the ledger gets it with the next write, or read of tools.
 
-        The arguments leave a digest, the result nothing but the first line of an error: both stand in the raw messages
-        where the conversation is captured. A crash may take the last calls that were noted; then their messages tell of
+        The arguments leave a digest, the result nothing but the first line of an error, without numbers, addresses and
+        what is quoted: a host may redact them before the conversation is captured, whose messages then say the rest. A crash may take the last calls that were noted; then their messages tell of
         them, without seconds and tokens.
 
         Args:
@@ -201,27 +196,25 @@ class ToolMemory(Facade):
 
     aguideline = twin(guideline)
 
-    def refresh(self, *, scope: Scope, tools: Sequence[str] | None = None, budget: Budget | None = None) -> ToolRefresh:
-        """Write the guidelines that are new or out of date: one call for each where there is a model, else none.
+    def refresh(self, *, scope: Scope, tools: Sequence[str] | None = None) -> ToolRefresh:
+        """Write the guidelines that are new or out of date. No model is called, and no word of a tool gets in.
 
-        Out of date means: the success rate lies outside of what was likely then, a typical error is new, or the calls
-        have doubled. A guideline that a person took back, or made knowledge, stays as it is. Where the model fails or the
-        budget is used up, code writes them: `degraded` says so.
+        Out of date means: the success rate lies outside of what was likely then, a class of errors is new, or the calls
+        have doubled. A guideline that a person took back, or made knowledge, stays as it is.
 
         Args:
             scope: Whose tools: the user's own, and the team's where the users of an agent are one.
             tools: Only these.
-            budget: Hard limits.
-        """
-        run, asked = self._asked(scope, tools, budget)
-        return self._followed(run.invoke(asked))
 
-    async def arefresh(
-        self, *, scope: Scope, tools: Sequence[str] | None = None, budget: Budget | None = None
-    ) -> ToolRefresh:
-        """Write the guidelines that are new or out of date; see `refresh`."""
-        run, asked = await asyncio.to_thread(self._asked, scope, tools, budget)
-        return await asyncio.to_thread(self._followed, await run.ainvoke(asked))
+        Raises:
+            InputError: The tools are no list of names.
+        """
+        parts, named = self._parts(), _names(tools)
+        self._calls.flush()
+        report = parts.guide.refresh(parts.own(required(scope)), named)
+        return report.evolve(degraded=self._follow()) if report.written else report
+
+    arefresh = twin(refresh)
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -234,27 +227,6 @@ class ToolMemory(Facade):
     def _guidelines(self, partitions: Sequence[Partition], ids: Sequence[str]) -> list[Memory]:
         found = self._parts().archive.memories(partitions, ids=ids, statuses=sorted(LIVE)) if ids else ()
         return [memory for memory in found if is_guideline(memory)]
-
-    def _asked(
-        self, scope: Scope, tools: Sequence[str] | None, budget: Budget | None
-    ) -> tuple[Runnable[GuideInput, dict[str, Any]], GuideInput]:
-        """Return what is to be run, and on what."""
-        from remegraph.engine.metering import Meter
-        from remegraph.engine.nodes import node
-
-        parts = self._parts()
-        self._calls.flush()
-        return node(parts.guide.refresh, "tool_guidelines"), {
-            "partitions": parts.own(required(scope)),
-            "tools": _names(tools),
-            "thinker": parts.thinkers.of(scope.agent),
-            "meter": Meter(budget),
-        }
-
-    def _followed(self, update: Mapping[str, Any]) -> ToolRefresh:
-        """Return the report, once the vectors have followed."""
-        report: ToolRefresh = update["report"]
-        return report.evolve(degraded=(*report.degraded, *self._follow())) if report.written else report
 
 
 def _names(tools: object) -> list[str] | None:

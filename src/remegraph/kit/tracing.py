@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from remegraph.errors import NotFoundError
-from remegraph.models import Memory, Partition, RecallFilter, Scope, Trace
+from remegraph.models import FORGOTTEN, Memory, Partition, RecallFilter, Scope, Trace
 from remegraph.ports import Archive, GrantBook
 from remegraph.rules.chains import known_by
 from remegraph.rules.quotes import quoted
@@ -61,6 +61,13 @@ def _traced(
     messages = {message.message_id: message for message in archive.messages(partitions, ids=cited)}
     quotes, unseen = quoted(memory.evidence, messages)
     missing = [f"content: {memory.status} on {memory.recorded_at:%Y-%m-%d}"] if memory.status in TOMBSTONES else []
+    if memory.status == FORGOTTEN:
+        missing.append(f"content: withheld on {memory.recorded_at:%Y-%m-%d}")
+    missing += [
+        f"message {message.message_id}: words withheld on {note.at:%Y-%m-%d} ({note.reason})"
+        for message in messages.values()
+        for note in message.withheld
+    ]
     missing += [f"message {each}: not visible here, or no longer kept" for each in unseen]
     # Labels of blocks are unique in their partition only: where no word can be seen, nor can its block.
     homes = dict.fromkeys(quote.message.partition for quote in quotes) if memory.evidence else partitions
@@ -80,6 +87,7 @@ def _traced(
             for message in archive.messages(
                 [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
             )
+            if not message.dropped
         ),
         links=archive.links(partitions, [memory.memory_id]),
         events=tuple(event for event in events if known_at is None or event.time <= known_at),

@@ -6,6 +6,7 @@ No agent reaches another's, no task another task's; a task that is over leaves n
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -136,6 +137,19 @@ class WorkingMemory:
         """
         with self._lock:
             return len(self._desks.pop(desk, []))
+
+    def discard(self, homes: Collection[Partition], says: Callable[[str], bool]) -> None:
+        """Drop the lines that say something, whatever task they are held for.
+
+        Args:
+            homes: Whose.
+            says: Whether a line says it.
+        """
+        with self._lock:
+            for (home, _), held in self._desks.items():
+                for each in held if home in homes else ():
+                    each.lines = [line for line in each.lines if not says(line)]
+                held[:] = [each for each in held if each.lines]
 
     def clear(self) -> None:
         """Forget everything."""

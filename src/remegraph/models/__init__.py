@@ -13,6 +13,7 @@ from remegraph.models.changes import (
     MemoryChange,
     Receipt,
     Shelf,
+    Withholding,
     Work,
     WorkState,
 )
@@ -62,9 +63,10 @@ from remegraph.models.governance import (
 from remegraph.models.imports import ForeignMemory, ForeignSystem, Imported
 from remegraph.models.injection import Injected, Injection, InjectionLayer, Trigger, TriggerKind, Workspace
 from remegraph.models.items import ItemChange, StoredItem
-from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth
+from remegraph.models.jobs import BackgroundJob, HealthReport, JobState, QueueDepth, Unrecorded
 from remegraph.models.memories import (
     CORE,
+    FORGOTTEN,
     LIVE,
     MOVES,
     Category,
@@ -85,7 +87,18 @@ from remegraph.models.memories import (
     TopicType,
     may_move,
 )
-from remegraph.models.messages import DOCUMENT, REVISES, AddReceipt, Message, Role, StoredMessage, ToolCall
+from remegraph.models.messages import (
+    DOCUMENT,
+    FOLLOWS,
+    REVISES,
+    AddReceipt,
+    Message,
+    Role,
+    StoredMessage,
+    ToolCall,
+    Withheld,
+    WithheldReason,
+)
 from remegraph.models.metadata import REVIEWING, Access, MemoryMetadata, Review, ReviewKind, Reviews
 from remegraph.models.packs import PackBuilt, PackDiff, PackInfo, PackInstalled, PackKind, PackReason
 from remegraph.models.recall import (
@@ -105,7 +118,9 @@ from remegraph.models.reports import (
     Budget,
     CallRecord,
     Captured,
+    Forgotten,
     Mismatch,
+    Passage,
     Progress,
     SaveResult,
     SummaryReport,
@@ -145,6 +160,8 @@ __all__ = [
     "CHINESE_VALUES",
     "CORE",
     "DOCUMENT",
+    "FOLLOWS",
+    "FORGOTTEN",
     "GRANTABLE",
     "KNOWLEDGE_FORMS",
     "LIVE",
@@ -215,6 +232,7 @@ __all__ = [
     "Finding",
     "ForeignMemory",
     "ForeignSystem",
+    "Forgotten",
     "Grant",
     "HealthReport",
     "Hit",
@@ -255,6 +273,7 @@ __all__ = [
     "PackKind",
     "PackReason",
     "Partition",
+    "Passage",
     "ProfileContent",
     "ProfileKnowledge",
     "Progress",
@@ -317,10 +336,14 @@ __all__ = [
     "TriggerKind",
     "TrustedKey",
     "TypicalError",
+    "Unrecorded",
     "Usage",
     "Verification",
     "VersionNote",
     "Weight",
+    "Withheld",
+    "WithheldReason",
+    "Withholding",
     "WordDiff",
     "Work",
     "WorkState",

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.blocks import BlockSummary
 from remegraph.models.memories import Link, Memory, Topic
-from remegraph.models.messages import Message
+from remegraph.models.messages import Message, WithheldReason
 from remegraph.models.scope import Partition
 from remegraph.models.sharing import Endorsement
 from remegraph.models.tools import ToolRecord
@@ -22,6 +22,7 @@ __all__ = [
     "MemoryChange",
     "Receipt",
     "Shelf",
+    "Withholding",
     "Work",
     "WorkState",
 ]
@@ -96,6 +97,16 @@ class Work(Record):
     attempts: int = Field(default=0, ge=0, description="How often it was tried.")
 
 
+class Withholding(Record):
+    """Words of a message that shall be shown no more, or shown again."""
+
+    partition: Partition = Field(description="Where the message lives.")
+    message_id: Token = Field(description="The message.")
+    phrases: tuple[Text, ...] = Field(default=(), description="The words; none: all of the message.")
+    reason: WithheldReason = Field(default="forgotten", description="Why.")
+    cause: Token = Field(default="", description="The operation that withheld them, where they shall be shown again.")
+
+
 class ChangeSet(Record):
     """What shall change. Only `Archive.commit` applies it: all of it, once, or nothing."""
 
@@ -116,6 +127,13 @@ class ChangeSet(Record):
     work: tuple[Work, ...] = Field(default=(), description="New states of work.")
     endorsements: tuple[Endorsement, ...] = Field(default=(), description="New words on proposals that it changes.")
     brought: Brought | None = Field(default=None, description="Words and blocks of another ledger, recorded first.")
+    withheld: tuple[Withholding, ...] = Field(default=(), description="Words that are shown no more.")
+    shown: tuple[Withholding, ...] = Field(default=(), description="Words that are shown again.")
+    seen: dict[str, int] = Field(
+        default_factory=dict,
+        description="How much was withheld in each block whose words it was made of, by label: more by now, and it is "
+        "refused, as it may say what shall not be said any more.",
+    )
 
 
 class Receipt(Record):

@@ -20,6 +20,7 @@ NOT_COVERED: tuple[str, ...] = (
     "packs and audit exports that were written to files; heads of the journal exported before no longer fit it",
     "what a model or embedding provider keeps of its requests",
     "working memory of other processes, until its tasks end",
+    "what other people told of them, and the names of trusted keys",
 )
 """What no erasure can reach."""
 

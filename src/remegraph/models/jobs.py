@@ -10,7 +10,7 @@ from pydantic import Field
 from remegraph.models.base import Record, Text
 from remegraph.models.scope import Partition
 
-__all__ = ["BackgroundJob", "HealthReport", "JobState", "QueueDepth"]
+__all__ = ["BackgroundJob", "HealthReport", "JobState", "QueueDepth", "Unrecorded"]
 
 JobState = Literal["asleep", "waiting", "running", "dead"]
 """Where a job stands that is not done; one that sleeps is due when it is asked for, a dead one when it is revived."""
@@ -25,6 +25,10 @@ class BackgroundJob(Record):
     due_at: datetime | None = Field(description="When it can be taken; never, while it sleeps.")
     attempts: int = Field(ge=0, description="How often it was tried.")
     reason: Text = Field(default="", description="Why it did not work the last time.")
+    foreign: bool = Field(
+        default=False,
+        description="Whether it is left to workers with the settings that it was made with, other than these.",
+    )
 
 
 class QueueDepth(Record):
@@ -36,6 +40,17 @@ class QueueDepth(Record):
     dead: int = Field(default=0, ge=0, description="Jobs that gave up.")
     overdue_seconds: float = Field(default=0, ge=0, description="How long the oldest job that is due has waited.")
     reason: Text = Field(default="", description="Why the job failed that was tried most often.")
+    foreign: int = Field(
+        default=0, ge=0, description="Jobs of those that wait and are due that are left to workers with other settings."
+    )
+
+
+class Unrecorded(Record):
+    """A conversation of which this process could not record all that it was given."""
+
+    partition: Partition = Field(description="Where.")
+    thread: Text = Field(description="The conversation.")
+    messages: int = Field(ge=1, description="How many messages are not recorded, as far as is known.")
 
 
 class HealthReport(Record):
@@ -47,6 +62,9 @@ class HealthReport(Record):
     )
     problem: str = Field(default="", description="What the index said.")
     queue: QueueDepth = Field(description="How much work waits.")
+    unrecorded: int = Field(
+        default=0, ge=0, description="Conversations of which this process could not record a turn yet."
+    )
 
     @property
     def healthy(self) -> bool:

@@ -13,6 +13,7 @@ from remegraph.settings import Mode, Perspective
 
 __all__ = [
     "CORE",
+    "FORGOTTEN",
     "LIVE",
     "MOVES",
     "Category",
@@ -73,6 +74,10 @@ MOVES: dict[Status, frozenset[Status]] = {
 
 LIVE: frozenset[Status] = frozenset({"active", "disputed", "low_priority"})
 """The statuses that recall returns by default and the vector index holds."""
+
+
+FORGOTTEN: Status = "deleted"
+"""The status of what was taken back: no word of it is shown until it is restored."""
 
 
 def may_move(old: Status, new: Status) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,7 +11,20 @@ from remegraph.models.attachments import Attachment, Reading, attachments_of, de
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.scope import Partition
 
-__all__ = ["DOCUMENT", "REVISES", "AddReceipt", "Message", "Role", "StoredMessage", "ToolCall", "marked"]
+__all__ = [
+    "DOCUMENT",
+    "FOLLOWS",
+    "REVISES",
+    "AddReceipt",
+    "Message",
+    "Role",
+    "StoredMessage",
+    "ToolCall",
+    "Withheld",
+    "WithheldReason",
+    "marked",
+    "revised",
+]
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -23,6 +36,9 @@ DOCUMENT = "remegraph_document"
 
 REVISES = "revises"
 """Key in `extra` of a revision: the id of the message whose content the host replaced."""
+
+FOLLOWS = "follows"
+"""Key in `extra`: where it stood in the list of its host, if that was whole; see `exchange.views`."""
 
 
 class ToolCall(Record):
@@ -117,6 +133,17 @@ def marked(extra: object, mark: str) -> bool:
     return False
 
 
+def revised(body: Mapping[str, Any]) -> str:
+    """Return the id of the message that a revision stands for; nothing for any other message.
+
+    Args:
+        body: A message, as plain JSON.
+    """
+    extra = body.get("extra")
+    found = extra.get(REVISES) if isinstance(extra, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
 def _words(value: Any) -> Iterator[str]:
     """Yield names and values of JSON, in their order; nothing for null."""
     if isinstance(value, dict):
@@ -130,13 +157,38 @@ def _words(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+WithheldReason = Literal["forgotten", "edited", "rewound", "removed"]
+"""forgotten: somebody took back what it says; edited: a newer form replaces it; rewound: the conversation took another
+course; removed: its host took it out, where the settings say that this hides it."""
+
+
+class Withheld(Record):
+    """That words of a message are shown no more."""
+
+    reason: WithheldReason = Field(description="Why.")
+    cause: Token = Field(description="The operation that withheld them; taking it back shows them again.")
+    at: AwareTime = Field(description="Since when.")
+    whole: bool = Field(description="Whether it is the whole message, or a part of it.")
+
+
 class StoredMessage(Message):
-    """A message as the ledger holds it."""
+    """A message as the ledger shows it: a mark stands where words are withheld."""
 
     partition: Partition = Field(description="Where it lives.")
     seq: int = Field(ge=1, description="Its place in the partition, in the order of recording, from 1.")
     recorded_at: AwareTime = Field(description="When it was committed.")
     readings: tuple[Reading, ...] = Field(default=(), description="What is in its attachments, as far as it was read.")
+    withheld: tuple[Withheld, ...] = Field(default=(), description="What of it is shown no more, and why.")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether nothing of it is shown."""
+        return any(each.whole for each in self.withheld)
+
+    @property
+    def dropped(self) -> bool:
+        """Whether its host holds it no more: it was edited, abandoned or removed, and is no part of the conversation."""
+        return any(each.whole and each.reason != "forgotten" for each in self.withheld)
 
     def reading(self, sha256: str) -> str | None:
         """Return what is in one of its attachments; None where that was not read.

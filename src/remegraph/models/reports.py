@@ -6,15 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from remegraph.models.base import Record, Text
+from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.changes import Work
 from remegraph.models.memories import Memory
+from remegraph.models.scope import Partition
 
 __all__ = [
     "Budget",
     "CallRecord",
     "Captured",
+    "Forgotten",
     "Mismatch",
+    "Passage",
     "Progress",
     "SaveResult",
     "SummaryReport",
@@ -95,6 +98,28 @@ class Captured(Record):
     enabled: bool = Field(default=True, description="False: the agent's memory is switched off, nothing was done.")
 
 
+class Passage(Record):
+    """Words of a raw message that say what a memory says."""
+
+    partition: Partition = Field(description="Where the message lives.")
+    message_id: Token = Field(description="The message.")
+    thread: Token = Field(description="Its conversation.")
+    time: AwareTime = Field(description="When it was said.")
+    speaker: Text = Field(description="Who said it.")
+    words: tuple[Text, ...] = Field(description="The words; none once they are withheld.")
+    whole: bool = Field(description="Whether nothing of the message is left without them.")
+
+
+class Forgotten(Record):
+    """What `forget` took back, or would take back: the memory, what says the same elsewhere, and the words it came from."""
+
+    memory: Memory = Field(description="The memory.")
+    along: tuple[Memory, ...] = Field(default=(), description="Other memories that say the same, which go with it.")
+    passages: tuple[Passage, ...] = Field(default=(), description="The raw words that are withheld.")
+    blocks: tuple[str, ...] = Field(default=(), description="Blocks whose index entries are made again without them.")
+    done: bool = Field(description="Whether it was done; else it was only looked at.")
+
+
 class SaveResult(Record):
     """What `save` did: made a memory, merged into one, or refused."""
 
@@ -140,5 +165,4 @@ class ToolRefresh(Record):
 
     written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
     unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
-    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: the model, or vectors.")
-    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used: vectors.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from remegraph.ports.archive import Archive, Pulse, Tail
+from remegraph.ports.archive import Archive, Pulse, Recorded, Tail
 from remegraph.ports.attachments import Attachments
 from remegraph.ports.concluding import Concluded, Concluder
 from remegraph.ports.generalizing import Draft, Generalizer, Reworded
@@ -44,6 +44,7 @@ __all__ = [
     "Projection",
     "Pulse",
     "RecordKind",
+    "Recorded",
     "Reworded",
     "Tail",
     "Tally",

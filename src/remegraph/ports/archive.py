@@ -30,16 +30,19 @@ from remegraph.models import (
     ToolRecord,
     ToolStats,
     Topic,
+    Withholding,
     Work,
     WorkState,
 )
 from remegraph.models.attachments import Blob
+from remegraph.models.messages import WithheldReason
 from remegraph.ports.notes import Notes
 from remegraph.ports.text import Layout, TextMatches
 
 __all__ = [
     "Archive",
     "Pulse",
+    "Recorded",
     "Tail",
 ]
 
@@ -54,6 +57,18 @@ class Tail:
     overlap: tuple[StoredMessage, ...]
     """The last messages of the newest block, for strategies whose blocks overlap."""
     messages: tuple[StoredMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A message as it was recorded, to the letter, whatever is withheld of it."""
+
+    body: Mapping[str, Any]
+    """The message as plain JSON."""
+    seq: int
+    recorded_at: datetime
+    dropped: frozenset[WithheldReason] = frozenset()
+    """Why it is no part of its host's conversation any more; empty while it is."""
 
 
 class Pulse(NamedTuple):
@@ -87,6 +102,8 @@ class Archive(Notes, Protocol):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        withheld: Sequence[Withholding] = (),
+        untimed: Collection[str] = (),
     ) -> AddReceipt:
         """Record messages durably, in order, and enqueue the partition's `summarize` job. All or nothing.
 
@@ -98,6 +115,8 @@ class Archive(Notes, Protocol):
             recorded_at: When it is recorded.
             asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
             blobs: The bytes of the attachments that they refer to, by SHA-256: durable before the messages are.
+            withheld: Words of them that are withheld from the first moment, each with its cause.
+            untimed: Ids of those whose time nobody said: where one is recorded, whatever its time, it is the same.
 
         Raises:
             MessageChangedError: An id is recorded with other content.
@@ -135,8 +154,26 @@ class Archive(Notes, Protocol):
         """
         ...
 
-    def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the messages with these ids as plain JSON, by id: what comparing very many costs least with."""
+    def recorded(
+        self,
+        partition: Partition,
+        ids: Sequence[str] | None = None,
+        *,
+        revising: Collection[str] = (),
+        thread: str | None = None,
+        after: int = 0,
+        dropped: bool | None = None,
+    ) -> Mapping[str, Recorded]:
+        """Return messages to the letter, by id, in the order of recording: what comparing very many costs least with.
+
+        Args:
+            partition: Where to look.
+            ids: Only these ids.
+            revising: Only revisions of these ids.
+            thread: Only of this thread.
+            after: Only those recorded after this place.
+            dropped: Only those that are part of their host's conversation no more; or, if false, only those that are.
+        """
         ...
 
     def message_ids(self, partition: Partition, seqs: Sequence[int]) -> Mapping[int, str]:
@@ -268,6 +305,31 @@ class Archive(Notes, Protocol):
 
         While that is the same, no memory there has changed and no review was added. It costs next to nothing.
         """
+        ...
+
+    def forgotten(
+        self, partitions: Sequence[Partition], memory_id: str | None = None
+    ) -> tuple[tuple[Memory, str], ...]:
+        """Return what is forgotten, to the letter, each with the operation that forgot it.
+
+        Every other read shows that a memory was forgotten, and not what it said.
+
+        Args:
+            partitions: Where.
+            memory_id: Only this memory.
+        """
+        ...
+
+    def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
+        """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""
+        ...
+
+    def causes(self, partition: Partition) -> Collection[str]:
+        """Return the operations that withhold words of messages here."""
+        ...
+
+    def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
+        """Return which messages an operation withholds words of."""
         ...
 
     def tool_stats(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -26,24 +26,48 @@ class AuditTrail(Protocol):
         """
         ...
 
-    def chained(self, previous: str, event: Event) -> str:
-        """Return the chain that ends with an event, given the chain before it."""
+    def walk(self) -> Callable[[str, Event], bool]:
+        """Return what tells of one event after another of a partition whether it fits the chain before it."""
         ...
 
-    def sealed(self, previous: str, line: str) -> str:
-        """Return the seal of a line and of all lines before it, given the seal of those."""
+    def seals(self, previous: Sequence[str], line: str) -> tuple[str, ...]:
+        """Return the seals of a line and of all lines before it, by each key at hand, the one that seals first.
+
+        Args:
+            previous: The seals of those before it; none before the first line.
+            line: The line.
+        """
         ...
 
     def differences(self, partition: Partition) -> Iterator[Mismatch]:
         """Yield where the chain of a partition is broken, and which versions are not what was committed."""
         ...
 
+    def misstated(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield the memories of a partition whose row says something else than their newest version."""
+        ...
+
+    def renamed(self) -> Iterator[Mismatch]:
+        """Yield the partitions that were given another name: what they hold would be another's."""
+        ...
+
     def holds(self, head: AuditHead) -> bool:
         """Return whether the journal still has the event that an export ended with."""
         ...
 
-    def seal_anew(self) -> None:
-        """Chain all events with the key at hand, which is another than before. Exported heads fit no more."""
+    def seal(self, at: datetime, operation_id: str, reason: str, *, despite: bool) -> None:
+        """Seal with the newest key at hand from now on, and say so in each partition.
+
+        Args:
+            at: When.
+            operation_id: Names it.
+            reason: Why.
+            despite: Whether events that do not fit are chained anew, too. Exported heads fit no more then.
+        """
+        ...
+
+    def sealed_despite(self) -> tuple[datetime, str] | None:
+        """Return when and why the journal was sealed last although it did not fit; none where it never was."""
         ...
 
     def add_shown(self, shown: Sequence[Shown]) -> None:

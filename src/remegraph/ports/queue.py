@@ -39,8 +39,14 @@ Outcome = Literal["done", "retry", "back", "dead"]
 class JobQueue(Protocol):
     """A durable queue: at most one open job per kind and partition."""
 
-    def enqueue(self, kind: str, partition: Partition) -> None:
-        """Add a job unless one waits already; one that sleeps wakes up."""
+    def enqueue(self, kind: str, partition: Partition, *, as_it_is: bool = False) -> None:
+        """Add a job unless one waits already; one that sleeps wakes up.
+
+        Args:
+            kind: What to do.
+            partition: Where.
+            as_it_is: Whether it is done with the settings that it was made with, if there is one.
+        """
         ...
 
     def claim(
@@ -52,7 +58,7 @@ class JobQueue(Protocol):
         asleep: bool = False,
         job_id: int | None = None,
     ) -> Job | None:
-        """Take the oldest job that nobody holds, or whose lease ran out.
+        """Take the oldest job that nobody holds, or whose lease ran out; those made with other settings are left.
 
         Args:
             kind: What the worker can do.
@@ -76,6 +82,10 @@ class JobQueue(Protocol):
             reason: Why it did not work.
             again: When a job that is done is due once more.
         """
+        ...
+
+    def release(self, owner: str) -> int:
+        """Give back what a worker holds by its name, and does not do; return how many jobs."""
         ...
 
     def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:

@@ -23,7 +23,7 @@ _ENOUGH = 3
 """The sentences that ask hold so many words, or all sentences count alike: "Any ideas?" asks nothing by itself."""
 
 _BEFORE = 0.2
-"""What a word of the question before counts, where this one refers back: of .1 to 1 the best (`evals followups`)."""
+"""What a word of the question before counts, where this one refers back: of .1 to 1 the best (decision 0011)."""
 
 _IN_FIGURES = re.compile(r"\d")
 

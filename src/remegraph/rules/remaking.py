@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from remegraph.language.tokens import token_counts
 from remegraph.models import Abstraction, Claim, Evidence, Memory
 from remegraph.rules.abstracting import conclusion, recounted
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.summarising import summary_of
+from remegraph.rules.tool_guidelines import is_guideline
 
 __all__ = ["Loss", "remade"]
 
@@ -35,6 +37,8 @@ class Loss:
     """What each message that bears it out still says, by id."""
     speakers: Mapping[str, str] = field(default_factory=dict)
     """Who said that."""
+    trust: Mapping[str, float] = field(default_factory=dict)
+    """How far they are believed."""
     sources: tuple[Memory, ...] = ()
     """What remains of the memories that it was abstracted from."""
 
@@ -56,6 +60,8 @@ def remade(memory: Memory, loss: Loss) -> Memory | None:
     lost = _lost_words(memory, loss)
     if not _tells(_text(memory), lost):
         return kept
+    if is_guideline(memory):
+        return _uncounted(kept)
     return None if abstraction is not None or memory.layer == "procedural" else _quoted(kept, loss, lost)
 
 
@@ -95,6 +101,7 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
     """Return a memory that says what the rest of its evidence says, to the letter."""
     lines = [_line(loss.speakers.get(item.message_id, ""), item.quote) for item in memory.evidence]
     content = "\n".join(dict.fromkeys(lines))
+    trust = min(memory.trust, *(loss.trust.get(item.message_id, 1.0) for item in memory.evidence))
     return memory.evolve(
         content=content,
         summary=summary_of(content),
@@ -104,9 +111,18 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
         canonical_topic="" if _tells(memory.canonical_topic, lost) else memory.canonical_topic,
         tags=tuple(tag for tag in memory.tags if not _tells(tag, lost)),
         merges=min(memory.merges, max(len(lines) - 1, 0)),
+        trust=trust,
+        status="quarantined" if memory.live and trust < QUARANTINE_BELOW else memory.status,
         extractor="extractive",
         prompt="",
     )
+
+
+def _uncounted(memory: Memory) -> Memory:
+    """Return the guideline of a tool without what was counted: it is counted anew, and the tool's own words never speak."""
+    name = memory.topic.target_name
+    payload = {"tool": memory.payload["tool"]}
+    return memory.evolve(content=name, summary=summary_of(name), when_to_use=name, payload=payload)
 
 
 def _line(speaker: str, quote: str) -> str:

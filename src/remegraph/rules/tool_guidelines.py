@@ -1,57 +1,63 @@
-"""What is said of a tool: when it works, what fails and what to pass, in 200 words at most that cite real calls."""
+"""What is said of a tool: when it works, what fails and what to pass, in 200 words at most that cite real calls.
+
+All of it is counted. What a tool itself says, in results and errors, gets in as a figure or as one of a few classes: its
+words would be an order to every agent that reads the guideline.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 from remegraph.models import Memory, ToolWindow
 from remegraph.rules.summarising import length
+from remegraph.rules.tool_outcomes import error_class
 
 __all__ = [
     "MOST_WORDS",
     "CitedError",
     "ToolFacts",
     "changed",
-    "citable",
+    "classes",
     "facts_of",
     "guideline",
     "is_guideline",
-    "objection",
     "situation",
 ]
 
 MOST_WORDS = 200
 """As `length` counts them."""
 
-_CITATION = re.compile(r"\[([^\[\]]*)\]")
 _CITABLE = re.compile(r"[^\s\[\]](?:[^\[\]\n\r]{0,62}[^\s\[\]])?")
+_ARGUMENT = re.compile(r"[\w.-]{1,60}")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
 _NAMES = 8
+"""Names of arguments that are told."""
+
 _NAME = 60
-"""Names of arguments that are told, and characters of a name."""
+"""Characters of a tool's name."""
 
 _TYPICAL = 3
-"""Kinds of errors that a guideline tells, and whose change makes it out of date."""
+"""Classes of errors that a guideline tells, and whose change makes it out of date."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitedError:
-    """A kind of error, how often it came, and a call that it came from."""
+    """A class of errors, how often one came, and a call that one came from."""
 
-    kind: str
+    name: str
     count: int
     call: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What a guideline is made from: figures, and the ids of calls. No argument's value and no result."""
+    """What a guideline is made from: figures, names of arguments, and the ids of calls."""
 
     tool: str
     window: ToolWindow
@@ -64,11 +70,6 @@ class ToolFacts:
     lacking: tuple[str, ...]
     """Those of them that every call lacked that failed."""
 
-    @property
-    def citable(self) -> frozenset[str]:
-        """The calls that may be cited."""
-        return frozenset((*self.worked, *(each.call for each in self.errors)))
-
 
 def facts_of(
     tool: str,
@@ -78,7 +79,7 @@ def facts_of(
     passed: Sequence[Collection[str]],
     lacked: Sequence[Collection[str]],
 ) -> ToolFacts:
-    """Return what a guideline is made from. Calls that cannot be cited are left out; brackets are left to citations.
+    """Return what a guideline is made from. Calls that cannot be cited are left out, and arguments without a proper name.
 
     Args:
         tool: Its name.
@@ -87,52 +88,40 @@ def facts_of(
         passed: The names of the arguments of calls that succeeded, as far as they are known.
         lacked: Those of calls that failed, likewise.
     """
-    common = set.intersection(*map(set, passed)) if passed else set[str]()
+    common = set(filter(_ARGUMENT.fullmatch, set.intersection(*map(set, passed)) if passed else ()))
     names = sorted(common, key=lambda name: (sum(name in each for each in lacked), name))[:_NAMES]
     return ToolFacts(
-        tool=_bare(tool)[:_NAME],
+        tool=tool.replace("[", "(").replace("]", ")")[:_NAME],
         window=window,
-        errors=tuple(
-            CitedError(_bare(each.kind), each.count, each.call_id) for each in window.errors if citable(each.call_id)
-        ),
-        worked=tuple(call for call in worked if citable(call)),
-        passed=tuple(_bare(name)[:_NAME] for name in names),
-        lacking=tuple(_bare(name)[:_NAME] for name in names if lacked and not any(name in each for each in lacked)),
+        errors=_errors(window),
+        worked=tuple(filter(_CITABLE.fullmatch, worked)),
+        passed=tuple(names),
+        lacking=tuple(name for name in names if lacked and not any(name in each for each in lacked)),
     )
 
 
-def _bare(text: str) -> str:
-    return text.replace("[", "(").replace("]", ")")
+def _errors(window: ToolWindow) -> tuple[CitedError, ...]:
+    """Return the errors by class, the most frequent first."""
+    found: dict[str, CitedError] = {}
+    for each in window.errors:
+        if _CITABLE.fullmatch(each.call_id):
+            name = error_class(each.error)
+            first = found.get(name, CitedError(name, 0, each.call_id))
+            found[name] = replace(first, count=first.count + each.count)
+    return tuple(sorted(found.values(), key=lambda each: -each.count))
 
 
-def citable(call_id: str) -> bool:
-    """Return whether a call can be cited by its id: it is short, and no bracket or line break stands in it.
-
-    Args:
-        call_id: The id.
-    """
-    return _CITABLE.fullmatch(call_id) is not None
-
-
-def objection(text: str, calls: Collection[str]) -> str:
-    """Return what is wrong with a guideline, or nothing.
+def classes(window: ToolWindow) -> tuple[str, ...]:
+    """Return the classes of the errors that a guideline tells.
 
     Args:
-        text: The guideline; it cites calls in brackets.
-        calls: The ids that there are.
+        window: The newest calls of its tool.
     """
-    if (count := length(text)) > MOST_WORDS:
-        return f"the guideline has {count} words; at most {MOST_WORDS} are allowed."
-    cited = _CITATION.findall(text)
-    if unknown := sorted(set(cited) - set(calls)):
-        return f"there are no calls {unknown}; the calls are {sorted(calls)}."
-    if calls and not cited:
-        return f"the guideline cites no call; cite at least one of {sorted(calls)} in brackets, as in [{min(calls)}]."
-    return ""
+    return tuple(each.name for each in _errors(window)[:_TYPICAL])
 
 
 def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
-    """Return the guideline that code writes: figures, and what calls have in common.
+    """Return the guideline: figures, and what calls have in common.
 
     Args:
         facts: What is known of the tool.
@@ -147,7 +136,7 @@ def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
 def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
     """Return whether what a guideline told is out of date.
 
-    It is where the rate now lies outside of what was likely then, a typical error is new, or calls have doubled.
+    It is where the rate now lies outside of what was likely then, a class of errors is new, or calls have doubled.
 
     Args:
         before: What it was made from: `calls`, `low`, `high` and `errors`.
@@ -159,7 +148,7 @@ def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
     return (
         calls >= 2 * before.get("calls", 0)
         or (rate is not None and not before.get("low", 0) <= rate <= before.get("high", 1))
-        or bool({each.kind for each in window.errors[:_TYPICAL]} - set(before.get("errors", ())))
+        or not set(classes(window)) <= set(before.get("errors", ()))
     )
 
 
@@ -186,7 +175,7 @@ def situation(tool: str, names: Sequence[str], gives: Sequence[str], asked: Sequ
     return "; ".join((*parts, *asked))
 
 
-def _sentences(facts: ToolFacts, texts: Mapping[str, str]) -> list[str]:
+def _sentences(facts: ToolFacts, texts: Mapping[str, Any]) -> list[str]:
     seen = facts.window
     known = seen.succeeded + seen.failed
     figures = {"tool": facts.tool, "calls": seen.calls, "known": known, "succeeded": seen.succeeded}
@@ -199,13 +188,13 @@ def _sentences(facts: ToolFacts, texts: Mapping[str, str]) -> list[str]:
         said.append(texts["lacking"].format(names=texts["comma"].join(facts.lacking)))
     for each in facts.errors[:_TYPICAL]:
         text = texts["fails" if each.count > 1 else "once"]
-        said.append(text.format(kind=each.kind, count=each.count, call=f"[{each.call}]"))
+        said.append(text.format(error=texts["errors"][each.name], count=each.count, call=f"[{each.call}]"))
     if seen.median_seconds and seen.p95_seconds:
         said.append(texts["time"].format(median=seen.median_seconds, p95=seen.p95_seconds))
     return said
 
 
 @cache
-def _texts() -> Mapping[str, Mapping[str, str]]:
+def _texts() -> Mapping[str, Mapping[str, Any]]:
     text = (files("remegraph.rules") / "data" / "tool_guidelines.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)

@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["call_digest", "error_kind", "error_line", "failed", "outcome", "without_values"]
+__all__ = ["call_digest", "error_class", "error_kind", "error_line", "failed", "outcome", "without_values"]
 
 _LINE = 200
 _SEARCHED = 2_000
@@ -92,6 +92,15 @@ def error_kind(line: str) -> str:
     return " ".join(line.split())[:_KIND]
 
 
+def error_class(line: str) -> str:
+    """Return the class of an error, one of a few, whatever words a tool has for it; `other` where none fits.
+
+    Args:
+        line: From `error_line`.
+    """
+    return next((name for name, signs in _classes().items() if signs.search(line)), "other")
+
+
 def without_values(text: str) -> str:
     """Return a text without what differs from case to case: numbers, ids, paths and what is quoted.
 
@@ -143,6 +152,11 @@ def _said(value: Mapping[str, Any]) -> str:
 def _begins() -> re.Pattern[str]:
     patterns = [pattern for each in _table()["begins"].values() for pattern in each]
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+@cache
+def _classes() -> Mapping[str, re.Pattern[str]]:
+    return {name: re.compile(signs, re.IGNORECASE) for name, signs in _table()["classes"].items()}
 
 
 def _fields() -> Mapping[str, Any]:

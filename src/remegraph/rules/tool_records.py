@@ -69,7 +69,8 @@ def joined(known: ToolRecord, new: ToolRecord) -> ToolRecord:
     """Return one record of two of the same call: each fills what the other lacks.
 
     Of what was heard twice, the newer counts: it was tried again. Between what was heard and what was read, a failure
-    holds, and times are those that were heard: messages are often recorded all at once, when a run is over.
+    holds, with what the messages say of it; times are those that were heard: messages are often recorded all at once, when
+    a run is over.
 
     Args:
         known: What was recorded before.
@@ -87,7 +88,7 @@ def joined(known: ToolRecord, new: ToolRecord) -> ToolRecord:
         message_id=read.message_id,
         digest=new.digest or known.digest,
         ok=saw.ok,
-        error=saw.error,
+        error=(read.error or saw.error) if saw.ok is False else "",
         seconds=_first(first.seconds, second.seconds),
         input_tokens=_first(first.input_tokens, second.input_tokens),
         output_tokens=_first(first.output_tokens, second.output_tokens),

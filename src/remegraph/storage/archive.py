@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection
 
@@ -33,23 +33,27 @@ from remegraph.models import (
     ToolRecord,
     ToolStats,
     Topic,
+    Withholding,
     Work,
     WorkState,
 )
 from remegraph.models.attachments import Blob
-from remegraph.ports import Clock, Layout, NewId, Pulse, Tail, TextMatches
+from remegraph.ports import Clock, Layout, NewId, Pulse, Recorded, Tail, TextMatches
+from remegraph.settings import Settings
 from remegraph.storage import block_notes, fulltext, interning, jobs
 from remegraph.storage import blocks as block_rows
 from remegraph.storage import endorsements as endorsement_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage import messages as message_rows
 from remegraph.storage import tool_calls as tool_rows
+from remegraph.storage import withheld as withheld_rows
 from remegraph.storage.attached import LOCK, SqlAttachments
 from remegraph.storage.blobs import BlobFolder
 from remegraph.storage.commit import commit
 from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
 from remegraph.storage.journal import Entry, Journal
+from remegraph.storage.keys import KeyRing
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
 from remegraph.storage.rows import micros
@@ -68,6 +72,7 @@ class SqlArchive(SqlNotes):
         journal: Its journal.
         clock: Tells when blocks are recorded and jobs are due.
         new_id: Names operations.
+        stamps: Say with which settings jobs are done.
         quorum: How many agents must bear out what is proposed for all of a user's.
         blobs: Keeps the bytes of attachments; without it there are none.
     """
@@ -79,11 +84,13 @@ class SqlArchive(SqlNotes):
         *,
         clock: Clock,
         new_id: NewId,
+        stamps: jobs.Stamps,
         quorum: int = 2,
         blobs: BlobFolder | None = None,
     ) -> None:
         super().__init__(database, journal, new_id)
-        self.queue = jobs.SqlJobQueue(database, clock)
+        self.queue = jobs.SqlJobQueue(database, clock, stamps)
+        self._stamps = stamps
         self._clock = clock
         self._quorum = quorum
         self.tombstones = Tombstones(journal)
@@ -92,26 +99,43 @@ class SqlArchive(SqlNotes):
 
     @classmethod
     def open(
-        cls, url: str, *, key: bytes, clock: Clock, new_id: NewId, quorum: int = 2, blobs: BlobFolder | None = None
+        cls,
+        url: str,
+        *,
+        keys: KeyRing,
+        clock: Clock,
+        new_id: NewId,
+        settings: Settings | None = None,
+        blobs: BlobFolder | None = None,
     ) -> Self:
         """Open a ledger by its URL, and bring its schema up to date.
 
         Args:
             url: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
-            key: Seals the journal.
+            keys: Seal the journal.
             clock: Tells the time.
             new_id: Gives new ids.
-            quorum: How many agents must bear out what is proposed for all of a user's.
+            settings: With which jobs are done, and how many agents must bear out what is proposed for all of a user's.
             blobs: Keeps the bytes of attachments.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
+            JournalKeyError: Its journal is not sealed yet, and a key must be given.
         """
-        database = Database.open(url)
+        settings = settings or Settings()
+        database = Database.open(url, settings.pool)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            archive = cls(database, Journal.open(database, key), clock=clock, new_id=new_id, quorum=quorum, blobs=blobs)
+            archive = cls(
+                database,
+                Journal.open(database, keys),
+                clock=clock,
+                new_id=new_id,
+                stamps=jobs.Stamps(settings),
+                quorum=settings.sharing.quorum,
+                blobs=blobs,
+            )
             unless_ready.pop_all()
         return archive
 
@@ -133,6 +157,8 @@ class SqlArchive(SqlNotes):
         *,
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
+        withheld: Sequence[Withholding] = (),
+        untimed: Collection[str] = (),
     ) -> AddReceipt:
         """Record messages durably and enqueue `summarize`, in one transaction; bytes first."""
         added, new = 0, messages
@@ -150,12 +176,13 @@ class SqlArchive(SqlNotes):
                     failpoint("add.begin")
                     if not self.database.is_sqlite:  # it may have waited for an erasure
                         new = self._not_erased(connection, partition, new)
-                    added = message_rows.add(connection, partition_id, new, recorded_at, held)
+                    added = message_rows.add(connection, partition_id, new, recorded_at, held, untimed=untimed)
+                    withheld_rows.add(connection, partition_id, withheld, micros(recorded_at))
                     if not new:
                         connection.rollback()  # the name that was just written, too
                     if added:
                         due = jobs.ASLEEP if asleep else micros(self._clock())
-                        jobs.enqueue(connection, "summarize", partition_id, due)
+                        jobs.enqueue(connection, "summarize", partition_id, due, self._stamps.of(partition.agent))
                 failpoint("add.before_commit")
             failpoint("add.after_commit")
         ids = tuple(message.message_id for message in messages)
@@ -189,10 +216,26 @@ class SqlArchive(SqlNotes):
             places = interning.known(connection, partitions)
             return tuple(message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit))
 
-    def bodies(self, partition: Partition, ids: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the messages with these ids as plain JSON, by id."""
+    def recorded(
+        self,
+        partition: Partition,
+        ids: Sequence[str] | None = None,
+        *,
+        revising: Collection[str] = (),
+        thread: str | None = None,
+        after: int = 0,
+        dropped: bool | None = None,
+    ) -> Mapping[str, Recorded]:
+        """Return messages to the letter, by id, in the order of recording."""
         with self.database.read() as connection:
-            return message_rows.bodies(connection, interning.known(connection, [partition]), ids)
+            number = next(iter(interning.known(connection, [partition])), None)
+            if number is None:
+                return {}
+            if ids is not None:
+                return message_rows.recorded(connection, number, ids)
+            if revising:
+                return message_rows.revisions(connection, number, revising)
+            return message_rows.course(connection, number, thread, after, dropped=dropped)
 
     def message_ids(self, partition: Partition, seqs: Sequence[int]) -> Mapping[int, str]:
         """Return the ids of the messages at these places, by place."""
@@ -230,7 +273,7 @@ class SqlArchive(SqlNotes):
                 added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
                 block_notes.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
-                    jobs.enqueue(connection, "summarize", partition_id, now)
+                    jobs.enqueue(connection, "summarize", partition_id, now, self._stamps.of(partition.agent))
                 self.journal.add(
                     connection,
                     [
@@ -356,6 +399,28 @@ class SqlArchive(SqlNotes):
         with self.database.read() as connection:
             places = interning.known(connection, partitions)
             return memory_rows.read_events(connection, places, record_id, limit)
+
+    def forgotten(
+        self, partitions: Sequence[Partition], memory_id: str | None = None
+    ) -> tuple[tuple[Memory, str], ...]:
+        """Return what is forgotten, to the letter; see `Archive.forgotten`."""
+        with self.database.read() as connection:
+            return memory_rows.read_forgotten(connection, interning.known(connection, partitions), memory_id)
+
+    def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
+        """Return what an operation changed, to the letter; see `Archive.operation`."""
+        with self.database.read() as connection:
+            return memory_rows.read_operation(connection, interning.known(connection, partitions), operation_id)
+
+    def causes(self, partition: Partition) -> Collection[str]:
+        """Return the operations that withhold words of messages here."""
+        with self.database.read() as connection:
+            return withheld_rows.causes(connection, list(interning.known(connection, [partition])))
+
+    def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
+        """Return which messages an operation withholds words of."""
+        with self.database.read() as connection:
+            return withheld_rows.by(connection, interning.known(connection, partitions), cause)
 
     def tool_stats(
         self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0

@@ -79,7 +79,8 @@ class SqlAttachments:
             held = attachments.referenced(connection, names)
             loose = tuple(name for name in names if name not in held)
             for name in loose if remove else ():
-                self._folder.remove(name)
+                if not attachments.referenced(connection, [name]):  # the lock still holds, or this raises
+                    self._folder.remove(name)
             return loose
 
     def _numbers(self, partition: Partition) -> list[int]:

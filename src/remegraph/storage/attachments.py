@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Row, select, update
 from remegraph.language.tokens import token_counts
 from remegraph.models import Message, Reading
 from remegraph.models.attachments import Blob
+from remegraph.rules.veil import without
 from remegraph.storage import fulltext
 from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
@@ -116,7 +117,7 @@ def describe(connection: Connection, partition_id: int, message_id: str, told: S
         unread = (*here, attachments.c.sha256 == reading.sha256, attachments.c.reading.is_(None))
         connection.execute(update(attachments).where(*unread).values(**_told(reading)))
     row = connection.execute(
-        select(messages.c.body, texts.c.seq, texts.c.asks).where(
+        select(messages.c.body, messages.c.withheld, texts.c.seq, texts.c.asks).where(
             messages.c.partition_id == partition_id,
             messages.c.message_id == message_id,
             texts.c.partition_id == messages.c.partition_id,
@@ -126,8 +127,10 @@ def describe(connection: Connection, partition_id: int, message_id: str, told: S
     ).one_or_none()
     if row is None:  # erased, while somebody looked at what it held
         return
+    message = Message.from_json(row.body)
+    hidden = [note["phrase"] or "" for note in json.loads(row.withheld or "[]")]
     known = [each.text for each in readings(connection, partition_id, message_id)]
-    said = " ".join((Message.from_json(row.body).indexed_text, *known))
+    said = without(" ".join((message.indexed_text, *known)), hidden, mark="")
     shelf = fulltext.TextShelf(partition_id, "message")
     fulltext.remove(connection, shelf, [message_id])
     fulltext.put(connection, shelf, [fulltext.TextEntry(message_id, token_counts(said), row.seq, row.asks)])

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, func, insert, select
 
-from remegraph.models import AuditEntry, AuditHead, Event, Mismatch, Partition, Shown
+from remegraph.models import AuditEntry, AuditHead, Event, Memory, Mismatch, Partition, Shown
+from remegraph.storage import heads as head_rows
 from remegraph.storage import interning
 from remegraph.storage.database import Database
-from remegraph.storage.journal import Journal, origin
+from remegraph.storage.journal import Entry, Journal, origin
 from remegraph.storage.memories import event_of
 from remegraph.storage.rows import from_micros, micros
-from remegraph.storage.tables import events, injections, memories, partitions, versions
+from remegraph.storage.tables import events, injections, memories, partitions, topics, versions
 from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["SqlAuditTrail"]
@@ -24,6 +25,8 @@ _PAGE = 500
 _LAST = (1 << 63) - 1
 
 _WHERE = "journal"
+_DESPITE = "seal_journal_despite"
+"""The event of a seal over what does not fit: it stays where nobody can take it away unseen."""
 
 # An event, and the version that came of it as far as it is kept.
 _EVENTS = (
@@ -31,6 +34,14 @@ _EVENTS = (
     .outerjoin(memories, and_(memories.c.memory_id == events.c.record_id, events.c.version > 0))
     .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == events.c.version))
     .order_by(events.c.id)
+    .limit(_PAGE)
+)
+
+_HEADS = (
+    select(memories, topics.c.type, topics.c.target, versions.c.body.label("committed"))
+    .join(topics, topics.c.id == memories.c.topic_id)
+    .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == memories.c.version))
+    .order_by(memories.c.id)
     .limit(_PAGE)
 )
 
@@ -64,13 +75,14 @@ class SqlAuditTrail:
                 previous = row.chain
             yield found
 
-    def chained(self, previous: str, event: Event) -> str:
-        """Return the chain that ends with an event."""
-        return self._journal.chained(previous, {**dict(event), "time": micros(event.time)})
+    def walk(self) -> Callable[[str, Event], bool]:
+        """Return what tells of one event after another whether it fits the chain before it."""
+        walk = self._journal.walk()
+        return lambda previous, event: walk.fits(previous, {**dict(event), "time": micros(event.time)})
 
-    def sealed(self, previous: str, line: str) -> str:
-        """Return the seal of a line and of all lines before it."""
-        return self._journal.sealed(previous, line)
+    def seals(self, previous: Sequence[str], line: str) -> tuple[str, ...]:
+        """Return the seals of a line and of all lines before it, by each key at hand, the one that seals first."""
+        return self._journal.seals(previous, line)
 
     def differences(self, partition: Partition) -> Iterator[Mismatch]:
         """Yield what does not fit; see `ports.AuditTrail`."""
@@ -83,16 +95,36 @@ class SqlAuditTrail:
         with self._database.read() as connection:
             head = connection.execute(select(partitions.c.journal_head).where(partitions.c.id == number)).scalar_one()
             last = connection.execute(select(func.max(events.c.id)).where(events.c.partition_id == number)).scalar()
-        previous = origin(number)
+        previous, walk = origin(number), self._journal.walk()
         for page in self._rows(number, 0, last or 0):
             for row in page:
-                if self._journal.chained(previous, row._asdict()) != row.chain:
+                if not walk.fits(previous, row._asdict()):
                     yield _mismatch(row.id, "it, or an event before it, was changed, moved or taken away")
                 if row.body and self._journal.digest(row.body) != row.digest:
                     yield _mismatch(row.id, f"version {row.version} of {row.record_id} is not what was committed")
                 previous = row.chain
         if (head or origin(number)) != previous:
             yield _mismatch("", "its newest events were taken away, or its head was changed")
+
+    def renamed(self) -> Iterator[Mismatch]:
+        """Yield the partitions that were given another name; see `ports.AuditTrail`."""
+        with self._database.read() as connection:
+            for number in interning.renamed(connection):
+                problem = "its name was changed: what it holds is not found under the one that it had"
+                yield Mismatch(where="partitions", record_id=str(number), problem=problem)
+
+    def misstated(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield the memories whose row says something else than what was committed; see `ports.AuditTrail`."""
+        number, after = self._number(partition), 0
+        while True:
+            with self._database.read() as connection:
+                page = connection.execute(_HEADS.where(memories.c.partition_id == number, memories.c.id > after)).all()
+            if not page:
+                return
+            for row in page:
+                if problem := _wrong(row, partition):
+                    yield Mismatch(where="memories", record_id=row.memory_id, problem=problem)
+            after = page[-1].id
 
     def holds(self, head: AuditHead) -> bool:
         """Return whether the journal still has the event that an export ended with."""
@@ -101,9 +133,26 @@ class SqlAuditTrail:
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(events.c.id).where(*here)))).scalar())
 
-    def seal_anew(self) -> None:
-        """Chain all events with the key at hand."""
-        self._journal.seal_anew(self._database)
+    def seal(self, at: datetime, operation_id: str, reason: str, *, despite: bool) -> None:
+        """Seal with the newest key at hand from now on; see `ports.AuditTrail`."""
+        action = _DESPITE if despite else "seal_journal"
+        entry = Entry(
+            partition_id=0,
+            time=micros(at),
+            actor="operator",
+            action=action,
+            record_id=_WHERE,
+            operation_id=operation_id,
+            reason=reason,
+        )
+        self._journal.seal(self._database, entry, despite=despite)
+
+    def sealed_despite(self) -> tuple[datetime, str] | None:
+        """Return when and why the journal was sealed last although it did not fit; none where it never was."""
+        last = select(events.c.time, events.c.reason).where(events.c.action == _DESPITE).order_by(events.c.id.desc())
+        with self._database.read() as connection:
+            row = connection.execute(last.limit(1)).first()
+        return None if row is None else (from_micros(row.time), row.reason)
 
     def add_shown(self, shown: Sequence[Shown]) -> None:
         """Append records of what agents were shown, but for those whose person or thread was erased since."""
@@ -188,6 +237,21 @@ class SqlAuditTrail:
                 return
             yield page
             first = page[-1].id + 1
+
+
+def _wrong(row: Row[Any], partition: Partition) -> str:
+    """Return what is wrong with the row of a memory; nothing where all is well."""
+    if row.body != row.committed:
+        return "its head is no version that was committed"
+    memory = Memory.from_json(row.body)
+    held, told = row._asdict(), head_rows.columns(memory, row.topic_id)
+    # What an earlier release wrote may differ: by fields that it lacked, by how it folded words, in what is not live.
+    lenient = {"body", "words"} if memory.live else {"body", "words", "resident"}
+    wrong = [name for name in told if name not in lenient and held[name] != told[name]]
+    wrong += ["topic"] * ((row.type, row.target) != (memory.topic.type, memory.topic.target))
+    wrong += ["partition"] * (memory.partition != partition)
+    verb = "is" if len(wrong) == 1 else "are"
+    return f"its {' and '.join(wrong)} {verb} not what was committed" if wrong else ""
 
 
 def _chain_before(connection: Connection, number: int, first: int) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
 from remegraph.errors import ConflictError, NotFoundError
 from remegraph.models import Block, BlockSummary, Partition, Work
@@ -16,7 +17,7 @@ from remegraph.storage.database import upsert
 from remegraph.storage.rows import micros
 from remegraph.storage.tables import blocks, summaries, work
 
-__all__ = ["await_work", "check_open", "require_block", "set_work", "write_summary"]
+__all__ = ["await_work", "check_open", "extents", "require_block", "set_work", "write_summary"]
 
 Numbers = Mapping[Partition, int]
 """The numbers of partitions."""
@@ -45,8 +46,20 @@ def check_open(connection: Connection, numbers: Numbers, wanted: Iterable[Work])
         raise ConflictError(done, "This work is done already: take it off the list.")
 
 
-def write_summary(connection: Connection, partition_id: int, summary: BlockSummary) -> None:
+def extents(connection: Connection, partition_id: int, block_ids: Sequence[str]) -> Sequence[Row[Any]]:
+    """Return the rows of these blocks: label, thread, first and last seq."""
+    here = (blocks.c.partition_id == partition_id, blocks.c.block_id.in_(block_ids))
+    return connection.execute(select(blocks).where(*here)).all() if block_ids else ()
+
+
+def write_summary(connection: Connection, partition_id: int, summary: BlockSummary, *, keep: bool = False) -> None:
     """Write the index entry of a block, in place of the one that it had.
+
+    Args:
+        connection: A write transaction.
+        partition_id: Where.
+        summary: The entry.
+        keep: Whether the one that it had is kept beside it, since words of it are withheld, and may be shown again.
 
     Raises:
         NotFoundError: There is no such block.
@@ -61,7 +74,8 @@ def write_summary(connection: Connection, partition_id: int, summary: BlockSumma
         partition_id=partition_id, block_id=summary.block_id, **values
     )
     key = ["partition_id", "block_id"]
-    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+    before = {"original": func.coalesce(summaries.c.original, summaries.c.body) if keep else None}
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values | before))
 
 
 def await_work(connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:

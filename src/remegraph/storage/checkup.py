@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from remegraph.errors import SetupError
+from remegraph.errors import JournalKeyError, SetupError
 from remegraph.models import Finding
 from remegraph.storage import embedders, migrations
 from remegraph.storage.backup import problems
@@ -65,7 +65,7 @@ def examine_key(home: Path, *, sealed: bool) -> Iterator[Finding]:
                 check="key",
                 severity="error",
                 what=f"The key of the journal, {path}, is missing: nobody can tell whether the journal was rewritten.",
-                cure="Put it back from a backup. If it is lost: look at the journal, then kit.admin.seal_journal().",
+                cure=JournalKeyError.cure,
             )
     elif os.name == "posix" and path.stat().st_mode & _FOR_OTHERS:
         yield Finding(

@@ -24,6 +24,7 @@ import numpy as np
 
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.breaker import CircuitBreaker
+from remegraph.storage.owner import AFTER_FORK, give_up_at_fork
 from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
     from chromadb.base_types import InclusionExclusionOperator, LiteralValue, Where
-    from chromadb.config import Settings
+    from chromadb.config import Settings, System
     from pydantic_settings import BaseSettings
     from pydantic_settings import PydanticBaseSettingsSource as Source
 
     from remegraph.ports import Vectors
 
-__all__ = ["SHELF", "SPACE", "ChromaIndex", "persistent"]
+__all__ = ["SHELF", "SPACE", "ChromaIndex", "persistent", "stranded"]
 
 SHELF = "shelf"
 """The one metadata key of a record."""
@@ -56,6 +57,10 @@ SPACE: CreateHNSWConfiguration = {
     "sync_threshold": 100,
 }
 """How a collection is made."""
+_FORKED = "Open a kit only after the fork (with gunicorn: without --preload), start processes by spawn, or use a Chroma server."
+"""What to do where the vector index did not come through a fork."""
+_opened_in: set[int] = set()
+"""The processes that opened an embedded Chroma: this one, and those that it was forked from."""
 
 
 class ChromaIndex:
@@ -74,6 +79,7 @@ class ChromaIndex:
         self._opening = Lock()
         self._closed = False
         self._handles: dict[str, Collection] = {}
+        give_up_at_fork(self)
 
     @classmethod
     def server(cls, url: str, *, timeout: float = 30.0, rest: float = 30.0) -> Self:
@@ -206,6 +212,11 @@ class ChromaIndex:
         """Refuse: the files are the server's."""
         return False
 
+    def give_up(self) -> None:
+        """Have Chroma forget the client in a forked child, where it would hand it out to whoever connects there."""
+        if self._client is not None:
+            _forget(self._client._system)  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+
     def close(self) -> None:
         """Close the client; using the index afterwards is an error."""
         self._closed = True
@@ -225,8 +236,7 @@ class ChromaIndex:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():  # a client that came through a fork hangs at its first call
             raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
+                "The vector index was opened by the process that this one was forked from.", AFTER_FORK
             )
         if self._breaker is not None:
             self._breaker.check()
@@ -287,10 +297,27 @@ def persistent(files: Path) -> ClientAPI:
 
     Args:
         files: Its folder, which is made where it is missing. Only one process may have it open.
+
+    Raises:
+        VectorIndexError: It would hang: see `stranded`.
     """
     import chromadb
 
+    if error := stranded():
+        raise error
+    _opened_in.add(os.getpid())
     return chromadb.PersistentClient(files, settings=_settings())
+
+
+def stranded() -> VectorIndexError | None:
+    """Return why no embedded Chroma can be opened in this process; none where it can.
+
+    Chroma's threads, which it never ends, do not come along through a fork: a child would wait for them for ever, even
+    where its parent had closed what it opened.
+    """
+    if _opened_in <= {os.getpid()}:
+        return None
+    return VectorIndexError("This process was forked from one that had used a vector index.", _FORKED)
 
 
 def _heartbeat(address: str, timeout: float) -> None:
@@ -324,9 +351,16 @@ def _close(client: ClientAPI) -> None:
     for session in sessions:  # Chroma leaves its connections to a server open
         session.close()
     if sessions:  # and knows the client by one more name, under which it keeps it for good
-        known = client._identifier_to_system  # noqa: SLF001
-        for name in [name for name, each in known.copy().items() if each is system]:
-            known.pop(name, None)
+        _forget(system)
+
+
+def _forget(system: System) -> None:
+    """Have Chroma know a client no more, under any name."""
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    known = SharedSystemClient._identifier_to_system  # noqa: SLF001
+    for name in [name for name, each in known.copy().items() if each is system]:
+        known.pop(name, None)
 
 
 def _sessions(client: ClientAPI) -> list[httpx.Client]:

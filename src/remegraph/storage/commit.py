@@ -12,7 +12,9 @@ from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
 from remegraph.language.tokens import token_counts
 from remegraph.models import (
+    FORGOTTEN,
     LIVE,
+    BlockSummary,
     Brought,
     ChangeSet,
     Memory,
@@ -26,7 +28,18 @@ from remegraph.rules.disputes import CONTRARY, at_variance, crowded
 from remegraph.rules.knowledge import spoilt
 from remegraph.rules.summarising import resummarised
 from remegraph.rules.tombstones import TOMBSTONES, buried
-from remegraph.storage import block_notes, bringing, chains, evidence, fulltext, interning, tool_calls, vectors
+from remegraph.rules.veil import MARK
+from remegraph.storage import (
+    block_notes,
+    bringing,
+    chains,
+    evidence,
+    fulltext,
+    interning,
+    tool_calls,
+    vectors,
+    withheld,
+)
 from remegraph.storage import heads as head_rows
 from remegraph.storage import memories as memory_rows
 from remegraph.storage.database import Database, upsert
@@ -89,6 +102,7 @@ def _named(changes: ChangeSet) -> list[Partition]:
     named += [summary.partition for summary in changes.summaries]
     named += [call.partition for call in changes.tools]
     named += [one.partition for one in changes.work]
+    named += [one.partition for one in (*changes.withheld, *changes.shown)]
     named += [changes.brought.partition] if changes.brought else []
     return list(dict.fromkeys(named))
 
@@ -102,6 +116,11 @@ def _replayed(connection: Connection, partition_id: int, operation_id: str) -> R
 def _may_meet(one: Partition, other: Partition) -> bool:
     """Return whether memories of two partitions may know of each other: one tenant, and not two persons."""
     return one.tenant == other.tenant and (None in (one.user, other.user) or one.user == other.user)
+
+
+def _comes_back(head: head_rows.Head, change: MemoryChange) -> bool:
+    """Return whether a forgotten memory is restored: to whatever it was before."""
+    return head.status == FORGOTTEN and change.action == "restore"
 
 
 @dataclass(slots=True)
@@ -127,6 +146,7 @@ class _Commit:
     def apply(self) -> Receipt:
         """Check and write everything; any error rolls the transaction back."""
         block_notes.check_open(self.connection, self.numbers, self.changes.work)
+        self._check_seen()
         self._check_heads()
         self._check_knowledge()
         self._check_references()
@@ -134,6 +154,7 @@ class _Commit:
         chains.check_no_circle(self.connection, self.changes)
         if self.changes.brought is not None:
             self._bring(self.changes.brought)
+        self._withhold()
         shelves = self._ensure_topics()
         written = self._write(shelves)
         failpoint("commit.half_written")
@@ -176,7 +197,9 @@ class _Commit:
                 stale.append(memory.memory_id)
             elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):
                 raise InputError(f"Memory {memory.memory_id} is {head.status if head else memory.status} for good.", "")
-            elif head is not None and not may_move(head.status, memory.status):
+            elif memory.content == MARK and memory.status not in TOMBSTONES:
+                raise InputError(f"What memory {memory.memory_id} says is withheld.", "Restore it first.")
+            elif head is not None and not (may_move(head.status, memory.status) or _comes_back(head, change)):
                 raise InputError(
                     f"Memory {memory.memory_id} cannot go from {head.status} to {memory.status}.",
                     "See remegraph.models.MOVES for the moves that are allowed.",
@@ -363,12 +386,41 @@ class _Commit:
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
                 self.warnings += [at_variance(link)] if link.type in CONTRARY else []
 
+    def _check_seen(self) -> None:
+        """Refuse what was made of words that are withheld by now."""
+        homes = [each.partition for each in self.changes.summaries] + [each.partition for each in self.changes.work]
+        for partition_id in {self.numbers[home] for home in homes}:
+            for block in block_notes.extents(self.connection, partition_id, list(self.changes.seen)):
+                hidden = withheld.count(self.connection, partition_id, block.thread, block.first_seq, block.last_seq)
+                if hidden != self.changes.seen[block.block_id]:
+                    raise ConflictError([block.block_id], "Words of it were withheld meanwhile: read it again.")
+
+    def _withhold(self) -> None:
+        """Withhold words and show others again, first: what is written in this change is held against what is left."""
+        for partition, number in self.numbers.items():
+            hidden = [each for each in self.changes.withheld if each.partition == partition]
+            shown = [each for each in self.changes.shown if each.partition == partition]
+            cause = self.changes.operation_id
+            touched = withheld.withhold(self.connection, number, hidden, cause=cause, now=self.now) if hidden else []
+            again = withheld.release(self.connection, number, shown) if shown else []
+            for action, names in (("withhold", touched), ("show", again)):
+                for name in names:
+                    self._event(number, action, name, body="")
+            for label, body in withheld.summaries_again(self.connection, number, again).items():
+                self._tell_of(number, BlockSummary.from_json(body))
+                self._event(number, "summarize", label, body=body)
+
     def _summarise(self) -> None:
         for summary in self.changes.summaries:
-            shelf = fulltext.TextShelf(self.numbers[summary.partition], "block")
-            block_notes.write_summary(self.connection, shelf.partition_id, summary)
-            self._tell_index(shelf, summary.block_id, " ".join((summary.summary, *summary.entities)))
-            self._event(shelf.partition_id, "summarize", summary.block_id, body=summary.to_json())
+            partition_id = self.numbers[summary.partition]
+            block_notes.write_summary(self.connection, partition_id, summary, keep=bool(self.changes.withheld))
+            self._tell_of(partition_id, summary)
+            self._event(partition_id, "summarize", summary.block_id, body=summary.to_json())
+
+    def _tell_of(self, partition_id: int, summary: BlockSummary) -> None:
+        """Let an index entry be found by its words, unless none is left."""
+        said = None if summary.summary == MARK else " ".join((summary.summary, *summary.entities))
+        self._tell_index(fulltext.TextShelf(partition_id, "block"), summary.block_id, said)
 
     def _event(
         self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""

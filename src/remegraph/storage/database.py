@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -23,17 +26,17 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import StaticPool
 
-from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
-from remegraph.settings import without_passwords
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, OutcomeUnknownError, RemegraphError, SetupError
+from remegraph.settings import PoolPolicy, without_passwords
 from remegraph.storage import migrations
-from remegraph.storage.owner import alone
+from remegraph.storage.owner import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-__all__ = ["EVERYBODY", "Database", "insert_rows", "upsert"]
+__all__ = ["EVERYBODY", "RELEASE", "Database", "insert_rows", "upsert", "watched"]
 
 EVERYBODY = 0
 """To lock where a write concerns no partition alone, as one of the schema: no partition has this number."""
@@ -62,7 +65,10 @@ _OUTAGES = (
     ("disk is full", "Free some space and repeat: nothing of this operation was written."),
     ("no space left", "Free some space and repeat: nothing of this operation was written."),
     ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
+    ("queuepool limit", "Repeat, or let this process have more connections: the settings' `pool`."),
     ("is locked", "Another process holds the ledger: repeat, or close that process."),
+    ("lock timeout", "Another process holds these records for long: repeat."),
+    ("idle-in-transaction timeout", "This process was held up for seconds, and nothing was written: repeat."),
 )
 _WATCH = {
     "connect_timeout": 10,  # seconds
@@ -71,6 +77,44 @@ _WATCH = {
     "keepalives_count": 3,  # so often
     "tcp_user_timeout": 25_000,  # milliseconds that what was sent may go unheard
 }
+RELEASE = """
+DO $$
+DECLARE wanted record;
+BEGIN
+  FOR wanted IN
+    SELECT name, value
+    FROM (VALUES
+      ('idle_in_transaction_session_timeout', '5s'),
+      ('lock_timeout', '30s'),
+      ('client_connection_check_interval', '2s'),
+      ('tcp_keepalives_idle', '5'),
+      ('tcp_keepalives_interval', '2'),
+      ('tcp_keepalives_count', '3'),
+      ('tcp_user_timeout', '10s')
+    ) AS ours (name, value)
+    JOIN pg_settings USING (name)
+    WHERE source NOT IN ('client', 'database', 'user', 'database user')
+  LOOP
+    BEGIN
+      PERFORM set_config(wanted.name, wanted.value, false);
+    EXCEPTION WHEN invalid_parameter_value THEN
+      NULL;
+    END;
+  END LOOP;
+END $$
+"""
+"""Sets a session of PostgreSQL up so that what a client had locked is free again within seconds after it vanished.
+
+What the URL, the role or the database says comes first; what a server's system cannot do is left out.
+"""
+_PATIENT = text(  # where the limit is ours, and nobody's who wants it
+    "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
+)
+_BEAT = 1.0  # seconds between two signs of life in a transaction that computes
+_REFUSED = "FATAL"  # PostgreSQL answers, and lets nobody in
+_PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
+"""How it refuses what it may grant a moment later, also to whom it never let in."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.1  # seconds between two requests for a connection
 _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
 
 
@@ -106,6 +150,9 @@ def _sqlite_insert(table: Table, columns: tuple[str, ...]) -> tuple[str, list[st
     return str(compiled), list(compiled.positiontup or ())
 
 
+_USUAL = PoolPolicy()
+
+
 class Database:
     """A pool of connections with two kinds of transaction: `read` is a snapshot, `write` excludes other writers.
 
@@ -113,28 +160,37 @@ class Database:
 
     Args:
         engine: A set-up engine; see `open`.
+        wait: Seconds that a call waits for a connection that the server refuses for now.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, wait: float = _USUAL.wait) -> None:
         self.engine = engine
+        self._wait = wait
+        self._known = False
         # Waiting in line here is fair and cheap; SQLite's own busy handler is neither. A ledger in memory is one
         # connection, so there reads wait in the same line.
         self._writers = threading.Lock() if self.is_sqlite else None
         self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
+        self._beats = None if self.is_sqlite else _Heartbeat(engine.dialect.loaded_dbapi.Error)
+        self._refusal: RemegraphError | None = None
+        self.given_up = False
+        """Whether this is a child of the process that opened it."""
+        give_up_at_fork(self)
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, pool: PoolPolicy = _USUAL) -> Self:
         """Open a ledger, and bring its schema up to date.
 
         Args:
             url: SQLAlchemy URL: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+            pool: How many connections there are, and how long a call waits for one.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
             MissingExtraError: The driver is not installed.
         """
-        database = cls(_engine(url))
+        database = cls(_engine(url, pool), pool.wait)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
             database._migrate()
@@ -152,7 +208,7 @@ class Database:
             SetupError: The URL cannot be read.
             MissingExtraError: The driver is not installed.
         """
-        return cls(_engine(url))
+        return cls(_engine(url, _USUAL))
 
     @property
     def is_sqlite(self) -> bool:
@@ -166,34 +222,56 @@ class Database:
         Raises:
             SetupError: The database cannot be used.
         """
-        with self._translated(), self._readers or nullcontext(), self.engine.connect() as connection:
+        with self._translated(), self._readers or nullcontext(), self._connected() as connection:
             if not self.is_sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with connection.begin():
+            with connection.begin(), self._alive(connection):
                 self._begin(connection, "BEGIN")
                 yield connection
 
+    def refuse(self, error: RemegraphError | None) -> None:
+        """Let no memory be written from now on; what follows from it can be, as the index and its marks.
+
+        Args:
+            error: Why; none: let it be written again.
+        """
+        self._refusal = error
+
+    def check_writable(self) -> None:
+        """Return if memory may be written.
+
+        Raises:
+            RemegraphError: See `refuse`.
+        """
+        if self._refusal is not None:
+            raise type(self._refusal)(self._refusal.what, self._refusal.cure)
+
     @contextmanager
-    def write(self, partition_ids: Iterable[int] = ()) -> Iterator[Connection]:
+    def write(self, partition_ids: Iterable[int] = (), *, derived: bool = False) -> Iterator[Connection]:
         """Give a connection that may write; commit at the end, roll back on any error.
 
         On SQLite no other writer runs meanwhile, on PostgreSQL no other writer of these partitions.
 
         Args:
             partition_ids: The partitions to lock; more of them with `lock`, before anything is read.
+            derived: Whether it only writes what follows from the ledger, as what concerns `EVERYBODY` does.
 
         Raises:
-            SetupError: The database cannot be used.
+            SetupError: The database cannot be used, or memory may not be written.
         """
+        if not (derived or partition_ids == [EVERYBODY]):
+            self.check_writable()
         with (
-            self._translated(),
+            self._translated() as course,
             self._writers or nullcontext(),
-            self.engine.connect() as connection,
+            self._connected() as connection,
             connection.begin(),
+            self._alive(connection),
         ):
             self._begin(connection, "BEGIN IMMEDIATE")
             self.lock(connection, partition_ids)
             yield connection
+            course.committing = True
 
     def lock(self, connection: Connection, partition_ids: Iterable[int]) -> None:
         """Lock partitions until the transaction ends, always in the same order, so that two writers cannot embrace.
@@ -225,7 +303,7 @@ class Database:
                 yield mine
             return
         key = {"namespace": _TASK_NAMESPACE, "task": task}
-        with self._translated(), self.engine.connect() as connection:
+        with self._translated(), self._connected() as connection:
             own = connection.execution_options(isolation_level="AUTOCOMMIT")
             mine = own.execute(text("SELECT pg_try_advisory_lock(:namespace, :task)"), key).scalar_one()
             try:
@@ -249,9 +327,11 @@ class Database:
         Raises:
             SetupError: The database cannot be used, or another process reads an old state of it.
         """
-        with self._translated(), self._writers or nullcontext(), self.engine.connect() as connection:
+        with self._translated(), self._writers or nullcontext(), self._connected() as connection:
             if not self.is_sqlite:
                 own = connection.execution_options(isolation_level="AUTOCOMMIT")
+                own.detach()  # closed at the end: the next line is for nobody else
+                own.execute(_PATIENT, {"here": False})  # another one may do the same, for minutes
                 own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
                 return
             connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
@@ -265,8 +345,52 @@ class Database:
 
     def close(self) -> None:
         """Give all connections back, and the statements that were put together for them."""
+        if self.given_up:
+            return
+        keep_at_fork(self)
+        if self._beats is not None:
+            self._beats.close()
         self.engine.dispose()
         self.engine.clear_compiled_cache()
+
+    def give_up(self) -> None:
+        """Leave all connections to the parent, in a forked child; what it had locked of a file, a child has not."""
+        self.given_up = True
+        file = _file(self.engine.url)
+        _INHERITED.update([file] if file is not None else ())
+
+    def check(self) -> None:
+        """Refuse to be used in a child of the process that opened it.
+
+        Raises:
+            SetupError: It is.
+        """
+        if self.given_up:
+            raise SetupError("The memory was opened by the process that this one was forked from.", AFTER_FORK)
+
+    def _alive(self, connection: Connection) -> AbstractContextManager[None]:
+        """Let PostgreSQL know during a transaction that this process lives, however long it computes."""
+        return nullcontext() if self._beats is None else self._beats.during(connection)
+
+    def _connected(self) -> Connection:
+        """Return a connection; one that the server refuses for now is asked for again, until the wait is over.
+
+        Whoever waits may get one that others of this process give back meanwhile. Nothing was done yet, so it is safe.
+        """
+        end, pause = time.monotonic() + self._wait, _FIRST_PAUSE
+        while True:
+            try:
+                connection = self.engine.connect()
+            except exc.OperationalError as error:
+                told = str(error.orig)
+                passing = _REFUSED in told and (self._known or any(sign in told for sign in _PASSING))
+                if not passing or time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._known = True
+                return connection
 
     def _begin(self, connection: Connection, command: str) -> None:
         """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""
@@ -277,14 +401,19 @@ class Database:
         with self.read() as connection:
             if migrations.is_current(connection):
                 return
-        with self.write([EVERYBODY]) as connection:
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(_PATIENT, {"here": True})  # whoever migrates now may take minutes
+            self.lock(connection, [EVERYBODY])
             migrations.upgrade(connection)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[_Course]:
         """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        self.check()
+        course = _Course()
         try:
-            yield
+            yield course
         except (exc.DBAPIError, exc.TimeoutError) as error:
             cause = error.orig if isinstance(error, exc.DBAPIError) else error
             told = without_passwords(str(cause).strip())
@@ -295,7 +424,64 @@ class Database:
             what = f"The ledger {where} cannot be used: {told}."
             if defect:
                 raise SetupError(what, defect) from error
+            if course.committing and isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+                raise OutcomeUnknownError(f"{what} Whether the change was recorded is not known.") from error
             raise LedgerUnavailableError(what, outage or _UNKNOWN_CURE) from error
+
+
+class _Heartbeat:
+    """Says something in transactions that last, so that PostgreSQL ends only those whose process is gone or stands still.
+
+    Args:
+        errors: What the driver raises.
+    """
+
+    def __init__(self, errors: type[Exception]) -> None:
+        self._errors = errors
+        self._open: dict[int, tuple[float, Any, threading.Lock]] = {}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    @contextmanager
+    def during(self, connection: Connection) -> Iterator[None]:
+        """Keep a transaction alive until the end of the block, whatever this process computes meanwhile."""
+        if self._thread is None:
+            self._start()
+        turn = threading.Lock()
+        self._open[id(turn)] = (time.monotonic(), connection.connection.driver_connection, turn)
+        try:
+            yield
+        finally:
+            with turn:
+                del self._open[id(turn)]
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="remegraph-heartbeat", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_BEAT):
+            late = time.monotonic() - _BEAT
+            for began, driver, turn in self._open.copy().values():
+                if began < late:
+                    with turn, suppress(self._errors):  # whoever uses the connection next is told
+                        if id(turn) in self._open and driver.info.transaction_status.name == "INTRANS":
+                            driver.execute("SELECT 1")
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a transaction has come."""
+
+    committing: bool = False
+    """From here on, the server may have done it though its answer never came."""
 
 
 _OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
@@ -305,18 +491,39 @@ def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
     return next((cure for sign, cure in signs if sign in told.lower()), None)
 
 
-def _engine(url: str) -> Engine:
+_INHERITED: set[str] = set()
+"""Files that were open when this process was forked: SQLite takes the parent's locks for its own, and loses writes."""
+
+
+def _file(url: URL) -> str | None:
+    """Return the file of a ledger on SQLite; none where it has none."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return os.path.realpath(str(url.database))
+
+
+def _engine(url: str, policy: PoolPolicy) -> Engine:
     parsed = _parsed(url)
+    if _file(parsed) in _INHERITED:
+        raise SetupError(
+            "This ledger was open in the process that this one was forked from, and SQLite's locks did not come along.",
+            "Close it before the fork, or start processes by spawn.",
+        )
+    limits: dict[str, Any] = {
+        "pool_size": policy.size,
+        "max_overflow": policy.overflow,
+        "pool_timeout": policy.wait,
+        "hide_parameters": True,
+    }
     try:
         if parsed.get_backend_name() == "sqlite":
             in_memory = parsed.database in (None, "", ":memory:")
-            pool = StaticPool if in_memory else QueuePool
-            engine = create_engine(
-                parsed, poolclass=pool, connect_args={"check_same_thread": False}, hide_parameters=True
-            )
+            pool: dict[str, Any] = {"poolclass": StaticPool, "hide_parameters": True} if in_memory else limits
+            engine = create_engine(parsed, **pool, connect_args={"check_same_thread": False})
             event.listen(engine, "connect", _set_up_sqlite)
         else:
-            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), hide_parameters=True)
+            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), **limits)
+            event.listen(engine, "connect", _set_up_postgresql)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
@@ -346,6 +553,13 @@ def _parsed(url: str) -> URL:
     if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
         return parsed.set(drivername="postgresql+psycopg")
     raise SetupError(f"The ledger cannot be kept in {parsed.drivername}.", cure)
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    """Set a new connection up, in one round trip."""
+    connection.autocommit = True
+    connection.execute(RELEASE)
+    connection.autocommit = False
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

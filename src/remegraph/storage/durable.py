@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from remegraph.errors import BackupError
@@ -48,30 +48,41 @@ def drafted(folder: Path) -> Iterator[Path]:
         raise BackupError(f"{folder} is there already, and not empty.", "Name a folder that does not exist yet.")
     draft = folder.with_name(f".{folder.name}.draft")
     try:
+        if draft.exists() and any(draft.iterdir()) and not (draft / LOCK_FILE).exists():
+            raise BackupError(f"{draft} is in the way, and no draft of ours.", "Move it away, or name another folder.")
         owner = IndexOwner.acquire(draft)
         if owner is None:
             raise BackupError(f"Another process writes {folder} just now.", "Wait for it, or name another folder.")
         try:
-            _clear(draft)
-            draft.chmod(0o700)
-            yield draft
-            sync_folder(draft)
+            with closing(owner), _cleared(draft):
+                draft.chmod(0o700)
+                yield draft
+                sync_folder(draft)
         except BaseException:
-            _clear(draft)
-            raise
-        finally:
-            owner.close()
             (draft / LOCK_FILE).unlink(missing_ok=True)
-            if not any(draft.iterdir()):
-                draft.rmdir()
+            draft.rmdir()
+            raise
         if folder.exists():
             folder.rmdir()  # it is empty; a folder takes the place of none elsewhere than on POSIX
         draft.rename(folder)
+        (folder / LOCK_FILE).unlink()  # by which a draft is known as ours to the last
+        sync_folder(folder)
         sync_folder(folder.parent)
     except OSError as error:
         raise BackupError(
             f"{folder} cannot be written ({error}).", "Free some space, or name a folder that you may write to."
         ) from error
+
+
+@contextmanager
+def _cleared(draft: Path) -> Iterator[None]:
+    """Empty a draft before it is filled, and again where that fails."""
+    _clear(draft)
+    try:
+        yield
+    except BaseException:
+        _clear(draft)
+        raise
 
 
 def _clear(draft: Path) -> None:

@@ -11,6 +11,7 @@ from remegraph.errors import ConflictError, ConsensusError, NotFoundError
 from remegraph.models import ChangeSet, Endorsement, Memory, MemoryChange, Partition
 from remegraph.rules.consensus import WITNESSES, borne_out, doubt, is_shared, says, standing, untouched
 from remegraph.rules.tombstones import TOMBSTONES
+from remegraph.rules.veil import MARK
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import endorsements, memories
 
@@ -66,7 +67,11 @@ class Consent:
             ConsensusError: One agent alone would change what is shared, or its word does not count.
             ConflictError: What bears a proposal out changed meanwhile.
         """
-        shared = [change for change in self.changes.changes if is_shared(change.memory.partition)]
+        shared = [
+            change
+            for change in self.changes.changes
+            if is_shared(change.memory.partition) and not self._only_unquotes(change)
+        ]
         changed = {change.memory.memory_id for change in shared}
         if strays := self.given.keys() - changed:
             raise NotFoundError(f"There is no proposal {', '.join(sorted(strays))} here.")
@@ -76,6 +81,18 @@ class Consent:
         if not self.changes.at_home:
             self._check_standing([change for change in shared if change not in waiting])
             self._check_links()
+
+    def _only_unquotes(self, change: MemoryChange) -> bool:
+        """Return whether a change only takes quotes out whose words are withheld: what is shared says what it said."""
+        new, old = change.memory, self._head(change.memory.memory_id)
+        if old is None or change.action != "withhold":
+            return False
+        same = old.evolve(version=new.version, recorded_at=new.recorded_at, evidence=new.evidence)
+        unquoted = [
+            new_item in {item, item.evolve(quote=MARK)}
+            for item, new_item in zip(old.evidence, new.evidence, strict=False)
+        ]
+        return same == new and len(old.evidence) == len(new.evidence) and all(unquoted)
 
     def _waits(self, change: MemoryChange) -> bool:
         """Return whether a change is about a proposal: a new one, or one that waits."""

@@ -6,7 +6,7 @@ that was stopped anywhere is finished by whoever comes next. The rows go in one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -34,7 +34,7 @@ from remegraph.storage.tables import (
     partitions,
     texts,
 )
-from remegraph.storage.unwriting import Plan, Unwriting
+from remegraph.storage.unwriting import Plan, Unwriting, deeds
 
 __all__ = ["SqlEraser"]
 
@@ -63,7 +63,7 @@ class SqlEraser:
             request: What.
 
         Raises:
-            NotFoundError: A message, memory or thread is not there.
+            NotFoundError: A person, message, memory or thread is not there.
         """
         erasure_id = self._new_id()
         with self._database.write() as connection:
@@ -117,6 +117,10 @@ class SqlEraser:
     # ------------------------------------------------------------------------------------------- asking
 
     def _check(self, connection: Connection, request: ErasureRequest) -> None:
+        if subject := request.subject:
+            whose = (partitions.c.tenant == subject.tenant, partitions.c.user == subject.user)
+            if not connection.execute(select(partitions.c.id).where(*whose)).first() and not deeds(connection, subject):
+                raise NotFoundError(f"Nothing is recorded of user {subject.user!r} of tenant {subject.tenant!r}.")
         if request.partition is None:
             return
         numbers = list(interning.known(connection, [request.partition]))
@@ -159,10 +163,14 @@ class SqlEraser:
             interning.forget(connection)
 
     def _lock(self, connection: Connection, request: ErasureRequest) -> None:
-        """Lock all partitions that memories of this person, or team, may live in."""
-        tenant = request.subject.tenant if request.subject else request.partition.tenant if request.partition else ""
-        query = select(partitions.c.id).where(partitions.c.tenant == tenant)
-        self._database.lock(connection, connection.execute(query).scalars())
+        """Lock all partitions that memories of this person, or team, may live in, or that the person decided in."""
+        numbers: Iterable[int] = ()
+        if request.subject:
+            numbers = interning.around(connection, request.subject.tenant)
+        elif request.partition:
+            query = select(partitions.c.id).where(partitions.c.tenant == request.partition.tenant)
+            numbers = connection.execute(query).scalars()
+        self._database.lock(connection, numbers)
 
     # -------------------------------------------------------------------------------------------- looking
 
@@ -186,7 +194,8 @@ class SqlEraser:
         self._advance(erasure_id, "done", told.to_json())
 
     def _uncovered(self, plan: Plan) -> list[str]:
-        found = [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
+        found = ["its name where it acted: an agent has the same name"] if plan.namesake else []
+        found += [] if plan.index_cleared else ["files of the Chroma server, until it vacuums them"]
         if not self._database.is_sqlite:
             found.append("PostgreSQL's log, and its dead rows, until VACUUM FULL")
         return found
@@ -204,7 +213,7 @@ class SqlEraser:
                 _add(found, "memory_sources", len(_there(connection, cited, memory_sources.c.message_id, ids)))
             standing = memories.c.status != "erased"
             _add(found, "memories", len(_there(connection, standing, memories.c.memory_id, plan.memories)))
-        found["index"] = plan.index_left
+        found["index"], found["actors"] = plan.index_left, plan.actors_left
         held = self._archive.attachments.unreferenced() if plan.blobs else ()
         found["files"] = len(set(held).intersection(plan.blobs))
         return found

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from remegraph.errors import InputError, NotFoundError
+from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.models import Evidence, Memory, Message, Partition
 from remegraph.rules.quotes import find_quote
-from remegraph.storage import attachments
+from remegraph.rules.veil import MARK
+from remegraph.storage import attachments, withheld
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import blocks, memory_sources, messages, partitions
 
@@ -43,6 +44,7 @@ def check(connection: Connection, number: int, partition_id: int, memory: Memory
     Raises:
         NotFoundError: A message or block is not there.
         InputError: A quote is not in its message, or a message not in its block.
+        ConflictError: The words were withheld since somebody quoted them.
     """
     kept = _kept(connection, number, memory) if number else set()
     proven = frozenset(before.evidence if before else ())
@@ -96,6 +98,25 @@ def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
     return next((each.text for each in read if each.sha256 == evidence.attachment), "")
 
 
+def _says(connection: Connection, evidence: Evidence, row: Row[Any]) -> bool:
+    """Return whether the words stand in a message; a mark stands for words that are withheld, and no words do.
+
+    Raises:
+        ConflictError: They are withheld.
+    """
+    text = _text(connection, evidence, row)
+    if row.withheld is None:
+        return find_quote(evidence.quote, text) is not None
+    hidden = withheld.phrases(row.withheld)
+    if evidence.quote == MARK:
+        return True
+    if find_quote(evidence.quote, text) is None:
+        return False
+    if withheld.hides(evidence.quote, [(text, hidden)]):
+        raise ConflictError([row.message_id], "Its words were withheld meanwhile: read it again.")
+    return True
+
+
 def _messages(
     connection: Connection, partition_ids: Sequence[int], message_ids: Sequence[str]
 ) -> dict[str, list[Row[Any]]]:
@@ -124,7 +145,7 @@ def _sharers(connection: Connection, partition: Partition) -> list[int]:
 def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]]) -> Source:
     if not rows:
         raise NotFoundError(f"Evidence names message {evidence.message_id}, which is not here.")
-    said = [row for row in rows if find_quote(evidence.quote, _text(connection, evidence, row)) is not None]
+    said = [row for row in rows if _says(connection, evidence, row)]
     if not said:
         raise InputError(
             f"The quote is not in message {evidence.message_id}.", "Quote the message as it stands, word by word."

@@ -61,6 +61,12 @@ class IndexFolder:
         except (OSError, ValueError, TypeError, KeyError):
             return Note(generations=())
 
+    @property
+    def used(self) -> bool:
+        """Whether vectors were written here, and the ledger noted it."""
+        generations = (self.note() or Note()).generations
+        return bool(generations) and "" not in generations
+
     def write(self, note: Note) -> None:
         """Replace the note, whole or not at all.
 

@@ -135,7 +135,8 @@ class SqlGrants:
                 return ()
             since = min(grant.given_at for grant, _ in readable)
             query = select(versions.c.body).where(versions.c.memory == readable[0][1].id).order_by(versions.c.version)
-            every = [Memory.from_json(body) for body in connection.execute(query).scalars()]
+            read = [Memory.from_json(body) for body in connection.execute(query).scalars()]
+            every = memory_rows.shown_versions(connection, read)
         later = [version.recorded_at for version in every[1:]]
         held = [version for version, until in zip(every, later, strict=False) if until > since]
         return tuple(version for version in (*held, every[-1]) if version.live)

@@ -27,7 +27,7 @@ from remegraph.ports import WHOLE
 from remegraph.storage.chroma import ChromaIndex, persistent
 from remegraph.storage.database import EVERYBODY, Database, upsert
 from remegraph.storage.folder import IndexFolder, Note
-from remegraph.storage.owner import IndexOwner
+from remegraph.storage.owner import AFTER_FORK, IndexOwner
 from remegraph.storage.probing import Prober
 from remegraph.storage.tables import projections
 from remegraph.telemetry import event
@@ -35,11 +35,18 @@ from remegraph.telemetry import event
 if TYPE_CHECKING:
     from remegraph.ports import Vectors
 
-__all__ = ["GuardedIndex"]
+__all__ = ["GuardedIndex", "recorded"]
 
 _log = logging.getLogger(__name__)
 
 _NAME = "vectors"
+
+
+def recorded(database: Database) -> str:
+    """Return the generation of the index that a ledger recorded; nothing before the first."""
+    with database.read() as connection:
+        found = connection.execute(select(projections.c.generation).where(projections.c.name == _NAME))
+        return found.scalar_one_or_none() or ""
 
 
 class GuardedIndex:
@@ -134,8 +141,8 @@ class GuardedIndex:
                 self._folder.remove()
             except OSError as error:
                 raise VectorIndexError(f"The vector index cannot be removed: {error}.") from error
+            self._record(generation)  # first: a note of vectors that the ledger knows nothing of is another ledger's
             self._write(Note((generation,), closed=True))  # no files are what was left here
-            self._record(generation)
             self._damage = {}
         return True
 
@@ -208,9 +215,7 @@ class GuardedIndex:
 
     def _look(self) -> dict[str, str] | None:
         """Return what is wrong as far as the files tell without opening them; none where they do not."""
-        with self._database.read() as connection:
-            recorded = connection.execute(select(projections.c.generation).where(projections.c.name == _NAME))
-            self._generation = recorded.scalar_one_or_none() or ""
+        self._generation = recorded(self._database)
         note, there = self._folder.note(), self._folder.files.exists()
         if self._generation not in (note or Note()).generations:
             return {WHOLE: "its files are older or newer than the ledger"}
@@ -279,6 +284,5 @@ class GuardedIndex:
             raise VectorIndexError("The vector index was closed.", "Open it again.")
         if self._process != os.getpid():
             raise VectorIndexError(
-                "The vector index was opened by the process that this one was forked from.",
-                "Open it after the fork, or start processes by spawn.",
+                "The vector index was opened by the process that this one was forked from.", AFTER_FORK
             )

@@ -163,7 +163,7 @@ class Indexer:
                 if not texts:
                     break
                 rows = embedded.embed(self._database, embedder, embedder_id, list(texts.values()))
-                with self._database.write([partition_id]) as connection:
+                with self._database.write([partition_id], derived=True) as connection:
                     there = meanings.there(connection, list(texts))  # some may have been erased meanwhile
                     same = [at for at, key in enumerate(texts) if key in there]
                     kept = {key: text for key, text in texts.items() if key in there}
@@ -235,7 +235,7 @@ class Indexer:
             return
         failpoint("index.before_embed")
         rows = embedded.embed(self._database, embedder, batch.embedder_id, list(batch.stale.values()))
-        with self._database.write({key.partition_id for key in batch.stale}) as connection:
+        with self._database.write({key.partition_id for key in batch.stale}, derived=True) as connection:
             now = vectors.live_bodies(connection, list(batch.stale))
             same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]
             texts = list(batch.stale.items())
@@ -266,7 +266,7 @@ class Indexer:
             self._index.delete(home, names)
         touched |= set(homes.values())
         done = {key: batch.marks[key] for key in (*found, *gone)}
-        with self._database.write(batch.partition_ids) as connection:
+        with self._database.write(batch.partition_ids, derived=True) as connection:
             vectors.forget(connection, gone)
             vectors.unmark(connection, done)
             failpoint("index.before_unmark")
@@ -295,7 +295,7 @@ class Indexer:
             embedder_id = embedders.require(connection, embedder)
             leaving = shelves.overfull(connection, embedder_id, touched)
         for shelf, home in leaving:
-            with self._database.write([shelf[0]]) as connection:
+            with self._database.write([shelf[0]], derived=True) as connection:
                 vectors.mark_live(connection, shelf[0])
                 keys = vectors.keys_of(connection, embedder_id, shelf)
             self._index.delete(home, [index_id(key) for key in keys])

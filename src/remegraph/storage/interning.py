@@ -22,7 +22,19 @@ from remegraph.storage.database import Database, upsert
 from remegraph.storage.rows import chunks, digest
 from remegraph.storage.tables import events, partitions, reviews
 
-__all__ = ["anonymous", "ensure", "every", "forget", "hold", "known", "partition_of", "pulse", "visible"]
+__all__ = [
+    "anonymous",
+    "around",
+    "ensure",
+    "every",
+    "forget",
+    "hold",
+    "known",
+    "partition_of",
+    "pulse",
+    "renamed",
+    "visible",
+]
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
@@ -117,6 +129,20 @@ def every(connection: Connection) -> tuple[Partition, ...]:
     return tuple(partition_of(row) for row in connection.execute(select(partitions).order_by(partitions.c.id)))
 
 
+def around(connection: Connection, tenant: str) -> dict[int, Partition]:
+    """Return the partitions of a tenant, and those that lost their names, whosever they were, by number."""
+    rows = connection.execute(select(partitions).order_by(partitions.c.id))
+    return {
+        row.id: partition_of(row) for row in rows if row.tenant == tenant or row.tenant.startswith(_nameless(row.id))
+    }
+
+
+def renamed(connection: Connection) -> tuple[int, ...]:
+    """Return the partitions whose row says another name than its key."""
+    rows = connection.execute(select(partitions).order_by(partitions.c.id))
+    return tuple(row.id for row in rows if row.key != _key(partition_of(row)))
+
+
 def partition_of(row: Row[Any]) -> Partition:
     """Return the partition of a row of the table `partitions`."""
     return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
@@ -124,8 +150,12 @@ def partition_of(row: Row[Any]) -> Partition:
 
 def anonymous(partition_id: int) -> dict[str, str | None]:
     """Return the columns of a partition that lost its name: nobody's, and found by nobody."""
-    nobody = Partition(tenant=f"erased-{partition_id}-{token_hex(8)}")
+    nobody = Partition(tenant=f"{_nameless(partition_id)}{token_hex(8)}")
     return {**nobody.model_dump(), "key": _key(nobody)}
+
+
+def _nameless(partition_id: int) -> str:
+    return f"erased-{partition_id}-"
 
 
 def _key(partition: Partition) -> str:

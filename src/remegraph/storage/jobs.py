@@ -8,26 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
 from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.models import BackgroundJob, Partition, QueueDepth
 from remegraph.ports import Clock, Job, Outcome
+from remegraph.settings import Settings
 from remegraph.storage import interning
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import partition_of
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs, partitions
 
-__all__ = ["ASLEEP", "BELL", "SqlJobQueue", "claimable", "enqueue"]
+__all__ = ["ASLEEP", "BELL", "Call", "SqlJobQueue", "Stamps", "claimable", "enqueue"]
 
 ASLEEP = 2**63 - 1
 """When a job that sleeps is due."""
 
 BELL = "remegraph_bell"
-"""Execution option of the engine: told of each job that is enqueued, in the transaction that does."""
+"""Execution option of the engine: given each `Call`, and when it is due, in the transaction that enqueues it."""
 
 _SECOND = 1_000_000
 _FIRST_DELAY = _SECOND
@@ -36,7 +37,16 @@ _LONGEST_DELAY = 3600 * _SECOND
 _NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
 
 
-def enqueue(connection: Connection, kind: str, partition_id: int, due: int) -> None:
+class Call(NamedTuple):
+    """A job that is enqueued, as whoever brings work is told of it."""
+
+    kind: str
+    job_id: int
+    partition_id: int
+    stamp: str
+
+
+def enqueue(connection: Connection, kind: str, partition_id: int, due: int, stamp: str = "") -> None:
     """Ask for a job: open a closed one, wake one that sleeps, leave a waiting one, and have a running one run again.
 
     Args:
@@ -44,12 +54,13 @@ def enqueue(connection: Connection, kind: str, partition_id: int, due: int) -> N
         kind: What to do.
         partition_id: Where.
         due: In microseconds: now, or `ASLEEP`.
+        stamp: Of the settings that it is done with; it stays as it was unless given.
     """
-    row = {"partition_id": partition_id, "kind": kind, "due_at": due, **_NEW}
-    job_id = connection.execute(_enqueue(connection.dialect.name), row).scalar_one()
+    row = {"partition_id": partition_id, "kind": kind, "due_at": due, "stamp": stamp, **_NEW}
+    job = connection.execute(_enqueue(connection.dialect.name), row).one()
     bell = connection.get_execution_options().get(BELL)
     if bell is not None and due < ASLEEP:
-        bell(connection, kind, job_id, partition_id, due)
+        bell(connection, Call(kind, job.id, partition_id, job.stamp), due)
 
 
 def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
@@ -66,8 +77,34 @@ def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
     )
 
 
+class Stamps:
+    """Which jobs are done here: those that bear the stamp of these settings, or none.
+
+    Args:
+        settings: Of this process.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.of = cache(settings.stamp)
+        self._others = {name: own for name in settings.agents if (own := self.of(name)) != self.of(None)}
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All stamps of these settings."""
+        return frozenset({self.of(None), *self._others.values()})
+
+    def fit(self) -> ColumnElement[bool]:
+        """Return the condition that a job is done here."""
+        own: ColumnElement[str] = literal(self.of(None))
+        if self._others:
+            here = partitions.c.id == jobs.c.partition_id
+            found = case(self._others, value=partitions.c.agent, else_=own)
+            own = select(found).where(here).correlate(jobs).scalar_subquery()
+        return or_(jobs.c.stamp == "", jobs.c.stamp == own)
+
+
 @cache
-def _enqueue(dialect: str) -> ReturningInsert[tuple[int]]:
+def _enqueue(dialect: str) -> ReturningInsert[tuple[int, str]]:
     closed = jobs.c.state.in_(("done", "dead"))
     running = jobs.c.state == "running"
     statement = upsert(dialect, jobs)
@@ -84,9 +121,10 @@ def _enqueue(dialect: str) -> ReturningInsert[tuple[int]]:
                 else_=jobs.c.due_at,
             ),
             "again": or_(jobs.c.again, running),
+            "stamp": case((given.stamp == "", jobs.c.stamp), else_=given.stamp),
         },
     )
-    return told.returning(jobs.c.id)
+    return told.returning(jobs.c.id, jobs.c.stamp)
 
 
 class SqlJobQueue:
@@ -95,17 +133,27 @@ class SqlJobQueue:
     Args:
         database: The ledger.
         clock: Tells when leases run out.
+        stamps: Say which jobs are done here.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, stamps: Stamps) -> None:
         self._database = database
         self._clock = clock
+        self._stamps = stamps
+        self._fits = stamps.fit()
 
-    def enqueue(self, kind: str, partition: Partition) -> None:
-        """Add a job unless one waits already; a running one will run again."""
+    def enqueue(self, kind: str, partition: Partition, *, as_it_is: bool = False) -> None:
+        """Add a job unless one waits already; a running one will run again.
+
+        Args:
+            kind: What to do.
+            partition: Where.
+            as_it_is: Whether it is done with the settings that it was made with, if there is one.
+        """
         with self._database.write() as connection:
             partition_id = interning.ensure(connection, [partition])[partition]
-            enqueue(connection, kind, partition_id, micros(self._clock()))
+            stamp = "" if as_it_is else self._stamps.of(partition.agent)
+            enqueue(connection, kind, partition_id, micros(self._clock()), stamp)
 
     def claim(
         self,
@@ -116,7 +164,7 @@ class SqlJobQueue:
         asleep: bool = False,
         job_id: int | None = None,
     ) -> Job | None:
-        """Take the oldest job that nobody holds, or whose lease ran out.
+        """Take the oldest job that nobody holds, or whose lease ran out; those with another stamp are left.
 
         Args:
             kind: What the worker can do.
@@ -128,7 +176,7 @@ class SqlJobQueue:
         now = micros(self._clock())
         oldest = (
             select(jobs.c.id)
-            .where(jobs.c.kind == kind, claimable(now, asleep=asleep), _only(job_id))
+            .where(jobs.c.kind == kind, claimable(now, asleep=asleep), self._fits, _only(job_id))
             .order_by(jobs.c.due_at, jobs.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)  # PostgreSQL: two workers take two jobs
@@ -190,6 +238,17 @@ class SqlJobQueue:
             }
         return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
 
+    def release(self, owner: str) -> int:
+        """Give back what a worker holds by its name, and does not do: as nobody tried; return how many jobs.
+
+        Args:
+            owner: As it claimed them.
+        """
+        held = (jobs.c.owner == owner, jobs.c.state == "running")
+        free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
+        with self._database.write() as connection:
+            return connection.execute(update(jobs).where(*held).values(**free)).rowcount
+
     def next_due(self, kind: str, job_id: int | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued."""
         due = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
@@ -197,6 +256,7 @@ class SqlJobQueue:
             jobs.c.kind == kind,
             jobs.c.state.in_(("waiting", "running")),
             jobs.c.due_at < ASLEEP,
+            self._fits,
             _only(job_id),
         )
         with self._database.read() as connection:
@@ -206,7 +266,7 @@ class SqlJobQueue:
     def waiting(self, kind: str) -> tuple[BackgroundJob, ...]:
         """Return the jobs that are not done, oldest first."""
         query = (
-            select(jobs, *(partitions.c[name] for name in Partition.model_fields))
+            select(jobs, (~self._fits).label("foreign"), *(partitions.c[name] for name in Partition.model_fields))
             .join_from(jobs, partitions, jobs.c.partition_id == partitions.c.id)
             .where(jobs.c.kind == kind, jobs.c.state != "done")
             .order_by(jobs.c.due_at, jobs.c.id)
@@ -220,15 +280,19 @@ class SqlJobQueue:
         asleep = and_(jobs.c.state == "waiting", jobs.c.due_at == ASLEEP)
         state = case((asleep, "asleep"), else_=jobs.c.state).label("state")
         waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
+        left = and_(jobs.c.state == "running", jobs.c.lease_until <= now)  # by a worker that is gone
+        since = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
         failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
-        counted = select(state, func.count().label("jobs")).where(jobs.c.state != "done").group_by(state)
+        foreign = func.count(case((and_(*waiting, jobs.c.due_at <= now, ~self._fits), 1))).label("foreign")
+        counted = select(state, func.count().label("jobs"), foreign).where(jobs.c.state != "done").group_by(state)
         tried = select(jobs.c.reason).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
         with self._database.read() as connection:
-            counts = {row.state: row.jobs for row in connection.execute(counted)}
-            oldest = connection.execute(select(func.min(jobs.c.due_at)).where(*waiting)).scalar_one()
+            found = connection.execute(counted).all()
+            oldest = connection.execute(select(func.min(since)).where(or_(and_(*waiting), left))).scalar_one()
             reason = connection.execute(tried).scalar_one_or_none() or ""
         overdue = 0 if oldest is None else max(0, now - oldest) / _SECOND
-        return QueueDepth(**counts, overdue_seconds=overdue, reason=reason)
+        counts = {row.state: row.jobs for row in found}
+        return QueueDepth(**counts, overdue_seconds=overdue, reason=reason, foreign=sum(row.foreign for row in found))
 
     def crowded(self, kind: str, most: int) -> bool:
         """Return whether so many jobs wait that are due, or more; costs no more than to count those."""
@@ -260,4 +324,5 @@ def _waiting(row: Row[Any]) -> BackgroundJob:
         due_at=None if row.due_at == ASLEEP else from_micros(row.due_at),
         attempts=row.attempts,
         reason=row.reason,
+        foreign=row.foreign,
     )

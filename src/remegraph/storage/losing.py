@@ -153,6 +153,7 @@ class Losing:
             lost="\n".join(lost.said.get(label, "") for label in labels),
             said={name: message.indexed_text for name, message in said.items()},
             speakers={name: message.speaker for name, message in said.items()},
+            trust={name: message.trust for name, message in said.items()},
             sources=self._remaining(head) if self._targets(head.memory_id) else (),
         )
 

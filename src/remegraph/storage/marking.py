@@ -22,7 +22,7 @@ def partition_ids(database: Database) -> list[int]:
 def mark(database: Database, numbers: Iterable[int]) -> None:
     """Mark all live records of partitions, each partition in a transaction of its own."""
     for number in numbers:
-        with database.write([number]) as connection:
+        with database.write([number], derived=True) as connection:
             vectors.mark_live(connection, number)
 
 

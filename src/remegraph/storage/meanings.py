@@ -6,15 +6,13 @@ that order, too: those that have a vector come first, and what is still to do be
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sqlalchemy import Connection, and_, func, select
 
-from remegraph.models import Message
-from remegraph.storage import vectors
+from remegraph.storage import vectors, withheld
 from remegraph.storage.rows import chunks
 from remegraph.storage.tables import messages
 from remegraph.storage.tables import vectors as vector_rows
@@ -62,10 +60,10 @@ def texts_after(connection: Connection, partition_id: int, seq: int, limit: int)
         seq: That of the message before them.
         limit: How many.
     """
-    query = select(messages.c.message_id, messages.c.body, messages.c.seq)
+    query = select(messages.c.message_id, messages.c.body, messages.c.withheld, messages.c.seq)
     query = query.where(messages.c.partition_id == partition_id, messages.c.seq > seq)
     rows = connection.execute(query.order_by(messages.c.seq).limit(limit)).all()
-    texts = {Key(partition_id, _KIND, row.message_id): _text(row.body) for row in rows}
+    texts = {Key(partition_id, _KIND, row.message_id): _text(row.body, row.withheld) for row in rows}
     return texts, int(rows[-1].seq) if rows else seq
 
 
@@ -79,8 +77,8 @@ def there(connection: Connection, keys: Sequence[Key]) -> set[Key]:
     return found
 
 
-def _text(body: str) -> str:
-    message = Message.model_validate(json.loads(body))
+def _text(body: str, stored: str | None) -> str:
+    message = withheld.words(body, stored)
     return f"{message.speaker}: {message.text}"[:_LONGEST]
 
 

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, case, exists, not_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, case, exists, not_, or_, select, tuple_
 
 from remegraph.models import (
     CORE,
+    FORGOTTEN,
     LIVE,
     Event,
     Layer,
@@ -25,6 +26,8 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.rules.tombstones import NAMELESS
+from remegraph.rules.veil import MARK, silenced
+from remegraph.storage import withheld
 from remegraph.storage.rows import chunks, from_micros
 from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
 
@@ -33,12 +36,16 @@ __all__ = [
     "holders",
     "read",
     "read_events",
+    "read_forgotten",
     "read_links",
+    "read_operation",
     "read_rules",
     "read_shelved",
     "read_topics",
     "read_versions",
     "read_work",
+    "shown",
+    "shown_versions",
 ]
 
 # Said once: building a statement costs as much as running it.
@@ -84,7 +91,13 @@ def read(
     order = (memories.c.said_at.desc(), memories.c.id)
     found = {row.id: row for query in queries for row in connection.execute(query.order_by(*order).limit(limit))}
     newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
-    return tuple(Memory.from_json(row.body) for row in newest_first[:limit])
+    return tuple(shown(row.body) for row in newest_first[:limit])
+
+
+def shown(body: str) -> Memory:
+    """Return a memory as it is shown: of one that was forgotten, only that there is one."""
+    memory = Memory.from_json(body)
+    return silenced(memory) if memory.status == FORGOTTEN else memory
 
 
 def _on(keys: Sequence[tuple[str, str]]) -> Select[int]:
@@ -138,14 +151,79 @@ def holders(connection: Connection, partition_id: int, slots: Iterable[str]) -> 
 
 
 def read_versions(connection: Connection, places: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
-    """Return all versions of a memory, oldest first."""
+    """Return all versions of a memory, oldest first, without words that are withheld."""
     rows = connection.execute(
         select(versions.c.body)
         .join(memories, memories.c.id == versions.c.memory)
         .where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(places)))
         .order_by(versions.c.version)
     )
-    return tuple(Memory.from_json(row.body) for row in rows)
+    return shown_versions(connection, [Memory.from_json(row.body) for row in rows])
+
+
+def shown_versions(connection: Connection, every: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return the versions of a memory as they are shown: what was forgotten, or is withheld, in none of them.
+
+    Args:
+        connection: A connection.
+        every: All versions, oldest first.
+    """
+    if not every or every[-1].status == FORGOTTEN:
+        return tuple(map(silenced, every))
+    sources = select(memory_sources.c.partition_id).join(memories, memories.c.id == memory_sources.c.memory)
+    here = sources.where(memories.c.memory_id == every[-1].memory_id).distinct()
+    cited = {item.message_id for version in every for item in version.evidence}
+    hidden = withheld.of_messages(connection, connection.execute(here).scalars(), cited)
+    return tuple(_unquoted(version, hidden) for version in every) if hidden else tuple(every)
+
+
+def _unquoted(memory: Memory, hidden: Mapping[str, Any]) -> Memory:
+    quotes = tuple(
+        item.evolve(quote=MARK) if withheld.hides(item.quote, hidden.get(item.message_id, ())) else item
+        for item in memory.evidence
+    )
+    return memory if quotes == memory.evidence else memory.evolve(evidence=quotes)
+
+
+def read_forgotten(
+    connection: Connection, places: Mapping[int, Partition], memory_id: str | None = None
+) -> tuple[tuple[Memory, str], ...]:
+    """Return what is forgotten, to the letter, each with the operation that forgot it.
+
+    Args:
+        connection: A connection.
+        places: Where.
+        memory_id: Only this memory.
+    """
+    query = select(memories.c.body, versions.c.operation_id).join(
+        versions, and_(versions.c.memory == memories.c.id, versions.c.version == memories.c.version)
+    )
+    query = query.where(memories.c.partition_id.in_(list(places)), memories.c.status == FORGOTTEN)
+    if memory_id is not None:
+        query = query.where(memories.c.memory_id == memory_id)
+    return tuple((Memory.from_json(row.body), row.operation_id) for row in connection.execute(query))
+
+
+def read_operation(
+    connection: Connection, places: Mapping[int, Partition], operation_id: str
+) -> tuple[tuple[Memory, Memory], ...]:
+    """Return what an operation changed, to the letter: each head as it is now, with the version before the operation.
+
+    Args:
+        connection: A connection.
+        places: Where.
+        operation_id: The operation.
+    """
+    heads = memories.alias()
+    before = versions.alias()
+    query = (
+        select(heads.c.body, before.c.body.label("before"))
+        .join(versions, versions.c.memory == heads.c.id)
+        .join(before, and_(before.c.memory == heads.c.id, before.c.version == versions.c.version - 1))
+        .where(heads.c.partition_id.in_(list(places)), versions.c.operation_id == operation_id)
+        .order_by(heads.c.id)
+    )
+    return tuple((Memory.from_json(row.body), Memory.from_json(row.before)) for row in connection.execute(query))
 
 
 def read_links(

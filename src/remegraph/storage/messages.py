@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -15,14 +15,17 @@ from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.language.sentences import asks
 from remegraph.language.tokens import token_counts
-from remegraph.models import Message, Partition, Reading, StoredMessage
+from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
 from remegraph.models.attachments import Blob
-from remegraph.storage import attachments, fulltext
+from remegraph.models.messages import revised
+from remegraph.ports import Recorded
+from remegraph.rules.veil import veiled, without
+from remegraph.storage import attachments, fulltext, withheld
 from remegraph.storage.database import insert_rows, upsert
 from remegraph.storage.rows import chunks, digest, from_micros, micros
 from remegraph.storage.tables import messages, partitions, threads
 
-__all__ = ["MessageFilter", "add", "bodies", "ids", "read", "stored"]
+__all__ = ["MessageFilter", "add", "course", "ids", "read", "recorded", "revisions", "stored"]
 
 _ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
@@ -31,9 +34,10 @@ _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
 _KNOWN = select(messages.c.message_id, messages.c.digest).where(
     messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
 )
-_BODIES = select(messages.c.message_id, messages.c.body).where(
-    messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
-)
+_TO_THE_LETTER = select(
+    messages.c.message_id, messages.c.seq, messages.c.recorded_at, messages.c.body, messages.c.withheld
+).where(messages.c.partition_id == bindparam("here"))
+_RECORDED = _TO_THE_LETTER.where(messages.c.message_id.in_(bindparam("ids", expanding=True)))
 _IDS = select(messages.c.seq, messages.c.message_id).where(
     messages.c.partition_id == bindparam("here"), messages.c.seq.in_(bindparam("seqs", expanding=True))
 )
@@ -47,6 +51,8 @@ def add(
     given: Sequence[Message],
     recorded_at: datetime,
     blobs: Mapping[str, Blob],
+    *,
+    untimed: Collection[str] = (),
 ) -> int:
     """Record messages under the partition's lock; return how many were new.
 
@@ -56,12 +62,13 @@ def add(
         given: The messages.
         recorded_at: When.
         blobs: The bytes of attachments that came with them, by SHA-256.
+        untimed: Ids of those whose time nobody said: they are the same at any time.
 
     Raises:
         MessageError: A message without an id.
         MessageChangedError: An id is recorded with other content.
     """
-    rows = _new(connection, partition_id, given)
+    rows = _new(connection, partition_id, given, untimed)
     if not rows:
         return 0
     last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
@@ -105,24 +112,38 @@ def add(
     return len(rows)
 
 
-def _new(connection: Connection, partition_id: int, given: Sequence[Message]) -> list[tuple[Message, str, str]]:
+def _new(
+    connection: Connection, partition_id: int, given: Sequence[Message], untimed: Collection[str]
+) -> list[tuple[Message, str, str]]:
     """Return the messages that are not recorded yet, each once, with body and digest."""
     known: dict[str, str] = {}
     for chunk in chunks([message.message_id for message in given]):
         found = connection.execute(_KNOWN, {"here": partition_id, "ids": chunk})
         known |= {row.message_id: row.digest for row in found}
-    new: list[tuple[Message, str, str]] = []
+    new: dict[str, tuple[Message, str, str]] = {}
     for message in given:
-        if not message.message_id:
+        name = message.message_id
+        if not name:
             raise MessageError("A message has no id.", "Give each message a message_id.")
         body = _body(message)
         signature = digest(body)
-        if message.message_id not in known:
-            known[message.message_id] = signature
-            new.append((message, body, signature))
-        elif known[message.message_id] != signature:
-            raise MessageChangedError(f"Message {message.message_id} is already recorded with other content.")
-    return new
+        if name not in known:
+            known[name] = signature
+            new[name] = (message, body, signature)
+        elif known[name] != signature:
+            before = new[name][1] if name in new else _recorded(connection, partition_id, name)
+            if name not in untimed or _timeless(before) != _timeless(body):
+                raise MessageChangedError(f"Message {name} is already recorded with other content.")
+    return list(new.values())
+
+
+def _recorded(connection: Connection, partition_id: int, name: str) -> str:
+    row = connection.execute(_RECORDED, {"here": partition_id, "ids": [name]}).one()
+    return str(row.body)
+
+
+def _timeless(body: str) -> Any:
+    return {**json.loads(body), "time": None}
 
 
 def _body(message: Message) -> str:
@@ -178,10 +199,16 @@ def _fold(value: str) -> str:
 
 
 def stored(partition: Partition, row: Row[Any], readings: Sequence[Reading] = ()) -> StoredMessage:
-    """Return the message of a row of the table `messages`, with what is in its attachments."""
+    """Return the message of a row of the table `messages`, with what is in its attachments, as far as it is shown."""
+    body = json.loads(row.body)
+    if row.withheld is not None:
+        phrases = withheld.phrases(row.withheld)
+        body = veiled(body, phrases) | {"withheld": withheld.public(row.withheld)}
+        some = [phrase for phrase in phrases if phrase is not None]
+        readings = () if None in phrases else [each.evolve(text=without(each.text, some)) for each in readings]
     return StoredMessage.model_validate(
         {
-            **json.loads(row.body),
+            **body,
             "partition": partition,
             "seq": row.seq,
             "recorded_at": from_micros(row.recorded_at),
@@ -222,13 +249,38 @@ def read(
                 left = left if left is None else left - 1
 
 
-def bodies(connection: Connection, places: Mapping[int, Partition], ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return messages as plain JSON, by id."""
+def recorded(connection: Connection, partition_id: int, ids: Sequence[str]) -> dict[str, Recorded]:
+    """Return messages to the letter, by id."""
+    rows = (row for chunk in chunks(ids) for row in connection.execute(_RECORDED, {"here": partition_id, "ids": chunk}))
+    return _to_the_letter(rows)
+
+
+def revisions(connection: Connection, partition_id: int, ids: Collection[str]) -> dict[str, Recorded]:
+    """Return, to the letter, what hosts put in the place of messages."""
+    query = _TO_THE_LETTER.where(messages.c.body.contains(json.dumps(REVISES))).order_by(messages.c.seq)
+    found = _to_the_letter(connection.execute(query, {"here": partition_id})) if ids else {}
+    return {name: each for name, each in found.items() if revised(each.body) in ids}
+
+
+def course(
+    connection: Connection, partition_id: int, thread: str | None, after: int, *, dropped: bool | None
+) -> dict[str, Recorded]:
+    """Return messages to the letter, by place; see `Archive.recorded`."""
+    query = _TO_THE_LETTER.where(messages.c.seq > after).order_by(messages.c.seq)
+    if thread is not None:
+        query = query.where(messages.c.thread == thread)
+    if dropped:
+        query = query.where(messages.c.withheld.is_not(None))
+    found = _to_the_letter(connection.execute(query, {"here": partition_id}))
+    return {name: each for name, each in found.items() if dropped in {None, bool(each.dropped)}}
+
+
+def _to_the_letter(rows: Iterable[Any]) -> dict[str, Recorded]:
     return {
-        row.message_id: json.loads(row.body)
-        for partition_id in places
-        for chunk in chunks(ids)
-        for row in connection.execute(_BODIES, {"here": partition_id, "ids": chunk})
+        row.message_id: Recorded(
+            json.loads(row.body), row.seq, from_micros(row.recorded_at), withheld.dropped(row.withheld)
+        )
+        for row in rows
     }
 
 

@@ -1,26 +1,69 @@
-"""Who owns the embedded vector index: one process at a time, by a lock that the operating system holds.
+"""Which process owns what: the embedded vector index, by a lock that the operating system holds; and what a fork takes along.
 
 Chroma's embedded client is made for one process: a second writer silently loses vectors. A lock file would
 outlive a crash; a lock on an open file goes with the process.
+
+Whatever is open belongs to the process that opened it. A child that was forked from it has the same sockets, locks that
+nobody will ever release, and none of the threads: there it is given up at once, before anybody can use it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
+from weakref import WeakSet
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-__all__ = ["LOCK_FILE", "IndexOwner", "alone", "holder"]
+__all__ = ["AFTER_FORK", "LOCK_FILE", "IndexOwner", "Inherited", "alone", "give_up_at_fork", "holder", "keep_at_fork"]
 
 LOCK_FILE = "owner.lock"
+AFTER_FORK = "Open it in each process, after the fork (in gunicorn's post_fork), or start processes by spawn."
+"""The cure for what is used in a process that was forked from the one that opened it."""
+
+
+class Inherited(Protocol):
+    """What is open, and of no use in a child."""
+
+    def give_up(self) -> None:
+        """Do, in a child, without waiting for any lock, what keeps it from harm."""
+        ...
+
+
+def give_up_at_fork(thing: Inherited) -> None:
+    """Have a thing given up in every child that this process forks, as long as there is the thing."""
+    _open_here().add(thing)
+
+
+def keep_at_fork(thing: Inherited) -> None:
+    """Let a thing be: it was closed."""
+    _open_here().discard(thing)
+
+
+@cache
+def _open_here() -> WeakSet[Inherited]:
+    things: WeakSet[Inherited] = WeakSet()
+
+    def give_all_up() -> None:
+        for thing in list(things):
+            ctypes.pythonapi.Py_IncRef(
+                ctypes.py_object(thing)
+            )  # never freed: that closes what is the parent's, or hangs
+            thing.give_up()
+        things.clear()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=give_all_up)
+    return things
 
 
 class IndexOwner:
@@ -29,6 +72,7 @@ class IndexOwner:
     def __init__(self, directory: Path, descriptor: int) -> None:
         self._directory = directory
         self._descriptor: int | None = descriptor
+        give_up_at_fork(self)
 
     @classmethod
     def acquire(cls, directory: Path) -> Self | None:
@@ -51,6 +95,10 @@ class IndexOwner:
     def directory(self) -> Path:
         """The folder of the index."""
         return self._directory
+
+    def give_up(self) -> None:
+        """Close the copy of the file in a forked child: the parent keeps its lock, and no longer than it wants."""
+        self.close()
 
     def close(self) -> None:
         """Release the lock; in a forked child only the copy of the file is closed and the parent keeps it."""

@@ -18,13 +18,13 @@ import psycopg
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Status
-from sqlalchemy import Connection, column, func, inspect, literal_column, select, table
+from sqlalchemy import Connection, case, column, func, inspect, literal_column, select, table
 
 from remegraph.errors import SetupError
 from remegraph.ports import Clock, Deliver
 from remegraph.settings import CapturePolicy
-from remegraph.storage.database import EVERYBODY, Database, watched
-from remegraph.storage.jobs import BELL, claimable
+from remegraph.storage.database import EVERYBODY, RELEASE, Database, watched
+from remegraph.storage.jobs import BELL, Call, Stamps, claimable
 from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tables import jobs
 
@@ -44,11 +44,13 @@ class Procrastinate:
     Args:
         database: The ledger, on PostgreSQL; procrastinate's tables are made in it where they are missing.
         clock: Tells what is due.
+        stamps: Say which jobs are done here.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, stamps: Stamps) -> None:
         self._database = database
         self._clock = clock
+        self._stamps = stamps
         self._app = self._new_app()
         with database.write([EVERYBODY]) as connection:
             if not inspect(connection).has_table(_DELIVERIES.name):
@@ -81,35 +83,37 @@ class Procrastinate:
     def _new_app(self) -> App:
         url = self._database.engine.url.set(drivername="postgresql")
         told = url.render_as_string(hide_password=False)
-        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url)))
+        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up))
 
-    def _ring(self, connection: Connection, kind: str, job_id: int, partition_id: int, due: int) -> None:
+    def _ring(self, connection: Connection, call: Call, due: int) -> None:
         """Have a job delivered when it is due, if this transaction is committed.
 
         Of what has one lock, procrastinate holds back all that has less priority, even where the other is not due yet.
+        What workers with other settings do has a queue and locks of its own: it holds nothing back here.
         """
         now = due <= micros(self._clock())
+        stamp = call.stamp and f" {call.stamp}"
         delivery = self._app.configure_task(
             _NAME,
-            queue=_NAME,
-            lock=f"{_NAME} {partition_id}",
-            queueing_lock=f"{_NAME} {job_id}{'' if now else ' later'}",
+            queue=f"{_NAME}{stamp}",
+            lock=f"{_NAME} {call.partition_id}{stamp}",
+            queueing_lock=f"{_NAME} {call.job_id}{stamp}{'' if now else ' later'}",
             priority=int(now),
             schedule_at=None if now else from_micros(due),
             connection=_driver(connection),
         )
         try:
             with connection.begin_nested():
-                delivery.defer(kind=kind, job_id=job_id, partition_id=partition_id)
+                delivery.defer(**call._asdict())
         except AlreadyEnqueued:
             return  # that delivery does for this, too
 
-    def _deliver(self, deliver: Deliver, kind: str, job_id: int, partition_id: int) -> None:
-        again = deliver(kind, job_id)
+    def _deliver(self, deliver: Deliver, call: Call) -> None:
+        again = deliver(call.kind, call.job_id)
         if again is not None:
             due = micros(max(again, self._clock() + _BREATH))
             with self._database.write() as connection:
-                self._ring(connection, kind, job_id, partition_id, due)
+                self._ring(connection, call, due)
 
     async def _work(
         self,
@@ -122,12 +126,13 @@ class Procrastinate:
         app = self._new_app()
 
         @app.task(name=_NAME, queue=_NAME)
-        async def delivered(kind: str, job_id: int, partition_id: int) -> None:
-            await asyncio.get_running_loop().run_in_executor(pool, deliver, kind, job_id, partition_id)
+        async def delivered(kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
+            call = Call(kind, job_id, partition_id, stamp)
+            await asyncio.get_running_loop().run_in_executor(pool, deliver, call)
 
         async with app.open_async():
             worker = app.run_worker_async(
-                queues=[_NAME],
+                queues=[_NAME, *(f"{_NAME} {stamp}" for stamp in sorted(self._stamps.every))],
                 concurrency=concurrency,
                 install_signal_handlers=False,
                 delete_jobs=DeleteJobCondition.ALWAYS,
@@ -146,7 +151,7 @@ class Procrastinate:
 
     async def _keep_sweeping(self, app: App, lease: float) -> None:
         while True:
-            for each in await app.job_manager.get_stalled_jobs(queue=_NAME, seconds_since_heartbeat=lease):
+            for each in await app.job_manager.get_stalled_jobs(task_name=_NAME, seconds_since_heartbeat=lease):
                 with suppress(ConnectorException):  # another sweep was first, or the worker itself
                     await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it holds the next one back
             await asyncio.to_thread(self._sweep)
@@ -155,16 +160,23 @@ class Procrastinate:
     def _sweep(self) -> None:
         """Ring for what can be claimed, and nobody is told of: its worker died, or it was enqueued before."""
         now = micros(self._clock())
+        stamp = case((jobs.c.stamp == "", ""), else_=func.concat(" ", jobs.c.stamp))
         told = select(_DELIVERIES).where(
             _DELIVERIES.c.status == literal_column("'todo'"),
-            _DELIVERIES.c.queueing_lock == func.concat(f"{_NAME} ", jobs.c.id),
+            _DELIVERIES.c.queueing_lock == func.concat(f"{_NAME} ", jobs.c.id, stamp),
         )
-        left = select(jobs.c.kind, jobs.c.id, jobs.c.partition_id).where(claimable(now), ~told.exists())
+        wanted = (jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)
+        left = select(*wanted).where(claimable(now), self._stamps.fit(), ~told.exists())
         with self._database.read() as connection:
             found = connection.execute(left).all()
         for row in found:
             with self._database.write() as connection:
-                self._ring(connection, row.kind, row.id, row.partition_id, now)
+                self._ring(connection, Call(*row), now)
+
+
+async def _set_up(connection: psycopg.AsyncConnection) -> None:
+    await connection.execute(RELEASE)
+    await connection.commit()
 
 
 def _driver(connection: Connection) -> psycopg.Connection:

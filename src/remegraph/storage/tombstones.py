@@ -61,7 +61,7 @@ class Tombstones:
             partition: Where they were; none for memories, whose ids are unique.
             ids: Their ids.
         """
-        rows = [{"mark": self._mark(kind, partition, each), "erasure_id": erasure_id} for each in ids]
+        rows = [{"mark": self._marks(kind, partition, each)[0], "erasure_id": erasure_id} for each in ids]
         if rows:
             statement = upsert(connection.dialect.name, tombstones)
             newest = {"erasure_id": statement.excluded.erasure_id}
@@ -78,7 +78,7 @@ class Tombstones:
             partition: Where; none for memories.
             ids: The ids.
         """
-        by_mark = {self._mark(kind, partition, each): each for each in ids}
+        by_mark = {mark: each for each in ids for mark in self._marks(kind, partition, each)}
         return frozenset(
             by_mark[mark]
             for chunk in chunks(list(by_mark))
@@ -95,13 +95,15 @@ class Tombstones:
             kind: What they are about.
             notes: Where, about which, noted when.
         """
-        pairs = [(self._mark("person", person(place), ""), self._mark(kind, place, name)) for place, name, _ in notes]
-        wanted = list(dict.fromkeys(mark for pair in pairs for mark in pair))
+        found = [
+            (*self._marks("person", person(place), ""), *self._marks(kind, place, name)) for place, name, _ in notes
+        ]
+        wanted = list(dict.fromkeys(mark for each in found for mark in each))
         rows = (row for chunk in chunks(wanted) for row in connection.execute(_WHEN, {"marks": chunk}))
         erased = {row.mark: row.time for row in rows}
         return [
-            any(mark in erased and micros(at) <= erased[mark] for mark in pair)
-            for pair, (_, _, at) in zip(pairs, notes, strict=True)
+            any(mark in erased and micros(at) <= erased[mark] for mark in each)
+            for each, (_, _, at) in zip(found, notes, strict=True)
         ]
 
     def check(self, connection: Connection, changes: ChangeSet) -> None:
@@ -127,6 +129,7 @@ class Tombstones:
             if names := sorted(self.among(connection, "message", changes.brought.partition, brought)):
                 raise ErasedError(f"Message {', '.join(names)} was erased.")
 
-    def _mark(self, kind: Grave, partition: Partition | None, name: str) -> str:
+    def _marks(self, kind: Grave, partition: Partition | None, name: str) -> tuple[str, ...]:
+        """Return the marks of one record: that of the key that seals, then those of other keys at hand."""
         place = None if partition is None else [partition.tenant, partition.user, partition.agent, partition.project]
-        return self._journal.sealed("tombstone", json.dumps([kind, place, name]))
+        return self._journal.marks(json.dumps([kind, place, name]))

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, select, update
 
-from remegraph.models import REVISES, Block, ErasureRequest, HitKind, Partition, Receipt, StoredMessage, Subject
+from remegraph.models import (
+    Block,
+    Endorsement,
+    ErasureRequest,
+    Grant,
+    HitKind,
+    Partition,
+    Receipt,
+    StoredMessage,
+    Subject,
+)
 from remegraph.storage import block_notes, interning, jobs, vectors
 from remegraph.storage import blocks as block_rows
 from remegraph.storage.archive import SqlArchive
 from remegraph.storage.interning import anonymous, partition_of
-from remegraph.storage.journal import Entry
+from remegraph.storage.journal import Entry, acted_in
 from remegraph.storage.losing import ACTOR, Losing, Lost
-from remegraph.storage.messages import stored
+from remegraph.storage.messages import revisions, stored
 from remegraph.storage.removing import Removal
 from remegraph.storage.rows import chunks, micros
 from remegraph.storage.tables import (
     attachments,
     blocks,
     collections,
+    endorsements,
+    grants,
     injections,
     memories,
     memory_sources,
@@ -38,13 +50,44 @@ from remegraph.storage.tables import (
 from remegraph.storage.tables import jobs as job_rows
 from remegraph.storage.tombstones import Grave, person
 
-__all__ = ["Plan", "Unwriting"]
+__all__ = ["Plan", "Unwriting", "deeds"]
 
 _GRAVES: tuple[tuple[Grave, Table, Column[str]], ...] = (
     ("message", messages, messages.c.message_id),
     ("block", blocks, blocks.c.block_id),
     ("memory", memories, memories.c.memory_id),
 )
+
+
+_NAMELESS = "erased"
+"""Who decided, once that is nobody's business any more."""
+_DECISIONS: tuple[tuple[Table, type[Grant | Endorsement], str], ...] = (
+    (grants, Grant, "actor"),
+    (endorsements, Endorsement, "by"),
+)
+
+
+def deeds(connection: Connection, subject: Subject) -> int:
+    """Return how often a person acted or decided, as the ledger still tells.
+
+    Args:
+        connection: A connection.
+        subject: The person.
+    """
+    places = interning.around(connection, subject.tenant)
+    told = len(acted_in(connection, places, subject.user))
+    return told + sum(1 for _ in _decisions(connection, places, subject.user))
+
+
+def _decisions(connection: Connection, places: Iterable[int], name: str) -> Iterator[tuple[Table, int, str]]:
+    """Yield the rows that tell this name as that of whoever decided, and what they say without it."""
+    for some in chunks(list(places)):
+        for table, record, field in _DECISIONS:
+            query = select(table.c.id, table.c.body).where(table.c.partition_id.in_(some))
+            for row in connection.execute(query).all():
+                told = record.from_json(row.body)
+                if getattr(told, field) == name:
+                    yield table, row.id, told.evolve(**{field: _NAMELESS}).to_json()
 
 
 @dataclass(slots=True)
@@ -60,6 +103,10 @@ class Plan:
     blobs: list[str]
     removed: dict[str, int]
     rederived: int
+    actors_left: int = 0
+    """Decisions that still told the name after it."""
+    namesake: bool = False
+    """Whether an agent has the same name."""
     index_left: int = 0
     """Records that a look at the index found after it."""
     index_cleared: bool = True
@@ -123,11 +170,24 @@ class Unwriting:
         self._removal.partitions(numbers)
         forgotten = self._archive.journal.forget(self._connection, numbers, None)
         self._removal.counts["journal"] += forgotten
+        unnamed = self._unname(subject, numbers)
         self._journal({**{number: [] for number in numbers}, **touched})
         for number in numbers:
             here = partitions.c.id == number
             self._connection.execute(update(partitions).where(here).values(**anonymous(number)))
-        return self._plan(partition_ids=numbers, messages={}, collections=homes, blobs=blobs)
+        return self._plan(partition_ids=numbers, messages={}, collections=homes, blobs=blobs, **unnamed)
+
+    def _unname(self, subject: Subject, own: Collection[int]) -> dict[str, Any]:
+        """Take the name of a person from what they decided about others; return what is left of it."""
+        name, places = subject.user, interning.around(self._connection, subject.tenant)
+        if name in {place.agent for number, place in places.items() if number not in own}:
+            return {"namesake": True}
+        for table, number, body in _decisions(self._connection, places, name):
+            here = table.c.id == number
+            self._connection.execute(update(table).where(here).values(body=body))
+            self._removal.counts["actors"] += 1
+        self._removal.counts["actors"] += self._archive.journal.unname(self._connection, places, name, _NAMELESS)
+        return {"actors_left": deeds(self._connection, subject)}
 
     def _parts(self, number: int, place: Partition, request: ErasureRequest) -> Plan:
         here = messages.c.partition_id == number
@@ -135,7 +195,7 @@ class Unwriting:
         if request.thread is not None:
             query = select(messages.c.message_id).where(here, messages.c.thread == request.thread)
             ids += self._connection.execute(query).scalars()
-        ids = sorted({*ids, *self._revisions(number, ids)})
+        ids = sorted({*ids, *revisions(self._connection, number, ids)})
         lost = self._cut_anew(number, place, ids)
         calls = self._calls(number, ids)
         tombstones = self._archive.tombstones
@@ -160,13 +220,6 @@ class Unwriting:
             self._hush(each)
         self._journal(touched)
         return self._plan(partition_ids=[], messages={number: ids}, collections=homes, blobs=blobs)
-
-    def _revisions(self, number: int, ids: Sequence[str]) -> list[str]:
-        """Return the ids of what hosts put in the place of messages."""
-        here = (messages.c.partition_id == number, messages.c.body.contains(json.dumps(REVISES)))
-        rows = self._connection.execute(select(messages.c.message_id, messages.c.body).where(*here)) if ids else ()
-        beside = ((row.message_id, json.loads(row.body).get("extra")) for row in rows)
-        return [name for name, extra in beside if isinstance(extra, dict) and extra.get(REVISES) in ids]
 
     def _lay(self, places: Mapping[int, Partition]) -> None:
         """Mark all that goes with whole partitions."""

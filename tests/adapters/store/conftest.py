@@ -10,9 +10,10 @@ import psycopg
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from remegraph import MemoryKit, Scope
+from remegraph import MemoryKit, Scope, Settings
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.adapters.store.reference import TableEmbeddings
+from tests.talk import SHARED_KEY
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +60,8 @@ def ann() -> Scope:
 
 
 def _open(home: Path, clock: FrozenClock, embedder: Embeddings | None = None, *, url: str | None = None) -> MemoryKit:
-    return MemoryKit.open(home, ledger_url=url, model=None, embedder=embedder, index=InMemoryVectorIndex(), clock=clock)
+    settings = Settings(home=home, ledger_url=url, journal_key=SHARED_KEY)
+    return MemoryKit.open(settings=settings, model=None, embedder=embedder, index=InMemoryVectorIndex(), clock=clock)
 
 
 def _new_database(server: str) -> str:

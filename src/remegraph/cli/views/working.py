@@ -23,7 +23,7 @@ def jobs(found: Sequence[BackgroundJob], revived: int) -> Views:
         where = each.partition
         add_row(
             table,
-            each.state,
+            "other settings" if each.foreign else each.state,
             each.kind,
             where.user or "",
             where.agent or "",
@@ -46,6 +46,9 @@ def health(found: HealthReport, *, late: bool) -> Views:
         Text(f"Jobs: {waits}"),
         Text(f"The oldest that is due has waited for {queue.overdue_seconds:.0f} seconds.", style=style),
     ]
+    lines += [Text(f"{counted(queue.foreign, 'job')} left to workers with other settings.", style="yellow")] * bool(
+        queue.foreign
+    )
     lines += [Text(plain(f"The index: {found.problem}"), style="red")] if found.problem else []
     lines += [Text(plain(f"Failed last: {queue.reason}"), style="yellow")] if queue.reason else []
     return tuple(lines)

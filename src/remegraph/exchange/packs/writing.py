@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,27 @@ from remegraph.exchange.packs.reading import PackFile, Verify, record_of
 from remegraph.models import Signature
 from remegraph.models.packs import PackInfo, PackKind
 
-__all__ = ["Sign", "write"]
+__all__ = ["Sign", "check_place", "write"]
 
 Sign = Callable[[bytes], Signature]
 
 _BEGINNING = (1980, 1, 1, 0, 0, 0)
+
+
+def check_place(path: Path, *, overwrite: bool) -> None:
+    """Refuse to write where something is.
+
+    Args:
+        path: The file.
+        overwrite: Whether a file may be replaced.
+
+    Raises:
+        InputError: Something is there that may not be replaced.
+    """
+    if overwrite and os.path.lexists(path) and not path.is_file():
+        raise InputError(f"{path} is no file.", "Name a file.")
+    if not overwrite and os.path.lexists(path):
+        raise InputError(f"{path} is there already.", "Name a new file, or replace it: overwrite=True, or --force.")
 
 
 def write(
@@ -31,6 +48,7 @@ def write(
     pack_id: str = "",
     domain: Sequence[str] = (),
     activate: Sequence[str] = (),
+    overwrite: bool = False,
     sign: Sign | None = None,
     verify: Verify,
 ) -> PackInfo:
@@ -43,11 +61,12 @@ def write(
         pack_id: Its id; made of its content unless given.
         domain: The fields that it is for.
         activate: Ids and tags that it wants to have active.
+        overwrite: Whether a file that is there is replaced.
         sign: Signs the manifest.
         verify: Tells whose signature that is.
 
     Raises:
-        InputError: The file cannot be written.
+        InputError: The file cannot be written, or is there already.
         PackError: A field of the manifest cannot be used, or the pack or a record of it is too large for any reader.
     """
     data = {name: b"".join(members[name]) for name in MEMBERS[kind]}
@@ -71,6 +90,9 @@ def write(
         _write_zip(draft, files | data)
         with PackFile(draft, LIMITS, verify) as pack:
             info = pack.info
+        check_place(path, overwrite=overwrite)
+        if not overwrite:
+            path.open("xb").close()  # it is ours from here on, whoever else comes
         draft.replace(path)
     except OSError as error:
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, column, inspect, select, table
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "config", "is_current", "upgrade"]
 
-HEAD = "0018"
+HEAD = "0020"
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
@@ -23,6 +24,9 @@ VERSION_TABLE = "remegraph_schema"
 
 KNOWN = frozenset(f"{number:04}" for number in range(1, int(HEAD) + 1))
 """All revisions up to it."""
+
+_ONE_AT_A_TIME = Lock()
+"""Alembic keeps what it is at in its modules: two ledgers of one process would be taken for each other."""
 
 
 def config(connection: Connection) -> Config:
@@ -64,4 +68,5 @@ def upgrade(connection: Connection) -> None:
     if not is_current(connection):  # another process may have been first
         from alembic import command
 
-        command.upgrade(config(connection), "head")
+        with _ONE_AT_A_TIME:
+            command.upgrade(config(connection), "head")

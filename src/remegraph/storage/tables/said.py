@@ -21,10 +21,17 @@ messages = Table(
     Column("recorded_at", Big, nullable=False),
     Column("digest", Text, nullable=False),  # SHA-256 of the body: same id, same content?
     Column("body", Text, nullable=False),
+    Column("withheld", Text),  # JSON: which of its words are shown no more, why and since when; see storage/withheld.py
     UniqueConstraint("partition_id", "message_id"),
     UniqueConstraint("partition_id", "seq"),
     Index(None, "partition_id", "thread", "seq"),
     Index(None, "partition_id", "time"),
+)
+Index(
+    "ix_messages_withheld",
+    messages.c.partition_id,
+    sqlite_where=messages.c.withheld.is_not(None),
+    postgresql_where=messages.c.withheld.is_not(None),
 )
 
 # Which bytes, in the folder of attachments, a message holds, and what is in them, as far as it was read.
@@ -88,4 +95,5 @@ summaries = Table(
     Column("start_time", Big, nullable=False),
     Column("end_time", Big, nullable=False),
     Column("body", Text, nullable=False),
+    Column("original", Text),  # the entry as it was, where it was made again without words that are withheld
 )

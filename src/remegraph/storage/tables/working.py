@@ -36,6 +36,7 @@ jobs = Table(
     Column("lease_until", Big, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("reason", Text, nullable=False),
+    Column("stamp", Text, nullable=False, server_default=""),  # of the settings that it is done with; empty: any
     UniqueConstraint("partition_id", "kind"),
     Index(None, "kind", "state", "due_at"),
 )

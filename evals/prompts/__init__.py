@@ -1,1 +1,0 @@
-"""The prompts of the evals that ask a model, in the form of `remegraph.prompts`."""
