@@ -344,6 +344,14 @@ def test_a_ledger_that_is_meant_to_be_new_needs_only_the_index_moved_away(tmp_pa
         assert kit.memories(scope=ANN) == ()
 
 
+def test_a_ledger_that_is_not_in_the_home_may_be_a_new_one(tmp_path: Path) -> None:
+    """One in memory is new each time; the index is then made anew, as ever."""
+    for _ in range(2):
+        with MemoryKit.open(tmp_path, ledger_url="sqlite://", model=None, embedder=None) as kit:
+            kit.save("drink", "Ann likes tea.", scope=ANN)
+            assert kit.admin.verify().healthy
+
+
 @pytest.mark.parametrize("name", ["index", "index/owner.lock"])
 def test_an_index_that_is_no_folder_or_cannot_be_locked_is_named(tmp_path: Path, name: str) -> None:
     """What lies there may be somebody's: it stays, and the error says what to move."""

@@ -349,7 +349,7 @@ def _index(settings: Settings, database: Database, *, require_index: bool) -> Ve
             raise SetupError(error.what, error.cure)
         return None
     home = settings.home.expanduser()
-    if IndexFolder(home / INDEX).used and not recorded(database):
+    if settings.ledger_url is None and IndexFolder(home / INDEX).used and not recorded(database):
         raise _without_ledger(home)
     try:
         owner = IndexOwner.acquire(home / INDEX)
