@@ -310,7 +310,7 @@ def test_another_process_tells_a_rewind_once_words_are_settled_or_the_host_names
     ledger.mine = False
     ledger.turn(talk[:4], "other", addressed=True)
     assert ledger.shown() == turns("one", "two", "other")
-    ledger.now += timedelta(seconds=31)
+    ledger.now += timedelta(minutes=5, seconds=1)
     ledger.turn(talk[:2], "another")
     assert ledger.shown() == turns("one", "another")
 

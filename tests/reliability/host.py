@@ -98,9 +98,9 @@ class Commands:
 
     kit: MemoryKit
 
-    def open(self, home: str, **options: Any) -> str:
+    def open(self, home: str, journal_key: str | None = None, **options: Any) -> str:
         """Open a kit that searches the index, however few vectors there are."""
-        settings = Settings(home=Path(home), recall=RecallPolicy(exact_limit=0))
+        settings = Settings(home=Path(home), journal_key=journal_key, recall=RecallPolicy(exact_limit=0))
         self.kit = MemoryKit.open(settings=settings, model=None, embedder=None, **options)
         return str(self.kit.admin.stats()["index"])
 

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import make_url
 
 from conftest import Figure
-from remegraph import MemoryKit
+from remegraph import MemoryKit, Settings
 from tests.proxy import FaultyProxy
 from tests.reliability.host import ANN, Host, HostDiedError
+from tests.talk import SHARED_KEY
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("X3")]
 
@@ -37,13 +38,14 @@ def test_who_vanishes_while_it_writes_holds_up_the_next_write_for_seconds_only(
     swallowed: str, postgres_url: str, tmp_path: Path, figure: Figure
 ) -> None:
     """A machine goes down, or a network with it: its user writes on from another one, not two hours later."""
+    here = Settings(home=tmp_path / "here", ledger_url=postgres_url, journal_key=SHARED_KEY)
     with (
         ThreadPoolExecutor(2) as pool,
-        MemoryKit.open(tmp_path / "here", ledger_url=postgres_url, model=None, embedder=None) as kit,
+        MemoryKit.open(settings=here, model=None, embedder=None) as kit,
         before_postgres(postgres_url) as (proxy, through),
         Host() as host,
     ):
-        host("open", home=str(tmp_path / "there"), ledger_url=through)
+        host("open", home=str(tmp_path / "there"), ledger_url=through, journal_key=SHARED_KEY)
         proxy.deaf_from = [b"pg_advisory_xact_lock", swallowed.encode()]
         adding = pool.submit(host, "add", texts=["I live in Lisbon."])
         assert proxy.swallowed.wait(PATIENCE)

@@ -28,7 +28,7 @@ __all__ = ["Judge", "Recent", "View", "placed"]
 _MOST = 10_000
 """Messages that a process remembers to have recorded."""
 
-_SETTLED = timedelta(seconds=30)
+_SETTLED = timedelta(minutes=5)
 """Words of other processes that are younger may be missing from a list only because both talk at the same time."""
 
 _BACK: frozenset[WithheldReason] = frozenset({"rewound", "removed"})
