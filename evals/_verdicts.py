@@ -211,7 +211,7 @@ def _memory_batches(shown: Shown, wanted: _Sample) -> Iterator[tuple[str, dict[s
         keys = [memory_key(shown.dialogue, each) for each in listed]
         known = asked | {key for key in keys if wanted.verdicts.of(key) or _doubles(wanted.verdicts, key, keys)}
         new = [at for at, key in enumerate(keys) if key not in known]
-        asked |= set(keys)
+        asked |= {keys[at] for at in new}  # a double of a line that another list lacks is still open here
         if new:
             lines = list(shown.dialogue.lines.values())
             yield "worth", {"dialogue_lines": lines, "memories": listed, "wanted": new}

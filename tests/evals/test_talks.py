@@ -221,6 +221,20 @@ def test_a_memory_is_double_as_long_as_its_twin_is_there(dialogue: Dialogue, tmp
     assert verdicts.worth(dialogue, ["Braga is where Ann lives."]) == {"": 1}
 
 
+def test_a_double_is_asked_for_again_in_a_list_without_its_twin(dialogue: Dialogue, tmp_path: Path) -> None:
+    """Its worth beside the twin says nothing of its worth alone, also where one run shows both lists."""
+    verdicts = Verdicts(tmp_path / "small.verdicts.jsonl")
+    both, alone = ["Ann lives in Braga.", "Braga is where Ann lives."], ["Braga is where Ann lives."]
+    first = Shown(dialogue, {}, {"strong": both})
+    path = next(each for each in write(tmp_path / "first", first, verdicts) if "worth" in each.name)
+    said = {"memories": [{"n": 0, "verdict": "useful"}, {"n": 1, "verdict": "double", "of": 0}]}
+    path.with_suffix(".answer.json").write_text(json.dumps(said), encoding="utf-8")
+    assert take(tmp_path / "first", {"small": (dialogue, verdicts)}) == []
+    paths = write(tmp_path / "second", Shown(dialogue, {}, {"strong": both, "weak": alone}), verdicts)
+    batches = [json.loads(each.read_text(encoding="utf-8")) for each in paths if "worth" in each.name]
+    assert [[batch["memories"][at] for at in batch["wanted"]] for batch in batches] == [alone]
+
+
 def test_two_judges_are_compared_on_the_rows_that_both_have_judged(
     judged: tuple[Shown, Verdicts], tmp_path: Path
 ) -> None:
