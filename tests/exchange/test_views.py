@@ -332,15 +332,18 @@ def test_a_list_that_is_empty_or_all_new_tells_nothing(ledger: Ledger) -> None:
     assert ledger.shown() == turns("one", "two")
 
 
-def test_the_same_answer_under_another_id_is_no_other_answer(ledger: Ledger, talk: list[AnyMessage]) -> None:
-    """Chat windows that keep words give them new ids on each visit."""
-    again = [
-        *talk[:3],
-        AIMessage("re two", id="other id"),
-        *[m.model_copy(update={"id": f"new {m.id}"}) for m in talk[4:]],
-    ]
-    ledger.see([*again, human("four")], due=True)
-    assert ledger.left == []
+def test_a_question_that_is_sent_again_under_another_id_is_heard_once(ledger: Ledger, talk: list[AnyMessage]) -> None:
+    """A button that makes an answer again by sending the question once more."""
+    again = [*talk[:4], HumanMessage("three", id="three again")]
+    ledger.see(again, due=True)
+    ledger.see([*again, ai("better")])
+    assert ledger.shown() == [*turns("one", "two"), "three again", "better"]
+
+
+def test_an_answer_that_comes_again_under_another_id_is_heard_once(ledger: Ledger, talk: list[AnyMessage]) -> None:
+    """Hosts that write their list anew give what they copy new ids."""
+    ledger.turn([*talk[:5], AIMessage("re three", id="copied")], "four")
+    assert [str(ledger.rows[name].body["content"]) for name in ledger.shown()] == turns("one", "two", "three", "four")
 
 
 # ----------------------------------------------------------------------------------------------- removed

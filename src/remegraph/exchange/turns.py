@@ -21,7 +21,7 @@ from remegraph.rules.context import RECALLED
 if TYPE_CHECKING:
     from remegraph.ports import Recorded  # which imports numpy
 
-__all__ = ["Course", "Heard", "Lookup", "News", "Turns", "left_out", "same_words"]
+__all__ = ["Course", "Heard", "Lookup", "News", "Turns", "left_out"]
 
 _IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
 """Namespace of the ids that follow from content; changing it records whole conversations twice."""
@@ -254,16 +254,6 @@ def _looks_like(value: Message | LangChainMessage, words: _Words) -> bool:
         return _words(value) == words
     calls = [(call.get("name"), call.get("args"), call.get("id") or "") for call in getattr(value, "tool_calls", ())]
     return (_role(value), value.content, calls, getattr(value, "tool_call_id", None) or "") == words
-
-
-def same_words(heard: Heard, body: Mapping[str, Any]) -> bool:
-    """Return whether a message says what another one says that is recorded, whoever their ids name.
-
-    Args:
-        heard: The message.
-        body: The other, as plain JSON.
-    """
-    return _looks_like(heard.value, _words_of(body))
 
 
 def _is_outdated(found: Recorded | None) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from remegraph.exchange.turns import Course, Heard, Lookup, same_words
+from remegraph.exchange.turns import Course, Heard, Lookup
 from remegraph.models import FOLLOWS, Message, Partition, Role
 from remegraph.models.base import Record, Text
 from remegraph.models.messages import WithheldReason, revised
@@ -110,8 +110,9 @@ class Recent:
             message_ids: The messages.
         """
         self._names |= dict.fromkeys((partition, name) for name in message_ids)
-        for name in [*self._names][: max(0, len(self._names) - _MOST)]:
-            self._names.pop(name, None)
+        if len(self._names) > _MOST:
+            for name in [*self._names][:-_MOST]:
+                self._names.pop(name, None)
 
     def holds(self, partition: Partition, message_id: str) -> bool:
         """Return whether a message is one of them.
@@ -250,8 +251,6 @@ class Judge:
         """
         if instead is None:
             return True
-        if isinstance(instead, Heard) and same_words(instead, row.found.body):
-            return False
         role = row.found.body["role"]
         if role == (instead.role if isinstance(instead, Heard) else instead):
             return True
