@@ -74,6 +74,8 @@ class _Words:
 
     messages: dict[_Place, StoredMessage] = field(default_factory=dict)
     phrases: dict[_Place, dict[str, None]] = field(default_factory=dict)
+    entire: bool = False
+    """Whether the messages go with all that is in them: calls and attachments, too."""
 
     def add(self, message: StoredMessage, phrases: Iterable[str]) -> None:
         found = dict.fromkeys(filter(None, phrases))
@@ -84,6 +86,8 @@ class _Words:
 
     def whole(self, place: _Place) -> bool:
         """Return whether nothing is left of a message without them."""
+        if self.entire:
+            return True
         message = self.messages[place]
         if message.tool_calls or message.attachments:
             return False
@@ -547,8 +551,8 @@ class Retraction:
 
 
 def _whole(rows: Iterable[StoredMessage]) -> _Words:
-    """Return all words of these messages."""
-    words = _Words()
+    """Return these messages with all that is in them."""
+    words = _Words(entire=True)
     for row in rows:
         words.messages[row.partition, row.message_id] = row
         words.phrases[row.partition, row.message_id] = {row.text: None}
