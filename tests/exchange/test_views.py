@@ -163,6 +163,22 @@ def test_a_branch_that_was_trimmed_meanwhile_returns_whole(ledger: Ledger, talk:
     assert ledger.shown() == turns("one", "two", "three")
 
 
+def test_a_thread_that_begins_anew_from_the_checkpoint_before_its_first_message_leaves_all_out(
+    ledger: Ledger, talk: list[AnyMessage]
+) -> None:
+    """The first message is edited, and has another id then; what came before that checkpoint stays."""
+    ledger.see([], due=True, moment=50)
+    ledger.moment = 60
+    again = ledger.turn([], "anew")
+    ledger.turn([], "other", addressed="000055")
+    assert ledger.shown() == turns("one", "two", "three", "other")
+    ledger.turn(again, "back", addressed="000062")
+    assert ledger.shown() == turns("one", "two", "three", "anew", "back")
+    assert ledger.turn(talk, "four")
+    ledger.turn([], "nothing named")
+    assert set(turns("one", "two", "three", "four", "nothing named")) <= set(ledger.shown())
+
+
 def test_an_edited_message_of_a_branch_that_was_left_is_left_in_all_its_forms(
     ledger: Ledger, talk: list[AnyMessage]
 ) -> None:
@@ -308,7 +324,7 @@ def test_another_process_tells_a_rewind_once_words_are_settled_or_the_host_names
 ) -> None:
     """A service has many workers; a person takes a moment to go back."""
     ledger.mine = False
-    ledger.turn(talk[:4], "other", addressed=True)
+    ledger.turn(talk[:4], "other", addressed="000004")
     assert ledger.shown() == turns("one", "two", "other")
     ledger.now += timedelta(minutes=5, seconds=1)
     ledger.turn(talk[:2], "another")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from remegraph.exchange.turns import left_out
 from remegraph.rules.context import RECALLED, shown_ids
 
 __all__ = [
+    "Turn",
     "inject",
     "newest_answer",
-    "newest_turn",
     "newest_words",
     "person_speaks_last",
     "previous_words",
     "replaced",
     "turns",
-    "with_seen",
 ]
 
 
@@ -78,26 +77,52 @@ def person_speaks_last(messages: Sequence[BaseMessage]) -> bool:
     return bool(messages) and _is_person(messages[-1])
 
 
-def newest_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the newest words of a person and all that came after them.
+class Turn:
+    """What is to be recorded of a run while it is under way: others may take parts of it out of the state before its end.
+
+    What is removed stays, as it was said; what comes back under another id is what was said.
 
     Args:
         messages: The conversation.
+        due: The ids of what is not recorded yet.
     """
-    start, _ = _newest_turn(messages)
-    return list(messages[start:])
 
+    def __init__(self, messages: Sequence[BaseMessage], due: Collection[str]) -> None:
+        self._recorded = {message.id for message in messages if message.id and message.id not in due}
+        self._said: list[BaseMessage] = []
+        self.note(messages)
 
-def with_seen(messages: Sequence[BaseMessage], seen: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return a conversation with what was taken out of its newest turn while that was under way.
+    def note(self, messages: Sequence[BaseMessage]) -> None:
+        """Take in how the run goes on.
 
-    Args:
-        messages: The conversation.
-        seen: The turn as it was seen before.
-    """
-    held = {message.id for message in seen}
-    start = next((at for at, message in enumerate(messages) if message.id in held), max(0, len(messages) - 1))
-    return [*messages[:start], *replaced(seen, messages[start:])]
+        Args:
+            messages: The conversation.
+        """
+        now = [message for message in messages if self._is_new(message)]
+        held, known = {message.id for message in now}, {message.id for message in self._said}
+        again = {_part(message) for message in now if message.id not in known}
+        stay = [message for message in self._said if message.id in held or _part(message) not in again]
+        self._said = _in_order(stay, now)
+
+    def within(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Return the conversation with all of it.
+
+        Args:
+            messages: The conversation at the end of the run.
+        """
+        self.note(messages)
+        said = iter(self._said)
+        found: list[BaseMessage] = []
+        for message in messages:
+            if self._is_new(message):
+                found.extend(_until(message, said))
+            else:
+                found.append(message)
+        return [*found, *said]
+
+    def _is_new(self, message: BaseMessage) -> bool:
+        said = isinstance(message, ToolMessage) or not left_out(None, message.additional_kwargs)
+        return said and message.id not in self._recorded
 
 
 def replaced(messages: Sequence[BaseMessage], newer: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -134,6 +159,36 @@ def _newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
     while start and _is_person(messages[start - 1]):
         start -= 1
     return start, end
+
+
+def _part(message: BaseMessage) -> tuple[str, ...]:
+    """Return which part of its turn a message is, whatever its id: the question, a call, its result, the answer."""
+    if isinstance(message, ToolMessage):
+        return message.type, message.tool_call_id
+    calls = message.tool_calls if isinstance(message, AIMessage) else ()
+    return message.type, *(call["id"] or "" for call in calls)
+
+
+def _until(message: BaseMessage, said: Iterator[BaseMessage]) -> Iterator[BaseMessage]:
+    for each in said:
+        yield each
+        if each is message:
+            return
+
+
+def _in_order(stay: Sequence[BaseMessage], now: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return what is there now, with what stays before whatever came after it."""
+    places = {message.id: place for place, message in enumerate(now)}
+    found: list[BaseMessage] = []
+    taken = 0
+    for message in stay:
+        place = places.get(message.id)
+        if place is None:
+            found.append(message)
+        elif place >= taken:
+            found.extend(now[taken : place + 1])
+            taken = place + 1
+    return [*found, *now[taken:]]
 
 
 def _is_person(message: BaseMessage) -> bool:

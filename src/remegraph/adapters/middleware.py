@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool
 from langgraph.channels import UntrackedValue
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -15,9 +16,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from remegraph.adapters.hearing import ToolCallHeard, heard
-from remegraph.adapters.injecting import inject, newest_turn, replaced, with_seen
+from remegraph.adapters.injecting import Turn, inject
 from remegraph.adapters.remembering import Remembering, moment
-from remegraph.adapters.scopes import ScopeSource, resolve_scope
+from remegraph.adapters.scopes import ScopeSource, resolve_scope, thread_of
 from remegraph.adapters.tools import memory_tools
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
@@ -74,7 +75,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         self._scope = scope
         self._memory = Remembering(kit, scope)
         self._name = name
-        self._seen: dict[str, list[BaseMessage]] = {}  # turns as the model saw them, by the beginning of their runs
+        self._turns: dict[
+            tuple[Scope, str, str], Turn
+        ] = {}  # under way: whose, in which thread, since which checkpoint
         self.tools: Sequence[BaseTool] = memory_tools(kit, scope) if tools else []
 
     @property
@@ -84,13 +87,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - the base names it
         """Follow what the host changed, and recall for this run."""
-        self._memory.capture(state["messages"], due=True)
-        return self._update(state, self._memory.recall(state["messages"]))
+        due = self._memory.capture(state["messages"], due=True)
+        return self._update(state, self._memory.recall(state["messages"]), due)
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         """Follow what the host changed, and recall for this run."""
-        await self._memory.acapture(state["messages"], due=True)
-        return self._update(state, await self._memory.arecall(state["messages"]))
+        due = await self._memory.acapture(state["messages"], due=True)
+        return self._update(state, await self._memory.arecall(state["messages"]), due)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -98,7 +101,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Show the model what was recalled."""
         memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
         if memory is None:
-            self._memory.capture(messages, due=True)
+            self._note(request.state, self._memory.capture(messages, due=True))
             memory = self._memory.recall(messages)
         self._note(request.state)
         return handler(_shown(request, memory))
@@ -109,7 +112,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Show the model what was recalled."""
         memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
         if memory is None:
-            await self._memory.acapture(messages, due=True)
+            self._note(request.state, await self._memory.acapture(messages, due=True))
             memory = await self._memory.arecall(messages)
         self._note(request.state)
         return await handler(_shown(request, memory))
@@ -118,6 +121,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Hear how a tool call goes."""
+        self._note(request.state)
         call = self._call(request)
         if call is None:
             return handler(request)
@@ -129,6 +133,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Hear how a tool call goes."""
+        self._note(request.state)
         call = self._call(request)
         if call is None:
             return await handler(request)
@@ -153,28 +158,46 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         asked = request.tool_call
         return ToolCallHeard(scope, asked["name"], asked["args"], asked["id"] or "")
 
-    def _update(self, state: Mapping[str, Any], memory: str) -> dict[str, Any]:
+    def _update(self, state: Mapping[str, Any], memory: str, due: Collection[str]) -> dict[str, Any]:
+        """Return what is kept in mind of a run that begins."""
         news = {_RECALLED: memory, _BEGAN: moment()}
-        return {key: {**state.get(key, {}), self._name: value} for key, value in news.items()}
+        kept = {key: {**state.get(key, {}), self._name: value} for key, value in news.items()}
+        self._note({**state, **kept}, due)
+        return kept
 
     def _of_run(self, state: Mapping[str, Any], key: str) -> str | None:
         """Return what is kept in mind of this run; none where it went on from a checkpoint, which does not hold it."""
         found: Mapping[str, str] = state.get(key, {})
         return found.get(self._name)
 
-    def _note(self, state: Mapping[str, Any]) -> None:
-        """Keep the turn in mind as the model sees it: others may take parts of it out of the state before it is over."""
-        began = self._of_run(state, _BEGAN)
-        if began:
-            self._seen[began] = replaced(self._seen.get(began, ()), newest_turn(state["messages"]))
-            for name in [*self._seen][: max(0, len(self._seen) - _UNDER_WAY)]:
-                self._seen.pop(name, None)
+    def _note(self, state: Mapping[str, Any], due: Collection[str] | None = None) -> None:
+        """Keep what is due in mind as it is now: others may take parts of it out of the state before the run is over.
+
+        In the middle of a run that began in another process, nobody says what is due: then all of it may be.
+        """
+        name, messages = self._run(state), state["messages"]
+        if name in self._turns:
+            self._turns[name].note(messages)
+            return
+        self._turns[name] = Turn(messages, [message.id for message in messages] if due is None else due)
+        for each in [*self._turns][:-_UNDER_WAY]:
+            self._turns.pop(each, None)
+
+    def _run(self, state: Mapping[str, Any]) -> tuple[Scope, str, str]:
+        """Return the name of the run at hand: where it went on from a checkpoint, of the last one of its thread."""
+        scope, thread, began = resolve_scope(self._scope), thread_of(ensure_config()), self._of_run(state, _BEGAN)
+        if began is None:
+            return next((each for each in reversed([*self._turns]) if each[:2] == (scope, thread)), (scope, thread, ""))
+        return scope, thread, began
 
     def _ended(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is captured of a run that is over, and what is known of it."""
-        began = self._of_run(state, _BEGAN) or ""
-        messages = with_seen(state["messages"], self._seen.pop(began, ()))
-        return {"messages": messages, "recalled": self._of_run(state, _RECALLED) or "", "began": began}
+        turn, messages = self._turns.pop(self._run(state), None), state["messages"]
+        return {
+            "messages": turn.within(messages) if turn else messages,
+            "recalled": self._of_run(state, _RECALLED) or "",
+            "began": self._of_run(state, _BEGAN) or "",
+        }
 
 
 def _shown(request: ModelRequest[Any], memory: str) -> ModelRequest[Any]:

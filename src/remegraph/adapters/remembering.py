@@ -97,8 +97,10 @@ class Remembering:
 
     def capture(
         self, messages: Sequence[BaseMessage], recalled: str = "", *, due: bool = False, began: str = ""
-    ) -> None:
+    ) -> tuple[str, ...]:
         """Record what of the conversation is not recorded yet; also what a run that crashed or waited has left.
+
+        Return the ids of messages that are still to be recorded.
 
         Where there is a new answer, the memories that it drew on are noted as used. While an answer is due, only what
         the host did to recorded messages is followed, unless the settings want words early.
@@ -121,6 +123,8 @@ class Remembering:
             answer = newest_answer(messages)
             if captured.added and answer and recalled:
                 self._kit.answered(answer, context=recalled, question=newest_words(messages), scope=scope)
+            return captured.due
+        return tuple(message.id for message in messages if message.id)
 
     acapture = twin(capture)
 
@@ -161,7 +165,7 @@ def _view(config: RunnableConfig, channel: str, level: int) -> View:
         and places.get(_CHECKPOINTER) is not None,
         channel=channel,
         moment=_moment(config),
-        addressed=told.get("checkpoint_id") is not None,
+        addressed=str(told.get("checkpoint_id") or ""),
     )
 
 

@@ -191,7 +191,7 @@ class Turns:
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the forms that are shown and older than the host's, and the host's own where they are hidden as older.
 
-        Hosts that number messages anew in each thread give one id to two messages: that is no edit.
+        Hosts that number messages anew in each thread give one id to two messages: only forms of this thread count.
 
         Args:
             edited: The ids of the forms that the host has, by the ids of what they revise.
@@ -202,9 +202,7 @@ class Turns:
         unsettled = {
             name: form
             for name, form in edited.items()
-            if name in known
-            and self._is_here(known[name])
-            and (form not in held or _is_outdated(held[form]) or not _is_outdated(known[name]))
+            if name in known and (form not in held or _is_outdated(held[form]) or self._is_shown_here(known[name]))
         }
         if not unsettled:
             return (), ()
@@ -216,6 +214,9 @@ class Turns:
 
     def _is_here(self, found: Recorded) -> bool:
         return bool(found.body["thread"] == self.thread)
+
+    def _is_shown_here(self, found: Recorded) -> bool:
+        return self._is_here(found) and not _is_outdated(found)
 
     def _from_langchain(self, value: object) -> TypeGuard[LangChainMessage]:
         """Asked once for each class: the check by shape costs more than all else here."""

@@ -31,6 +31,9 @@ _MOST = 10_000
 _SETTLED = timedelta(minutes=5)
 """Words of other processes that are younger may be missing from a list only because both talk at the same time."""
 
+_START = ""
+"""What the first message of a list stands after."""
+
 _BACK: frozenset[WithheldReason] = frozenset({"rewound", "removed"})
 """Why messages are hidden that are shown again when their host has them again."""
 
@@ -51,7 +54,7 @@ class View(Record):
     channel: Text = Field(default="", description="Which of the host's lists it is; each takes a course of its own.")
     moment: Text = Field(default="", description="The host's checkpoint; the names of later ones sort after it.")
     began: Text = Field(default="", description="The checkpoint at the start of the run, where that is known.")
-    addressed: bool = Field(default=False, description="Whether the run was told from which checkpoint to go on.")
+    addressed: Text = Field(default="", description="The checkpoint that the run was told to go on from, if it was.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,11 @@ def placed(messages: Iterable[Message], course: Course, view: View) -> tuple[Mes
     if not _tells(course, view):
         return tuple(messages)
     names = [heard.message_id for heard in course.heard]
-    before = dict(zip(names, ["", *names], strict=False))
+    before = dict(zip(names, [_START, *names], strict=False))
     found: list[Message] = []
     for message in messages:
         extra = message.extra if isinstance(message.extra, dict) else {"extra": message.extra}
-        after = before.get(revised({"extra": extra}) or message.message_id, "")
+        after = before.get(revised({"extra": extra}) or message.message_id, _START)
         place = {"after": after, "channel": view.channel, "moment": view.moment}
         found.append(message.evolve(extra={**extra, FOLLOWS: place}))
     return tuple(found)
@@ -183,6 +186,14 @@ class Judge:
         return _tells(self.course, self.view)
 
     @cached_property
+    def _here(self) -> Mapping[str, Recorded]:
+        """What of the list is recorded; where a host numbers messages anew in each thread, that of this thread."""
+        others = [name for name, found in self.known.items() if found.body["thread"] != self.thread]
+        forms = self.recorded(revising=others).values() if others else ()
+        mine = (found for found in forms if found.body["thread"] == self.thread)
+        return {**self.known, **{revised(found.body) or "": found for found in mine}}
+
+    @cached_property
     def _present(self) -> frozenset[str]:
         return frozenset(heard.message_id for heard in self.course.heard)
 
@@ -218,11 +229,13 @@ class Judge:
         if not self._tells or not (self.view.due or self.view.addressed):
             return  # within a run a host may trim what it had at the start
         places = [place for place, heard in enumerate(self.course.heard) if heard.message_id in self.known]
-        if not places or self.course.gap > self.course.heard[places[-1]].index:
+        if not places:
+            if self.view.addressed and self.course.heard and self.course.gap < 0:
+                yield _START, self.course.heard[0]
+            return
+        if self.course.gap > self.course.heard[places[-1]].index:
             return
         last, *new = self.course.heard[places[-1] :]
-        if self.known[last.message_id].body["thread"] != self.thread:
-            return
         if not self.view.addressed and sum(heard.role == "user" for heard in new) > 1:
             return  # another run is under way in this thread: the host took up its question, and may have lost others
         if new:
@@ -231,7 +244,13 @@ class Judge:
             yield last.message_id, "assistant"
 
     def _later(self, point: str) -> Iterator[_Row]:
-        found = self.known.get(point) or self.recorded([point]).get(point)
+        """Yield what was recorded after a message; of a thread that begins anew, what came after its checkpoint."""
+        if point == _START:
+            since = self.view.addressed
+            rows = _rows(self.recorded(thread=self.thread)) if since else []
+            yield from (row for row in rows if row.place and row.place.moment > since)
+            return
+        found = self._here.get(point) or self.recorded([point]).get(point)
         if found is not None:
             yield from _rows(self.recorded(thread=self.thread, after=found.seq))
 
@@ -242,7 +261,7 @@ class Judge:
             return False
         if (place.moment or before) and not place.moment < before:
             return False  # another branch of the graph, or another run, that goes on at the same time
-        return self.view.addressed or self.mine(row.name) or self.now - row.found.recorded_at >= _SETTLED
+        return bool(self.view.addressed) or self.mine(row.name) or self.now - row.found.recorded_at >= _SETTLED
 
     def _replaced(self, row: _Row, instead: Heard | Role | None) -> bool:
         """Return whether something else stands in the place of a message.
@@ -254,7 +273,7 @@ class Judge:
         role = row.found.body["role"]
         if role == (instead.role if isinstance(instead, Heard) else instead):
             return True
-        return any(found.body["role"] == role for name, found in self.known.items() if name in self._present)
+        return any(found.body["role"] == role for name, found in self._here.items() if name in self._present)
 
 
 def _tells(course: Course, view: View) -> bool:

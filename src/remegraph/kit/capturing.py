@@ -18,7 +18,7 @@ from remegraph.kit.calling import actor_of, check_text, library, required, settl
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
 from remegraph.models import AddReceipt, Captured, Cut, Message, Partition, Scope, Unrecorded
-from remegraph.models.messages import WithheldReason
+from remegraph.models.messages import WithheldReason, revised
 from remegraph.settings import AgentMemorySettings
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ class Capturing(Verbs):
         finally:
             self.health.figure("threads_unrecorded", len(unrecorded), _WARNING)
         if receipt is None:
-            return Captured(known=news.known)
+            due = tuple(revised({"extra": each.extra}) or each.message_id for each in news.messages)
+            return Captured(known=news.known, due=due)
         self.health.count("captures")
         report = Captured(added=receipt.added, known=news.known, revised=news.revised, erased=receipt.erased)
         if not report.added and not report.known:

@@ -93,6 +93,9 @@ class Captured(Record):
     known: int = Field(default=0, ge=0, description="Messages that it had.")
     revised: int = Field(default=0, ge=0, description="Messages recorded anew, because the host replaced them.")
     erased: int = Field(default=0, ge=0, description="Messages that were erased before, and are turned away.")
+    due: tuple[str, ...] = Field(
+        default=(), description="Ids, as the host gave them, of messages that are recorded once the answer is there."
+    )
     blocks: tuple[str, ...] = Field(default=(), description="Blocks that were cut and wait to be summarised.")
     waiting: bool = Field(default=False, description="Whether work of this user waits for the background.")
     enabled: bool = Field(default=True, description="False: the agent's memory is switched off, nothing was done.")
