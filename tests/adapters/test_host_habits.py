@@ -207,15 +207,20 @@ def test_a_rewind_in_a_thread_that_counts_its_messages_anew(host: Host) -> None:
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_rewinds_are_told_however_the_host_writes_its_checkpoints(kit: MemoryKit, durability: str) -> None:
-    """Some write one only, when the run is over."""
-    host = Host(kit, "middleware")
-    for text in (LIVED, BOAT):
+def test_hosts_are_followed_and_recalled_for_however_they_write_their_checkpoints(host: Host, durability: str) -> None:
+    """Some wait for each, some write one only, when the run is over."""
+
+    def say(text: str) -> None:
         host.graph.invoke({"messages": [HumanMessage(text)]}, thread("1"), context=ANN, durability=durability)
-    gone = [RemoveMessage(str(message.id)) for message in state_of(host.graph)[2:]]
-    host.graph.update_state(thread("1"), {"messages": gone})
-    host.graph.invoke({"messages": [HumanMessage(PLANE)]}, thread("1"), context=ANN, durability=durability)
+
+    say(LIVED)
+    say(BOAT)
+    host.graph.update_state(thread("1"), {"messages": [RemoveMessage(str(m.id)) for m in state_of(host.graph)[2:]]})
+    say(PLANE)
     assert host.heard() == both(LIVED, PLANE)
+    host.graph.invoke({"messages": [HumanMessage(EITHER)]}, thread("2"), context=ANN, durability=durability)
+    assert "scarlet" in host.shown[-1]
+    assert host.kit.admin.stats()["recall_failures"] == 0
 
 
 def test_words_before_the_answer_are_followed_likewise(tmp_path: Path) -> None:

@@ -16,15 +16,16 @@ from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import convert_to_messages
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables.base import RunnableBinding
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 
 from remegraph.adapters.injecting import person_speaks_last
 from remegraph.adapters.remembering import Remembering
 from remegraph.adapters.scopes import ScopeSource
 from remegraph.kit import MemoryKit
+from remegraph.kit.calling import ALONE
 from remegraph.models import Scope
 
 __all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered"]
@@ -39,8 +40,8 @@ After an interrupt the run goes on from a checkpoint, so the key is not there: r
 use `with_memory`, which recalls again.
 """
 
-Node = CompiledStateGraph[Any, Any, Any, Any]
-"""A compiled graph that a host adds as a node."""
+Node = Runnable[Any, Any]
+"""A graph that a host adds as a node."""
 
 
 def recall_node(
@@ -174,4 +175,5 @@ def _node(
     )
     graph.add_node(name, RunnableLambda(run, arun, name=name))
     graph.add_edge(START, name)
-    return graph.compile(checkpointer=False, name=name)
+    compiled = graph.compile(checkpointer=False, name=name)
+    return RunnableBinding(bound=compiled, config_factories=[lambda _: ALONE])  # over what the host's run says

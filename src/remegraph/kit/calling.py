@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime, tzinfo
 from functools import wraps
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from remegraph.errors import InputError, LedgerUnavailableError, NaiveTimeError, OutcomeUnknownError, ScopeError
@@ -15,7 +15,11 @@ from remegraph.models import Scope
 from remegraph.models.base import encodable
 from remegraph.settings import Settings
 
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
 __all__ = [
+    "ALONE",
     "acting",
     "actor_of",
     "check_numbers",
@@ -28,6 +32,10 @@ __all__ = [
     "twin",
     "zone",
 ]
+
+ALONE: RunnableConfig = {"configurable": {"__pregel_durability": "async"}}
+"""How graphs without a checkpointer run within those of a host that waits for each of its checkpoints: there LangGraph
+waits for one of ours, too, which there is not, and fails. The name is its own affair: tests say when it is another."""
 
 _MOST = 2**31 - 1
 """More than this of anything is no count, and no time: SQL would refuse it, long after the call."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remegraph.errors import InputError, ScopeError
-from remegraph.kit.calling import check_text, required, twin
+from remegraph.kit.calling import ALONE, check_text, required, twin
 from remegraph.kit.facade import Facade
 from remegraph.models import Budget, Extraction, ExtractionReport, Recall, Scope, SharedItem
 from remegraph.models.base import Token
@@ -96,7 +96,7 @@ class Extracting(Facade):
             "tell": this.tell,
             "check": this.check,
         }
-        done = self._extractor.invoke(asked)
+        done = self._extractor.invoke(asked, ALONE)
         items = done["items"]
         noted = [
             SharedItem(knowledge_id=each.knowledge_id, digest=item_digest(each), agent=agent, at=each.created_at)

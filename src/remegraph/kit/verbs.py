@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from remegraph.errors import WITHOUT_VECTORS
+from remegraph.kit.calling import ALONE
 from remegraph.kit.health import Health
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import Partition
@@ -56,7 +57,7 @@ class Verbs(ABC):
 
     def _config(self) -> RunnableConfig:
         """Return how graphs are run."""
-        return {"max_concurrency": self.settings.summary.max_concurrency}
+        return {**ALONE, "max_concurrency": self.settings.summary.max_concurrency}
 
     def _lifecycle_of(self, partition: Partition) -> LifecyclePolicy:
         """Return how the memories of a partition live on."""
