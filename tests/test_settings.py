@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -146,57 +143,3 @@ def test_a_settings_file_that_cannot_be_used_is_named_with_the_place(
     assert "hush" not in str(caught.value)
     with pytest.raises(SetupError, match="REMEGRAPH_QUEUE cannot be used"):
         Settings.from_env({"REMEGRAPH_QUEUE": "kafka"})
-
-
-WRITES: list[dict[str, Any]] = [
-    {"agent": {"extraction": {"mode": "tool-call"}}},
-    {"agent": {"extraction": {"prompt": "Write {{block}}."}}},
-    {"agent": {"extraction": {"model": "openai:gpt-5-mini"}}},
-    {"agent": {"usage": "knowledge"}},
-    {"agent": {"library": "shared"}},
-    {"agent": {"lifecycle": {"half_life": 3}}},
-    {"agents": {"remy": {"extraction": {"mode": "ghostwriter"}}}},
-    {"slicing": {"max_messages": 3}},
-    {"summary": {"recipe": "2"}},
-    {"summary": {"attention": 0.5}},
-    {"perception": {"reads": ["image"]}},
-    {"redact": ["email"]},
-    {"trust_boundary": "agent"},
-    {"tools": {"last": 9}},
-]
-"""What decides what is learned, or how it lives on."""
-
-TRIES: list[dict[str, Any]] = [
-    {"home": "elsewhere", "ledger_url": "postgresql://db/x", "model": "openai:gpt-5-mini", "queue": "procrastinate"},
-    {"journal_key": "a key of sixteen and more", "opentelemetry": True},
-    {"summary": {"timeout": 5, "retries": 9, "max_concurrency": 1}},
-    {"capture": {"lease": 9}, "recall": {"k": 3}, "sharing": {"quorum": 3}, "tools": {"heard": False}},
-    {"agent": {"retrieval": {"k": 3}, "extraction": {"trigger": "session-end", "min_turns": 3}}},
-    {"agents": {"other": {"extraction": {"mode": "tool-call"}}}},
-    {"perception": {"max_bytes": 5}},
-    {"slicing": {"max_messages": 24}, "agents": {"remy": {}}},
-]
-"""What decides where, when and how hard it is tried, or says what holds anyway."""
-
-
-def test_the_stamp_of_a_job_tells_what_decides_how_it_is_written_and_nothing_else() -> None:
-    """Too little, and a worker learns what it should not; too much, and work waits for no reason."""
-    usual = Settings().stamp("remy")
-    assert len({usual, *(Settings.model_validate(each).stamp("remy") for each in WRITES)}) == len(WRITES) + 1
-    assert {Settings.model_validate(each).stamp("remy") for each in TRIES} == {usual}
-
-
-def test_the_stamp_is_the_same_in_every_process() -> None:
-    """Sets have another order in each process; what is written must not depend on that."""
-    code = "from remegraph import Settings; print(Settings(redact={'email', 'card', 'phone', 'url'}).stamp(None))"
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(told) == 1

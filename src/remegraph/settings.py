@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -446,31 +444,6 @@ class Settings(_Policy):
     )
     agents: dict[str, AgentMemorySettings] = Field(default_factory=dict, description="Memory of agents, by name.")
 
-    def stamp(self, agent: str | None) -> str:
-        """Return the fingerprint of what decides what is learned from an agent's conversations, and how it lives on.
-
-        That is how the agent writes and keeps, where threads are cut, how blocks become memories, what is read of
-        attachments and tools, what is redacted, and who shares. Not: when blocks are cut, models and embedders of the
-        kit, how long and how often something is tried, how much is recalled.
-
-        Args:
-            agent: The agent of a scope; none: no agent in particular.
-        """
-        memory = self.for_agent(agent)
-        told = [
-            (self.slicing, frozenset[str]()),
-            (self.summary, _EFFORT),
-            (memory.extraction, {"trigger", "min_turns"}),
-            (memory.lifecycle, frozenset()),
-            (self.tools, {"heard"}),
-            (self.perception, {"folder", "max_bytes", "max_message_bytes"}),
-            (memory, {"enabled", "extraction", "lifecycle", "retrieval"}),
-        ]
-        # What has its default is left out: so a setting that a release adds changes no stamp.
-        found = [each.model_dump(exclude_defaults=True, exclude=set(left)) for each, left in told]
-        own = self.model_dump(exclude_defaults=True, include={"redact", "trust_boundary"})
-        return sha256(json.dumps([*found, own], default=_plain, sort_keys=True).encode()).hexdigest()[:16]
-
     def for_agent(self, name: str | None) -> AgentMemorySettings:
         """Return the settings of an agent's memory.
 
@@ -555,14 +528,6 @@ class Settings(_Policy):
             name = ".".join(map(str, first["loc"])) or "settings"
             source = f"REMEGRAPH_{name.upper()}" if name in given else f"{name} in {where}"
             raise SetupError(f"{source} cannot be used: {first['msg']}.", "See docs/reference/settings.md.") from error
-
-
-_EFFORT = frozenset({"max_attempts", "max_concurrency", "timeout", "repairs", "retries", "backoff", "longest_wait"})
-"""Settings of the summary that say how hard it is tried, and not what comes of it."""
-
-
-def _plain(value: object) -> object:
-    return sorted(value) if isinstance(value, frozenset) else str(value)
 
 
 _IN_ENVIRONMENT = (

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from conftest import Figure
 from remegraph.models import Cut
 from remegraph.ports import Job
-from remegraph.storage.jobs import SqlJobQueue
+from remegraph.settings import Settings
+from remegraph.storage.jobs import SqlJobQueue, Stamps
 from tests.storage.conftest import ANN, BOB, Ledger
 
 pytestmark = pytest.mark.requirement("X3")
@@ -207,3 +212,60 @@ def test_blocks_and_their_job_are_one_decision(ledger: Ledger, queue: SqlJobQueu
     assert queue.finish(job, "done")
     assert ledger.archive.add_blocks(ANN, [cut], "1", enqueue=True) == ()  # came too late: no work
     assert queue.claim("summarize", "worker", 60) is None
+
+
+WRITES: list[dict[str, Any]] = [
+    {"agent": {"extraction": {"mode": "tool-call"}}},
+    {"agent": {"extraction": {"prompt": "Write {{block}}."}}},
+    {"agent": {"extraction": {"model": "openai:gpt-5-mini"}}},
+    {"agent": {"usage": "knowledge"}},
+    {"agent": {"library": "shared"}},
+    {"agent": {"lifecycle": {"half_life": 3}}},
+    {"agents": {"remy": {"extraction": {"mode": "ghostwriter"}}}},
+    {"slicing": {"max_messages": 3}},
+    {"summary": {"recipe": "2"}},
+    {"summary": {"attention": 0.5}},
+    {"perception": {"reads": ["image"]}},
+    {"redact": ["email"]},
+    {"trust_boundary": "agent"},
+    {"tools": {"last": 9}},
+]
+"""What decides what is learned, or how it lives on."""
+
+TRIES: list[dict[str, Any]] = [
+    {"home": "elsewhere", "ledger_url": "postgresql://db/x", "model": "openai:gpt-5-mini", "queue": "procrastinate"},
+    {"journal_key": "a key of sixteen and more", "opentelemetry": True},
+    {"summary": {"timeout": 5, "retries": 9, "max_concurrency": 1}},
+    {"capture": {"lease": 9}, "recall": {"k": 3}, "sharing": {"quorum": 3}, "tools": {"heard": False}},
+    {"agent": {"retrieval": {"k": 3}, "extraction": {"trigger": "session-end", "min_turns": 3}}},
+    {"agents": {"other": {"extraction": {"mode": "tool-call"}}}},
+    {"perception": {"max_bytes": 5}},
+    {"slicing": {"max_messages": 24}, "agents": {"remy": {}}},
+]
+"""What decides where, when and how hard it is tried, or says what holds anyway."""
+
+
+def test_the_stamp_of_a_job_tells_what_decides_how_it_is_written_and_nothing_else() -> None:
+    """Too little, and a worker learns what it should not; too much, and work waits for no reason."""
+    usual = Stamps(Settings()).of("remy")
+    assert len({usual, *(Stamps(Settings.model_validate(each)).of("remy") for each in WRITES)}) == len(WRITES) + 1
+    assert {Stamps(Settings.model_validate(each)).of("remy") for each in TRIES} == {usual}
+
+
+def test_the_stamp_is_the_same_in_every_process() -> None:
+    """Sets have another order in each process; what is written must not depend on that."""
+    code = (
+        "from remegraph import Settings; from remegraph.storage.jobs import Stamps;"
+        "print(Stamps(Settings(redact={'email', 'card', 'phone', 'url'})).of(None))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1

@@ -5,11 +5,13 @@ A job that sleeps is due never: it is taken when it is asked for, or enqueued aw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -19,7 +21,7 @@ from remegraph.settings import Settings
 from remegraph.storage import interning
 from remegraph.storage.database import Database, upsert
 from remegraph.storage.interning import partition_of
-from remegraph.storage.rows import from_micros, micros
+from remegraph.storage.rows import digest, from_micros, micros
 from remegraph.storage.tables import jobs, partitions
 
 __all__ = ["ASLEEP", "BELL", "Call", "SqlJobQueue", "Stamps", "claimable", "enqueue"]
@@ -77,6 +79,37 @@ def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
     )
 
 
+_EFFORT = frozenset({"max_attempts", "max_concurrency", "timeout", "repairs", "retries", "backoff", "longest_wait"})
+"""Settings of the summary that say how hard it is tried, and not what comes of it."""
+
+
+def _stamp(settings: Settings, agent: str | None) -> str:
+    """Return the fingerprint of what decides what is learned from an agent's conversations, and how it lives on.
+
+    That is how the agent writes and keeps, where threads are cut, how blocks become memories, what is read of attachments
+    and tools, what is redacted, and who shares. Not: when blocks are cut, models and embedders of the kit, how long and
+    how often something is tried, how much is recalled.
+    """
+    memory = settings.for_agent(agent)
+    told: list[tuple[BaseModel, Collection[str]]] = [
+        (settings.slicing, ()),
+        (settings.summary, _EFFORT),
+        (memory.extraction, {"trigger", "min_turns"}),
+        (memory.lifecycle, ()),
+        (settings.tools, {"heard"}),
+        (settings.perception, {"folder", "max_bytes", "max_message_bytes"}),
+        (memory, {"enabled", "extraction", "lifecycle", "retrieval"}),
+    ]
+    # What has its default is left out: so a setting that a release adds changes no stamp.
+    found = [each.model_dump(exclude_defaults=True, exclude=set(left)) for each, left in told]
+    own = settings.model_dump(exclude_defaults=True, include={"redact", "trust_boundary"})
+    return digest(json.dumps([*found, own], default=_plain, sort_keys=True))[:16]
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else str(value)
+
+
 class Stamps:
     """Which jobs are done here: those that bear the stamp of these settings, or none.
 
@@ -85,7 +118,7 @@ class Stamps:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.of = cache(settings.stamp)
+        self.of = cache(partial(_stamp, settings))
         self._others = {name: own for name in settings.agents if (own := self.of(name)) != self.of(None)}
 
     @property
