@@ -102,6 +102,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True)
+def _patient_writes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a write gives its index up that would be there in a moment, and a test would see either."""
+    if request.node.get_closest_marker("impatient") is None:
+        monkeypatch.setattr("remegraph.storage.projection._SHARE", 120.0)
+
+
 # ------------------------------------------------------------------------------------------- databases
 
 

@@ -161,7 +161,7 @@ def _brought(text: str, *, document: bool) -> list[Message]:
 def _kit(home: Path, model: ScriptedChatModel | None, urls_of: UrlsOf) -> MemoryKit:
     """Open a kit that searches the index, however few vectors there are."""
     urls = urls_of(home)
-    summary, recall = SummaryPolicy(backoff=0, reviser="rules"), RecallPolicy(exact_limit=0)
+    summary, recall = SummaryPolicy(backoff=0, reviser="rules"), RecallPolicy(exact_limit=0, index_timeout=60)
     return MemoryKit.open(
         settings=Settings(home=home, summary=summary, recall=recall, **urls),
         model=model,

@@ -98,9 +98,10 @@ class FaultyProxy:
         self._writers.add(there[1])
         link = _Link(self)
         try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(link.pass_on(reader, there[1], from_client=True))
-                both.create_task(link.pass_on(there[0], writer, from_client=False))
+            with suppress(asyncio.CancelledError):  # the proxy ends
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(link.pass_on(reader, there[1], from_client=True))
+                    both.create_task(link.pass_on(there[0], writer, from_client=False))
         finally:
             for each in (writer, there[1]):
                 _reset(each)

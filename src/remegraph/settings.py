@@ -124,6 +124,9 @@ class RecallPolicy(_Policy):
     max_topics: int = Field(default=8, ge=1, description="Topics searched at most (bounded fan-out).")
     context_tokens: int = Field(default=2000, ge=1, description="Token budget of the assembled context.")
     exact_limit: int = Field(default=5000, ge=0, description="Vectors up to which exact search over SQL is used.")
+    index_timeout: float = Field(
+        default=0.5, gt=0, description="Seconds that recall waits for the vector index; then it goes on from SQL."
+    )
     rerank: int = Field(default=20, ge=1, description="Memories and messages that a reranker sees, of each at most.")
     rerank_timeout: float = Field(default=2.0, gt=0, description="Seconds that it may take; then recall goes without.")
 

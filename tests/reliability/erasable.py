@@ -41,7 +41,7 @@ EMBEDDER = HashedEmbedder(64)
 
 def open_home(home: Path) -> MemoryKit:
     """Open it with a real index, which is searched however little there is."""
-    settings = Settings(home=home, recall=RecallPolicy(exact_limit=0), slicing=SlicingPolicy())
+    settings = Settings(home=home, recall=RecallPolicy(exact_limit=0, index_timeout=60), slicing=SlicingPolicy())
     return MemoryKit.open(settings=settings, model=None, embedder=EMBEDDER, require_index=True)
 
 

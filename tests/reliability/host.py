@@ -100,7 +100,8 @@ class Commands:
 
     def open(self, home: str, journal_key: str | None = None, **options: Any) -> str:
         """Open a kit that searches the index, however few vectors there are."""
-        settings = Settings(home=Path(home), journal_key=journal_key, recall=RecallPolicy(exact_limit=0))
+        recall = RecallPolicy(exact_limit=0, index_timeout=60)
+        settings = Settings(home=Path(home), journal_key=journal_key, recall=recall)
         self.kit = MemoryKit.open(settings=settings, model=None, embedder=None, **options)
         return str(self.kit.admin.stats()["index"])
 

@@ -325,7 +325,9 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
     """An agent that is talked with day and night is never at rest; its backup has to be true all the same."""
 
     def opened(home: Path) -> MemoryKit:
-        settings = Settings(home=home, recall=RecallPolicy(exact_limit=0))  # the index answers, however few there are
+        settings = Settings(
+            home=home, recall=RecallPolicy(exact_limit=0, index_timeout=60)
+        )  # the index answers, however few there are
         return MemoryKit.open(
             settings=settings, model=None, embedder=HashedEmbedder(64), clock=FrozenClock(NOON), new_id=SequentialIds()
         )

@@ -99,7 +99,7 @@ def open_home(
             ledger_url=ledger_url,
             journal_key=SHARED_KEY,
             chroma_url=chroma_url,
-            recall=RecallPolicy(exact_limit=0),
+            recall=RecallPolicy(exact_limit=0, index_timeout=60),
         ),
         model=None,
         embedder=None,

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select
 
 from conftest import Figure
-from remegraph import MemoryKit, ModelUnavailableError, Scope, Settings, SummaryPolicy, VectorIndexError
+from remegraph import (
+    MemoryKit,
+    ModelUnavailableError,
+    RecallPolicy,
+    Scope,
+    Settings,
+    SummaryPolicy,
+    VectorIndexError,
+)
 from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Progress
 from remegraph.storage.tables import jobs
@@ -26,6 +36,8 @@ if TYPE_CHECKING:
 
 USERS = [Scope(user=name, agent="remy") for name in ("ann", "bob", "eve", "zoe")]
 HOUR = timedelta(hours=1)
+PATIENCE = 60
+"""Seconds that a test waits for a thread before it fails; none waits so long where all is well."""
 
 
 def open_kit(
@@ -175,6 +187,61 @@ def test_without_vectors_memories_are_made_and_found_by_their_words(tmp_path: Pa
         found = kit.recall("Who loves hiking?", scope=ANN)
         assert "dense" in found.memories[0].contributions
         assert kit.admin.verify().healthy
+
+
+class HangingIndex(InMemoryVectorIndex):
+    """An index that answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = Event()
+        self.free.set()
+
+    def _wait(self) -> None:
+        assert self.free.wait(PATIENCE)
+
+    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write in the end."""
+        self._wait()
+        super().upsert(collection, ids, shelves, vectors)
+
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Answer in the end."""
+        self._wait()
+        return super().query(collection, shelves, vector, k)
+
+
+@pytest.mark.impatient
+@pytest.mark.requirement("R15", "X3")
+def test_an_index_that_hangs_holds_up_neither_recall_nor_save(tmp_path: Path) -> None:
+    """All that it knows stands in the ledger, too; what it has not taken yet comes in once it goes on."""
+    index = HangingIndex()
+    recall = RecallPolicy(exact_limit=0, index_timeout=1)
+    settings = Settings(home=tmp_path, recall=recall)
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=index) as kit:
+        kit.save("tea", "Ann loves green tea.", scope=ANN)
+        assert kit.recall("Who loves tea?", scope=ANN).index == "chroma"
+        index.free.clear()
+        for number in range(3):
+            saved = kit.save(f"hill {number}", f"Ann walked up hill number {number}.", scope=ANN)
+            assert saved.outcome == "new"
+            found = kit.recall(f"hill number {number}", scope=ANN, depth="blocks")
+            assert found.memories[0].text == f"Ann walked up hill number {number}."
+            assert "dense" in found.memories[0].contributions
+            assert (found.index, len(found.degraded)) == ("sql", 1)
+            assert found.degraded[0].startswith("index: The vector index did not answer in time")
+        assert kit.health.stats()["recalls_degraded"] == 3
+        index.free.set()
+        assert kit.admin.verify().healthy, "it looks once all is in"
+        kit._open_parts().projection._searches._look_at = 0.0  # the rest is over
+        until(lambda: kit.recall("Who loves tea?", scope=ANN).index == "chroma")
+
+
+def until(true: Callable[[], bool]) -> None:
+    end, pause = time.monotonic() + PATIENCE, Event()
+    while not true():
+        assert time.monotonic() < end
+        pause.wait(0.02)
 
 
 @pytest.mark.requirement("X2")

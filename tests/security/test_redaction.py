@@ -57,7 +57,7 @@ class Listening(HashedEmbedder):
 
 def open_home(home: Path, embedder: Listening | None = None, script: dict[str, Any] | None = None) -> MemoryKit:
     """A home on disk that redacts, with a real index that is searched however little there is."""
-    settings = Settings(home=home, redact=KINDS, recall=RecallPolicy(exact_limit=0))
+    settings = Settings(home=home, redact=KINDS, recall=RecallPolicy(exact_limit=0, index_timeout=60))
     model = None if script is None else ScriptedChatModel(script=script)
     return MemoryKit.open(settings=settings, model=model, embedder=embedder or Listening())
 

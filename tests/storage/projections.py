@@ -174,6 +174,40 @@ class FailingIndex(InMemoryVectorIndex):
         return super().query(collection, shelves, vector, k)
 
 
+class LossyIndex(InMemoryVectorIndex):
+    """An index where no search leads to some records until they are written often enough, as in a graph of ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost: dict[str, int] = {}
+        """How often a record has to be written until a search finds it, by its last name."""
+        self.takes: dict[str, str] = {}
+        """Whose writing takes which record's ways, once."""
+
+    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write all, and lead to what was written often enough."""
+        super().upsert(collection, ids, shelves, vectors)
+        for name in map(_last, ids):
+            self.lost[name] = max(0, self.lost.get(name, 0) - 1)
+            if taken := self.takes.pop(name, None):
+                self.lost[taken] = 1
+
+    def query(self, collection: str, shelves: Sequence[str] | None, vector: Vectors, k: int) -> list[tuple[str, float]]:
+        """Answer without what no search leads to."""
+        everything = len(self.ids(collection))
+        hits = super().query(collection, shelves, vector, everything)
+        return [hit for hit in hits if not self.lost.get(_last(hit[0]))][:k]
+
+    def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
+        """Return what no search leads to."""
+        missed = set(super().unreached(collection, ids, vectors))
+        return [name for name in ids if name in missed or self.lost.get(_last(name))]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
 def chroma(folder: Path) -> ChromaIndex:
     """Chroma, embedded in a folder."""
     return ChromaIndex(lambda: persistent(folder / "chroma"))
@@ -192,6 +226,7 @@ __all__ = [
     "CountingEmbedder",
     "FailingIndex",
     "Ledger",
+    "LossyIndex",
     "asked",
     "chroma",
 ]

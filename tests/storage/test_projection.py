@@ -20,10 +20,10 @@ from remegraph.errors import (
 from remegraph.failpoints import listen
 from remegraph.models import Mismatch, Status
 from remegraph.ports import Projection, VectorIndex
-from remegraph.storage import indexer, shelves
+from remegraph.storage import embedders, indexer, interning, shelves, vectors
 from remegraph.storage.projection import VectorProjection
 from remegraph.testing import InMemoryVectorIndex
-from tests.storage.projections import ANN, BEN, CountingEmbedder, FailingIndex, Ledger, asked, chroma
+from tests.storage.projections import ANN, BEN, CountingEmbedder, FailingIndex, Ledger, LossyIndex, asked, chroma
 
 TEXTS = {"tea": "Ann likes green tea", "cat": "her cat is called Mia", "zh": "安喜欢绿茶", "job": "works as a nurse"}
 
@@ -304,7 +304,7 @@ def test_verify_names_whatever_differs(small: Ledger, embedder: CountingEmbedder
     """A projection that can be wrong without a word would make 'rebuildable' worthless."""
     small.remember(ANN, TEXTS)
     index = InMemoryVectorIndex()
-    projection = VectorProjection.open(small.database, index, embedder)
+    projection = VectorProjection.open(small.database, index, embedder, exact_limit=0)
     projection.sync()
     (home,) = index.collections()
     ids = {name.rpartition(":")[2]: name for name in index.ids(home)}
@@ -328,6 +328,98 @@ def test_verify_names_whatever_differs(small: Ledger, embedder: CountingEmbedder
     assert seen[-1] == (len(TEXTS), len(TEXTS))
     assert projection.verify() == (len(TEXTS), ())
     assert "of-somebody-else" in index.collections()
+
+
+# ------------------------------------------------------------------------------------------------- reach
+
+
+@pytest.mark.requirement("C3", "X2")
+@pytest.mark.parametrize(("tries", "helps"), [(2, True), (1_000, False)])
+def test_what_no_search_finds_is_written_once_more_or_searched_in_sql(
+    small: Ledger, embedder: CountingEmbedder, tries: int, *, helps: bool
+) -> None:
+    """A memory to which no way of the graph leads would be gone for whoever asks, and stand in the ledger for ever."""
+    index = LossyIndex()
+    index.lost["tea"] = tries
+    projection = VectorProjection.open(small.database, index, embedder, exact_limit=0)
+    small.remember(ANN, TEXTS)
+    assert projection.sync() == len(TEXTS)
+    assert (index.lost["tea"] == 0) == helps
+    assert found(projection, embedder, TEXTS["tea"], k=1) == ["tea"]
+    assert projection.nearest([ANN], "memory", asked(embedder, TEXTS["tea"]), 1)[1] == "chroma"
+    assert (projection.lag(), projection.verify()) == (0, (len(TEXTS), ()))
+    index.lost.clear()
+    projection.rebuild()
+    with small.database.read() as connection:
+        assert vectors.unreached(connection, [1, 2, 3]) == set(), "what is found need not be searched in SQL"
+
+
+@pytest.mark.requirement("C3", "X2")
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_what_stood_still_is_looked_for_once_its_neighbours_were_written(
+    small: Ledger, embedder: CountingEmbedder, monkeypatch: pytest.MonkeyPatch, *, rebuild: bool
+) -> None:
+    """A memory must not go missing because what lies beside it was written after it, in a rebuild least of all."""
+    monkeypatch.setattr(indexer, "_BATCH", 1)
+    index = LossyIndex()
+    projection = VectorProjection.open(small.database, index, embedder, exact_limit=0)
+    small.remember(ANN, TEXTS)
+    projection.sync()
+    index.takes = {"tea": "cat"}  # in the order of their names, cats come first
+    if rebuild:
+        assert projection.rebuild() == len(TEXTS)
+    else:
+        small.remember(ANN, {"tea": "Ann likes white tea"})
+        assert projection.sync() == 1
+        assert index.lost["cat"] == 1, "one that is written is no reason to look at all"
+        assert projection.verify()[1] == (
+            Mismatch(where=next(iter(index.collections())), record_id="cat", problem="not found by its own vector"),
+        )
+        small.remember(ANN, {"job": "works as a teacher"})
+        projection.sync()
+    assert index.lost["cat"] == 0
+    assert found(projection, embedder, TEXTS["cat"], k=1) == ["cat"]
+    assert projection.verify() == (len(TEXTS), ())
+
+
+@pytest.mark.requirement("C3", "X2")
+@pytest.mark.parametrize(("exact_limit", "missed"), [(len(TEXTS), False), (len(TEXTS) - 1, True)])
+def test_verify_and_recall_agree_about_what_is_found(
+    ledger: Ledger, embedder: CountingEmbedder, exact_limit: int, *, missed: bool
+) -> None:
+    """An alarm about what every recall finds sends people to rebuild for ever; silence about the others is worse."""
+    index = LossyIndex()
+    projection = VectorProjection.open(ledger.database, index, embedder, exact_limit=exact_limit)
+    ledger.remember(ANN, TEXTS)
+    projection.sync()
+    index.lost["tea"] = 1
+    assert ("tea" not in found(projection, embedder, TEXTS["tea"])) == missed
+    assert [each.record_id for each in projection.verify()[1]] == ["tea"] * missed
+
+
+def test_the_index_is_asked_where_some_scope_sees_too_many_vectors_for_sql(
+    ledger: Ledger, embedder: CountingEmbedder
+) -> None:
+    """What is shared by all users is searched together with each one's own."""
+    shared, other = ANN.evolve(user=None, agent="remy"), ANN.evolve(tenant="u")
+    for partition, size in ((ANN, 3), (BEN, 1), (shared, 2), (other, 4)):
+        ledger.remember(partition, {f"{partition.tenant}{partition.user}{n}": f"tea {n}" for n in range(size)})
+    VectorProjection.open(ledger.database, None, embedder).sync()
+    with ledger.database.read() as connection:
+        places = interning.known(connection, [ANN, BEN, shared, other])
+        embedder_id = embedders.require(connection, embedder)
+        asked_for = {
+            limit: {places[number] for number, _ in shelves.searched(connection, embedder_id, limit)}
+            for limit in range(6)
+        }
+    assert asked_for == {
+        0: {ANN, BEN, shared, other},
+        1: {ANN, BEN, shared, other},
+        2: {ANN, BEN, shared, other},
+        3: {ANN, shared, other},
+        4: {ANN, shared},
+        5: set(),
+    }
 
 
 # --------------------------------------------------------------------------------------------- embedders

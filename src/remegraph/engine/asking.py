@@ -1,6 +1,6 @@
 """One question to a chat model: sent, metered, read tolerantly, repaired a bounded number of times.
 
-Every call has a deadline, whatever the model's client does about time (`engine.deadlines`).
+Every call has a deadline, whatever the model's client does about time (`remegraph.deadlines`).
 
 What to say is a generator (`_dialogue`) that knows no I/O; `ask` and `aask` are its two short drivers.
 """
@@ -31,7 +31,7 @@ from tenacity import (
     wait_random,
 )
 
-from remegraph.engine.deadlines import awithin, within
+from remegraph.deadlines import awithin, within
 from remegraph.engine.failures import asked_to_wait, provider_failure, told
 from remegraph.engine.metering import Meter
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError

@@ -64,7 +64,7 @@ class Borrower:
         ids = [memory_id for some in opened.values() for memory_id in some]
         looked_at = wanted * OVERFETCH
         candidates = self._searcher.search(
-            list(opened), "memory", asked["question"], looked_at, words=words, allowed=ids
+            list(opened), "memory", asked["question"], looked_at, words=words, allowed=ids, patience=asked["patience"]
         ).found
         hits: list[Hit] = []
         for start in range(0, len(candidates), wanted):

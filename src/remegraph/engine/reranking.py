@@ -14,7 +14,7 @@ from typing import Literal, TypedDict
 
 from langchain_core.documents import BaseDocumentCompressor, Document
 
-from remegraph.engine.deadlines import within
+from remegraph.deadlines import within
 from remegraph.engine.failures import provider_failure
 from remegraph.engine.hits import reasons
 from remegraph.engine.nodes import Update

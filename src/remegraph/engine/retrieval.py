@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypedDict
 
+from remegraph.deadlines import Patience
 from remegraph.models import Chunk, Depth, Hit, IndexState, LeftOut, Memory, RecallFilter, RecallMode, Scope, Shelf
 from remegraph.ports import Archive
 from remegraph.rules.blending import Ranked
@@ -65,6 +66,8 @@ class RecallInput(TypedDict):
     """What is in mind for the task at hand."""
     active: tuple[Memory, ...]
     """What stands ready, whatever is asked."""
+    patience: Patience
+    """How long all its searches together wait for the index."""
 
 
 class Found(TypedDict):

@@ -251,7 +251,14 @@ class _Steps:
 
     def _search(self, state: _State, partitions: Sequence[Partition], kind: HitKind) -> Candidates:
         words = state["mode"] != "semantic"
-        return self._searcher.search(partitions, kind, state["question"], state["k"] * OVERFETCH, words=words)
+        return self._searcher.search(
+            partitions,
+            kind,
+            state["question"],
+            state["k"] * OVERFETCH,
+            words=words,
+            patience=state["patience"],
+        )
 
     def _with_linked(self, state: _State, hits: list[Hit]) -> list[Hit]:
         """Add what the hits bring along. Where only some may pass, or by another way, that was not asked for."""
@@ -311,8 +318,8 @@ class _Steps:
         ]
         blocks: Update = {"blocks": tuple(in_order(hits[: state["k"]], state))}
         if state["depth"] == "summaries":  # nothing else was searched
-            blocks |= {"index": found.index, "degraded": found.degraded}
-        return blocks
+            blocks["index"] = found.index
+        return blocks | {"degraded": tuple(dict.fromkeys((*state["degraded"], *found.degraded)))}
 
     def _messages(self, state: _State) -> tuple[Hit, ...]:
         """Rank by words, read the best, rank them by what they say and mean as well; where only some may pass, read on."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from remegraph.deadlines import Patience
 from remegraph.errors import WITHOUT_VECTORS
 from remegraph.language.tokens import query_tokens
 from remegraph.models import LIVE, HitKind, IndexState, Layer, Memory, Message, Partition, Shelf, StoredMessage
@@ -35,6 +36,9 @@ _CHUNK = 100
 
 _STATED: tuple[Layer, ...] = ("episodic", "long_term")
 """The layers of what is compared with statements: they neither strengthen nor rewrite a skill."""
+
+_HASTE = 0.1
+"""Seconds that a write waits for the index, where it looks for what is like it."""
 
 _QUERIES = 16
 """Queries whose vectors are kept: one recall searches memories, index entries and messages."""
@@ -109,6 +113,7 @@ class Searcher:
         *,
         words: bool = True,
         allowed: Sequence[str] | None = None,
+        patience: Patience | None = None,
     ) -> Candidates:
         """Return the best memories or index entries for a question, by words and vectors.
 
@@ -122,6 +127,7 @@ class Searcher:
             k: How many vectors to look at; all text matches count.
             words: Whether words count, too; else it is vectors alone.
             allowed: Only these records, as if there were no others.
+            patience: How long to wait for the index, with what else is searched for the same question.
         """
         weight = _TEXT_WEIGHT[self._embedder.semantic] if words else 0.0
         found: dict[tuple[Partition, str], dict[str, float]] = {}
@@ -133,10 +139,12 @@ class Searcher:
         degraded: tuple[str, ...] = ()
         try:
             vector = self._vector(question.text)
-            nearest, index = self._projection.nearest(partitions, kind, vector, k, allowed)
+            nearest, index = self._projection.nearest(partitions, kind, vector, k, allowed, patience=patience)
         except WITHOUT_VECTORS as error:
             degraded = (f"vectors: {error.what}",)
         else:
+            failure = self._projection.failure if index == "sql" else None
+            degraded = () if failure is None else (f"index: {failure.what}",)
             for near in nearest:
                 contributions = found.setdefault((near.partition, near.record_id), {})
                 contributions["dense"] = (1 - weight) * max(0.0, near.similarity)
@@ -155,7 +163,8 @@ class Searcher:
         similarities: dict[str, float] = {}
         degraded: tuple[str, ...] = ()
         try:
-            nearest, _ = self._projection.nearest([partition], "memory", self._embedder.embed([text])[0], limit)
+            vector = self._embedder.embed([text])[0]
+            nearest, _ = self._projection.nearest([partition], "memory", vector, limit, patience=Patience(_HASTE))
             similarities = {near.record_id: max(0.0, near.similarity) for near in nearest}
         except WITHOUT_VECTORS as error:
             degraded = (f"vectors: {error.what}",)

@@ -210,7 +210,7 @@ class Items:
 
     def _sync(self) -> None:
         try:
-            self._parts().projection.sync()
+            self._parts().projection.follow()
         except WITHOUT_VECTORS as error:  # SQL has the items; a later sync goes on
             _log.warning(
                 "Items were written, but not all have vectors yet: %s", error, extra=event("index.behind", error)

@@ -36,7 +36,7 @@ K = TypeVar("K", bound=_Kit)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MISSED = frozenset({"conclusions", "model", "reranker", "vectors"})
+_MISSED = frozenset({"conclusions", "index", "model", "reranker", "vectors"})
 """What an operation can do without, as its report names it before the reason."""
 
 

@@ -214,12 +214,21 @@ def open_parts(
         database = archive.database
         if index is None:
             index = _index(settings, database, require_index=require_index)
-        if index is not None:
-            opened.callback(index.close)
-            settle(database)
-        projection = VectorProjection.open(
-            database, index, embedder, exact_limit=settings.recall.exact_limit, reindex=reindex, telemetry=telemetry
-        )
+        with ExitStack() as unless_projected:
+            if index is not None:
+                unless_projected.callback(index.close)
+                settle(database)
+            projection = VectorProjection.open(
+                database,
+                index,
+                embedder,
+                exact_limit=settings.recall.exact_limit,
+                timeout=settings.recall.index_timeout,
+                reindex=reindex,
+                telemetry=telemetry,
+            )
+            unless_projected.pop_all()
+        opened.callback(projection.close)
         jobs, unrecorded = archive.queue, UnrecordedTurns(archive.recorded)
         waiting = gauges(archive, projection, jobs, settings.summary.recipe) | {
             "remegraph.threads.unrecorded": lambda: {"": len(unrecorded.look())}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
+from remegraph.deadlines import Patience
 from remegraph.errors import InputError
 from remegraph.kit.calling import check_numbers, check_text, check_times, required
 from remegraph.models import Depth, Memory, Recall, RecallFilter, RecallMode, Scope
@@ -87,6 +88,7 @@ def recall_input(
         "ranking": ranking,
         "working": () if task is None else working.recall((scope.partition(), task), query),
         "active": active(scope) if whole and ranking.active_first else (),
+        "patience": Patience(settings.recall.index_timeout),
     }
 
 

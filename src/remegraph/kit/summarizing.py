@@ -46,7 +46,7 @@ class _Tally:
     def report(self, parts: Parts, scope: Scope, recipe: str) -> SummaryReport:
         partition = scope.partition()
         try:
-            parts.projection.sync()
+            parts.projection.follow()
             parts.projection.embed_messages(partition)
             degraded: tuple[str, ...] = ()
         except WITHOUT_VECTORS as error:  # the ledger has it; the index follows at the next sync

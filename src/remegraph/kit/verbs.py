@@ -66,7 +66,7 @@ class Verbs(ABC):
     def _bring_up_to_date(self) -> tuple[str, ...]:
         """Let the vectors follow; return why they do not, if so: the ledger has it, the next sync brings them."""
         try:
-            self._open_parts().projection.sync()
+            self._open_parts().projection.follow()
         except WITHOUT_VECTORS as error:
             _log.warning("What was written has no vector yet: %s", error, extra=event("index.behind", error))
             return (f"vectors: {error.what}",)

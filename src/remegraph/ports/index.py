@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from remegraph.deadlines import Patience
+from remegraph.errors import VectorIndexError
 from remegraph.models import HitKind, IndexState, Mismatch, Partition
 
 if TYPE_CHECKING:
@@ -78,6 +80,10 @@ class VectorIndex(Protocol):
         """
         ...
 
+    def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
+        """Return those of these records that a search for their own vector does not find: a graph is approximate."""
+        ...
+
     def ids(self, collection: str) -> set[str]:
         """Return all ids of a collection; empty where it does not exist."""
         ...
@@ -124,6 +130,11 @@ class Nearest:
 class Projection(Protocol):
     """Vectors over the ledger: what the engine searches, what the indexer keeps true."""
 
+    @property
+    def failure(self) -> VectorIndexError | None:
+        """How the index failed a search; none since it answers again."""
+        ...
+
     def sync(self) -> int:
         """Apply the dirty set to the index; return how many records were applied."""
         ...
@@ -135,10 +146,12 @@ class Projection(Protocol):
         vector: Vectors,
         k: int,
         allowed: Sequence[str] | None = None,
+        *,
+        patience: Patience | None = None,
     ) -> tuple[Sequence[Nearest], IndexState]:
         """Return the k nearest live records, best first, and where they were searched.
 
-        Records still in the dirty set are searched too, exactly. Falls back to SQL where the index fails.
+        Records still in the dirty set are searched too, exactly. Falls back to SQL where the index fails or is late.
 
         Args:
             partitions: Where to look.
@@ -146,6 +159,7 @@ class Projection(Protocol):
             vector: A unit vector, shape (dimension,).
             k: How many.
             allowed: Only these records; a planner chooses exact search or over-fetching.
+            patience: How long to wait for the index.
         """
         ...
 

@@ -20,12 +20,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.storage.breaker import CircuitBreaker
 from remegraph.storage.owner import AFTER_FORK, give_up_at_fork
-from remegraph.storage.reach import NEAR, finds
 
 if TYPE_CHECKING:
     import httpx
@@ -45,7 +42,9 @@ SHELF = "shelf"
 """The one metadata key of a record."""
 _PAGE = 5_000
 _SIGN_OF_LIFE = 2.0  # seconds that a server has for one, after it hung
-_MOVED = 4  # where one in so many records of a collection is written over at once, all are looked for
+_AT_ONCE = 500  # vectors that one query is asked with
+_NEAR = 10  # hits that are looked at for a record, given its own vector
+_SAME = 0.999  # of a cosine that went through the index
 SPACE: CreateHNSWConfiguration = {
     "space": "cosine",
     # With Chroma's own 16 neighbours out of 100, no search ever reaches some of many almost equal vectors (117 of
@@ -93,6 +92,8 @@ class ChromaIndex:
         Raises:
             SetupError: Not such an address.
         """
+        import chromadb.api.fastapi  # noqa: F401 - takes longer than the first recall waits for an index
+
         address = urlsplit(url)
         host = address.hostname
         if address.scheme not in {"http", "https"} or not host:
@@ -111,12 +112,6 @@ class ChromaIndex:
     def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
         """Write records, in batches; the collection is made where it is missing.
 
-        A vector that is written over an old one takes ways to its neighbours away. Where most of a collection is
-        written anew, some are left without any: no search finds them. Writing those once more gives them new ways.
-        Where a good part is, its other records are asked for, too: what stood still lost ways to what moved. New ones
-        are not asked for else: the few that no search finds lost their ways to what was added after them, and asking
-        for all costs half as much as adding them.
-
         Args:
             collection: Name of the collection.
             ids: Ids, each once.
@@ -132,14 +127,12 @@ class ChromaIndex:
             self._handles[collection] = handle
             size = client.get_max_batch_size()
             for start in range(0, len(ids), size):
-                part = range(start, min(start + size, len(ids)))
-                held = set(handle.get(ids=list(ids[part.start : part.stop]), include=[])["ids"])
-                _write(handle, part, ids, shelves, vectors)
-                over = [at for at in part if ids[at] in held]
-                if lost := _out_of_reach(handle, over, ids, vectors):
-                    _write(handle, lost, ids, shelves, vectors)
-                if over and len(over) * _MOVED >= handle.count():
-                    _lead_back(handle)
+                part = slice(start, start + size)
+                handle.upsert(
+                    ids=list(ids[part]),
+                    embeddings=vectors[part],
+                    metadatas=[{SHELF: shelf} for shelf in shelves[part]],
+                )
 
     def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Remove records, in batches; unknown ids and collections are no error.
@@ -176,6 +169,29 @@ class ChromaIndex:
             )
             distances = found["distances"] or [[]]
             return [(name, 1.0 - distance) for name, distance in zip(found["ids"][0], distances[0], strict=True)]
+
+    def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
+        """Return those of these records that a search for their own vector does not find.
+
+        A vector that is written over an old one takes ways to its neighbours away, and many at once are written side by
+        side, without ways to each other: of almost equal ones, a third may be without any.
+
+        Args:
+            collection: Name of the collection, which must exist.
+            ids: Ids, each once.
+            vectors: Theirs, float32, shape (len(ids), dimension).
+        """
+        lost: list[str] = []
+        with self._outcome_unknown(collection) as client:
+            handle = self._handle(client, collection)
+            looked_for = [at for at in range(len(ids)) if vectors[at].any()]  # nothing is near to zero
+            for start in range(0, len(looked_for), _AT_ONCE):
+                places = looked_for[start : start + _AT_ONCE]
+                found = handle.query(query_embeddings=vectors[places], n_results=_NEAR, include=["distances"])
+                for at, names, distances in zip(places, found["ids"], found["distances"] or [], strict=True):
+                    if not _finds(ids[at], names, distances):
+                        lost.append(ids[at])
+        return lost
 
     def ids(self, collection: str) -> set[str]:
         """Return all ids of a collection; empty where it does not exist."""
@@ -259,37 +275,10 @@ class ChromaIndex:
             raise VectorIndexError(f"Chroma failed on {collection}: {error}") from error
 
 
-def _write(
-    handle: Collection, places: Sequence[int], ids: Sequence[str], shelves: Sequence[str], vectors: Vectors
-) -> None:
-    handle.upsert(
-        ids=[ids[at] for at in places],
-        embeddings=vectors[places],
-        metadatas=[{SHELF: shelves[at]} for at in places],
-    )
-
-
-def _out_of_reach(handle: Collection, places: Sequence[int], ids: Sequence[str], vectors: Vectors) -> list[int]:
-    """Return the places of the records that a search for their own vector does not find."""
-    looked_for = [at for at in places if vectors[at].any()]
-    if not looked_for:
-        return []
-    found = handle.query(query_embeddings=vectors[looked_for], n_results=NEAR, include=["distances"])
-    lost = []
-    for at, names, distances in zip(looked_for, found["ids"], found["distances"] or [], strict=True):
-        hits = [(name, 1.0 - distance) for name, distance in zip(names, distances, strict=True)]
-        if not finds(ids[at], hits, NEAR):
-            lost.append(at)
-    return lost
-
-
-def _lead_back(handle: Collection) -> None:
-    """Write all records of a collection once more that a search for their own vector does not find."""
-    held = handle.get(include=["embeddings", "metadatas"])
-    ids, vectors = held["ids"], np.asarray(held["embeddings"], np.float32)
-    shelves = [str(each[SHELF]) for each in held["metadatas"] or []]
-    if lost := _out_of_reach(handle, range(len(ids)), ids, vectors):
-        _write(handle, lost, ids, shelves, vectors)
+def _finds(name: str, names: Sequence[str], distances: Sequence[float]) -> bool:
+    """Return whether the hits hold a record, or only others that are as near: then it need not be among them."""
+    own = names.index(name) if name in names else -1 if len(names) == _NEAR else None
+    return own is not None and distances[own] <= 1 - _SAME
 
 
 def persistent(files: Path) -> ClientAPI:

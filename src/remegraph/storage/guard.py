@@ -90,6 +90,11 @@ class GuardedIndex:
         with self._using(collection) as chroma:
             return chroma.query(collection, shelves, vector, k)
 
+    def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
+        """Return what no search finds; see `ChromaIndex.unreached`."""
+        with self._using(collection) as chroma:
+            return chroma.unreached(collection, ids, vectors)
+
     def ids(self, collection: str) -> set[str]:
         """Return all ids of a collection."""
         with self._using(collection) as chroma:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import embedded, embedders, meanings, shelves, vectors
 from remegraph.storage.database import EVERYBODY, Database
 from remegraph.storage.marking import mark, mark_everything, partition_ids
-from remegraph.storage.rows import digest
+from remegraph.storage.rows import chunks, digest
 from remegraph.storage.vectors import KINDS, Key
 from remegraph.telemetry import event
 
@@ -36,6 +36,8 @@ __all__ = ["Advance", "Indexer", "index_id", "key_of", "shelf_name"]
 _log = logging.getLogger(__name__)
 
 _SYNC = 1  # what one process at a time does
+_GROWN = 0.5  # share of a collection after whose writing all of it is looked for
+_TRIES = 2  # how often what no search finds is written once more, which gives it new ways
 _BATCH = 500  # records that are embedded, written and applied together: as many as one statement names
 
 Advance = Callable[[int, int], None]
@@ -84,6 +86,15 @@ class Indexer:
         self._database = database
         self._index = index
         self._one_at_a_time = Lock()
+        self._embedding = Lock()
+        self._embedded: frozenset[str] = frozenset()  # marks whose records have a vector
+        self._written: dict[str, int] = defaultdict(int)  # records, since all of a collection were looked for
+        self._due: dict[str, float] = {}  # from so many on they are looked for again
+        self._closed = False
+
+    def close(self) -> None:
+        """Have what is under way end before it reads the ledger again."""
+        self._closed = True
 
     def sync(self, embedder: Embedder) -> int:
         """Apply the dirty set; see `VectorProjection.sync`.
@@ -92,7 +103,7 @@ class Indexer:
         is marked is embedded meanwhile, so that the search in SQL finds it.
         """
         with self._one_at_a_time, self._alone() as ours:
-            return self._apply(embedder, heal=True) if ours else self._embed_marked(embedder)
+            return self._apply(embedder, heal=True) if ours else self.embed_marked(embedder)
 
     def rebuild(self, embedder: Embedder, advance: Advance | None) -> int:
         """Make the index anew; see `VectorProjection.rebuild`."""
@@ -176,31 +187,35 @@ class Indexer:
         """Apply all marks, in the order of their keys, each once: those that come meanwhile are for the next call.
 
         What is marked is embedded even if the index fails: the search in SQL that stands in for it needs the vectors.
+        Where much of a collection was written, it is looked whether a search finds all that it holds.
         """
         applied = 0
-        after: Key | None = None
         failure: ModelError | None = None
         down = self._heal() if heal else None
         touched: set[str] = set()
-        with self._database.read() as connection:
+        with self.read() as connection:
             total = vectors.pending(connection)
-        while (batch := self._batch(embedder, after)).marks:
-            after = next(reversed(batch.marks))  # the last in the order of the database, which has its own collation
+        for batch in self._batches(embedder) if down is None else ():
             if not isinstance(failure, ModelUnavailableError):  # else every batch would wait for it in vain
                 try:
                     self._embed(embedder, batch)
                 except ModelError as error:  # what needs no embedding is applied all the same
                     failure = failure or error
             try:
-                applied += self._apply_batch(batch, touched) if down is None else 0
+                applied += self._apply_batch(batch, touched)
             except VectorIndexError as error:
                 down = error
+                break
             if advance is not None:
                 advance(min(applied, total), total)
         if down is not None:
+            with suppress(ModelError):  # the index fails: that is told
+                self.embed_marked(embedder)
             raise down
         if self._part(embedder, touched):
             self._apply(embedder)
+        for home in sorted(touched):
+            self._look_for_all(embedder, home)
         if failure is not None:
             raise failure
         return applied
@@ -208,18 +223,45 @@ class Indexer:
     def _alone(self) -> AbstractContextManager[bool]:
         return nullcontext(enter_result=True) if self._index is None else self._database.first(_SYNC)
 
-    def _embed_marked(self, embedder: Embedder) -> int:
-        after: Key | None = None
-        while (batch := self._batch(embedder, after)).marks:
-            after = next(reversed(batch.marks))
-            self._embed(embedder, batch)
-        return 0
+    def embed_marked(self, embedder: Embedder) -> int:
+        """Embed what is marked and has no vector of its text, and leave the marks; return 0: nothing was applied.
 
-    def _batch(self, embedder: Embedder, after: Key | None) -> _Batch:
-        with self._database.read() as connection:
-            embedder_id = embedders.require(connection, embedder)
-            marks = vectors.marks(connection, after, _BATCH)
-            return self._load(connection, embedder_id, marks)
+        What was found embedded once is not looked at again, as long as its mark is the same: an index may be down for
+        days, and this is done at every write.
+        """
+        seen: set[str] = set()
+        after: Key | None = None
+        while True:
+            with self.read() as connection:
+                embedder_id = embedders.require(connection, embedder)
+                marks = vectors.marks(connection, after, _BATCH)
+                new = {key: name for key, name in marks.items() if name not in self._embedded}
+                batch = self._load(connection, embedder_id, new)
+            self._embed(embedder, batch)
+            seen.update(marks.values())
+            if len(marks) < _BATCH:
+                self._embedded = frozenset(seen)
+                return 0
+            after = next(reversed(marks))
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Give a snapshot of the ledger; see `Database.read`. What comes back from an index that was closed gets none."""
+        if self._closed:
+            raise VectorIndexError("The vector index was closed.", "Open it again.")
+        return self._database.read()
+
+    def _batches(self, embedder: Embedder) -> Iterator[_Batch]:
+        after: Key | None = None
+        while True:
+            with self.read() as connection:
+                embedder_id = embedders.require(connection, embedder)
+                marks = vectors.marks(connection, after, _BATCH)
+                batch = self._load(connection, embedder_id, marks)
+            if marks:
+                yield batch
+            if len(marks) < _BATCH:
+                return
+            after = next(reversed(marks))  # the last in the order of the database, which has its own collation
 
     @staticmethod
     def _load(connection: Connection, embedder_id: int, marks: dict[Key, str]) -> _Batch:
@@ -234,12 +276,13 @@ class Indexer:
         if not batch.stale:
             return
         failpoint("index.before_embed")
-        rows = embedded.embed(self._database, embedder, batch.embedder_id, list(batch.stale.values()))
-        with self._database.write({key.partition_id for key in batch.stale}, derived=True) as connection:
-            now = vectors.live_bodies(connection, list(batch.stale))
-            same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]
-            texts = list(batch.stale.items())
-            vectors.write(connection, batch.embedder_id, dict(texts[at] for at in same), rows[same])
+        with self._embedding:  # nothing twice
+            rows = embedded.embed(self._database, embedder, batch.embedder_id, list(batch.stale.values()))
+            with self._database.write({key.partition_id for key in batch.stale}, derived=True) as connection:
+                now = vectors.live_bodies(connection, list(batch.stale))
+                same = [at for at, key in enumerate(batch.stale) if now.get(key) == batch.bodies[key]]
+                texts = list(batch.stale.items())
+                vectors.write(connection, batch.embedder_id, dict(texts[at] for at in same), rows[same])
         failpoint("index.embedded")
         batch.stale.clear()
 
@@ -253,11 +296,11 @@ class Indexer:
         by_home: dict[str, list[int]] = defaultdict(list)
         for at, key in enumerate(found):
             by_home[homes[key[:2]]].append(at)
-        for home, places in by_home.items():
-            keys = [found[at] for at in places]
-            self._index.upsert(
-                home, [index_id(key) for key in keys], [shelf_name(*key[:2]) for key in keys], rows[places]
-            )
+        lost = [
+            key
+            for home, places in by_home.items()
+            for key in self._write(self._index, home, [found[at] for at in places], rows[places])
+        ]
         leaving: dict[str, list[str]] = defaultdict(list)
         for key in gone:
             if key[:2] in homes:  # else the index never had it
@@ -269,6 +312,7 @@ class Indexer:
         with self._database.write(batch.partition_ids, derived=True) as connection:
             vectors.forget(connection, gone)
             vectors.unmark(connection, done)
+            vectors.note_unreached(connection, (), lost)
             failpoint("index.before_unmark")
         failpoint("index.unmarked")
         return len(done)
@@ -284,6 +328,63 @@ class Indexer:
         with self._database.read() as connection:
             homes = shelves.homes(connection, batch.embedder_id, batch.partition_ids)
             return homes, *vectors.read(connection, batch.embedder_id, live)
+
+    # ------------------------------------------------------------------------------------------ reach
+
+    def _write(self, index: VectorIndex, home: str, keys: Sequence[Key], rows: Vectors) -> list[Key]:
+        """Write records, those that no search finds once more; return what no search finds all the same."""
+        self._written[home] += len(keys)
+        for _ in range(1 + _TRIES):
+            names = [index_id(key) for key in keys]
+            index.upsert(home, names, [shelf_name(*key[:2]) for key in keys], rows)
+            missed = set(index.unreached(home, names, rows))
+            at = [at for at, name in enumerate(names) if name in missed]
+            keys, rows = [keys[each] for each in at], rows[at]
+            if not keys:
+                break
+        return list(keys)
+
+    def _look_for_all(self, embedder: Embedder, home: str) -> None:
+        """Look whether a search finds each record of a collection, if much of it was written since the last look.
+
+        What was there lost ways to what came after it. What no search finds is written once more, and where that does
+        not help, or takes ways from others, it is noted: recall looks at it in SQL.
+        """
+        if self._index is None or self._written[home] < self._due.get(home, 0):
+            return
+        with self.read() as connection:
+            embedder_id = embedders.require(connection, embedder)
+            places = shelves.inhabitants(connection, [home])[home]
+            self._due[home] = _GROWN * shelves.size(connection, embedder_id, places)
+        if self._written[home] < self._due[home]:
+            return
+        self._written[home] = 0
+        looked_for, lost = self._lost(self._index, embedder_id, home)
+        for _ in range(_TRIES):
+            if not lost:
+                break
+            with self.read() as connection:
+                keys, rows = vectors.read(connection, embedder_id, lost)
+            names = [index_id(key) for key in keys]
+            self._index.upsert(home, names, [shelf_name(*key[:2]) for key in keys], rows)
+            looked_for, lost = self._lost(self._index, embedder_id, home)
+        numbers = {partition_id for partition_id, _ in places}
+        with self.read() as connection:
+            noted = vectors.unreached(connection, numbers)
+        found = noted.intersection(looked_for).difference(lost)
+        if found or lost:
+            with self._database.write(numbers, derived=True) as connection:
+                vectors.note_unreached(connection, list(found), lost)
+
+    def _lost(self, index: VectorIndex, embedder_id: int, home: str) -> tuple[list[Key], list[Key]]:
+        """Return what a collection holds, and what of it no search finds."""
+        held, lost = sorted(key_of(name) for name in index.ids(home)), list[Key]()
+        for part in chunks(held):
+            with self.read() as connection:
+                keys, rows = vectors.read(connection, embedder_id, part)
+            if keys:
+                lost += [key_of(name) for name in index.unreached(home, [index_id(key) for key in keys], rows)]
+        return held, lost
 
     # ---------------------------------------------------------------------------------------- rebuild
 

@@ -10,15 +10,19 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from remegraph.errors import VectorIndexError
+from remegraph.deadlines import Patience
+from remegraph.errors import ModelError, VectorIndexError
 from remegraph.models import IndexState, Mismatch, Partition
 from remegraph.ports import Embedder, Nearest, RecordKind, VectorIndex
 from remegraph.storage import embedders, interning, meanings, shelves, vectors
+from remegraph.storage.breaker import Background, TimedCalls
 from remegraph.storage.database import EVERYBODY, Database
 from remegraph.storage.embedded import units
 from remegraph.storage.indexer import Advance, Indexer, key_of, shelf_name
@@ -40,6 +44,12 @@ _FETCH = 100  # candidates that the index is asked for at least: asking for more
 _WIDEN = 4
 _WIDEST = 4_000  # beyond so many, reading all vectors from SQL is the better search
 
+
+_SHARE = (
+    0.5  # of a search's patience, that a write looks on while the index follows: a sound one takes a tenth of a second
+)
+_GRACE = 5.0  # seconds that closing leaves to what is under way
+_PATIENT = 120.0  # seconds that an examination leaves to it
 
 _NOWHERE = "remegraph-nowhere"
 """A collection that nobody makes."""
@@ -108,6 +118,7 @@ class VectorProjection:
         index: The vector index, which `close` closes; none where another process owns it.
         embedder: The ledger's embedder; `open` checks that it is.
         exact_limit: Up to so many vectors are searched one by one, in SQL.
+        timeout: Seconds that a search waits for the index; a write looks on half as long while it follows.
         telemetry: Told of each sync.
     """
 
@@ -118,14 +129,18 @@ class VectorProjection:
         embedder: Embedder,
         *,
         exact_limit: int = 5_000,
+        timeout: float = 30.0,
         telemetry: Telemetry = SILENT,
     ) -> None:
         self._database = database
         self._index = index
         self._embedder = embedder
         self._exact_limit = exact_limit
+        self._timeout = timeout
         self._telemetry = telemetry
         self._indexer = Indexer(database, index)
+        self._searches = TimedCalls(timeout)
+        self._following = Background(self.sync, timeout * _SHARE)
         self.failure: VectorIndexError | None = None
         """How the index failed a search; none since it answers again."""
 
@@ -137,6 +152,7 @@ class VectorProjection:
         embedder: Embedder,
         *,
         exact_limit: int = 5_000,
+        timeout: float = 30.0,
         reindex: bool = False,
         telemetry: Telemetry = SILENT,
     ) -> Self:
@@ -147,6 +163,7 @@ class VectorProjection:
             index: The vector index, which `close` closes; none where another process owns it.
             embedder: The embedder.
             exact_limit: Up to so many vectors are searched one by one, in SQL.
+            timeout: Seconds that a search waits for the index; a write looks on half as long while it follows.
             reindex: Open with another embedder than the ledger's, too. Until `reindex` is done, whatever needs vectors
                 raises `EmbedderMismatchError`.
             telemetry: Told of each sync.
@@ -163,7 +180,7 @@ class VectorProjection:
         if not reindex:
             with database.read() as connection:
                 embedders.require(connection, embedder)
-        return cls(database, index, embedder, exact_limit=exact_limit, telemetry=telemetry)
+        return cls(database, index, embedder, exact_limit=exact_limit, timeout=timeout, telemetry=telemetry)
 
     def is_current(self) -> bool:
         """Return whether the vectors that are searched come from this embedder."""
@@ -178,11 +195,14 @@ class VectorProjection:
         vector: Vectors,
         k: int,
         allowed: Sequence[str] | None = None,
+        *,
+        patience: Patience | None = None,
     ) -> tuple[Sequence[Nearest], IndexState]:
         """Return the k nearest live records, best first, and where they were searched.
 
         Few vectors are looked at one by one, in SQL. For many, the index names candidates, ever more until k of them
-        are live and allowed; dirty records are always candidates. Where the index fails, all is looked at in SQL.
+        are live and allowed; dirty records are always candidates. Where the index fails, or takes too long, all is
+        looked at in SQL.
 
         Args:
             partitions: Where to look.
@@ -190,6 +210,7 @@ class VectorProjection:
             vector: The vector asked for, shape (dimension,).
             k: How many.
             allowed: Only these records.
+            patience: How long to wait for the index; a search's own unless given.
 
         Raises:
             EmbedderMismatchError: The ledger has another embedder by now.
@@ -207,8 +228,9 @@ class VectorProjection:
             if search.size(connection) <= self._exact_limit:
                 return search.exact(connection), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
+        ask, patience = partial(self._by_index, self._index, search, homes, dirty), patience or Patience(self._timeout)
         try:
-            hits = self._by_index(self._index, search, homes, dirty)
+            hits = self._searches.ask(ask, patience)
             self.failure = None
         except VectorIndexError as error:
             if self.failure is None:  # once, not at every search
@@ -217,6 +239,8 @@ class VectorProjection:
                 )
             self.failure = error
             hits = None
+            if not patience.left:
+                self._following.hurry()
         if hits is not None:
             return hits, "chroma"
         with self._database.read() as connection:
@@ -234,7 +258,7 @@ class VectorProjection:
                 found = index.query(home, names, search.vector, fetch)
                 named.update(key_of(name) for name, _ in found)
                 exhausted = exhausted and len(found) < fetch
-            with self._database.read() as connection:
+            with self._indexer.read() as connection:
                 # Dirty now or when we began: what changed under the index while it was asked is among them.
                 dirty |= search.dirty(connection)
                 hits = search.ranked(connection, named | dirty)
@@ -260,6 +284,28 @@ class VectorProjection:
             applied = self._indexer.sync(self._embedder)
             told["remegraph.vectors.written"] = applied
             return applied
+
+    def follow(self) -> None:
+        """Bring the index up to date in the background; look on for a moment, as most times that is enough.
+
+        What is marked and has no vector gets one first: the search in SQL needs it, which knows what the index does not.
+
+        Raises:
+            ModelUnavailableError: See `sync`.
+            DimensionError: See `sync`.
+            VectorIndexError: The index failed; where it still works, it failed the last time.
+            EmbedderMismatchError: See `sync`.
+        """
+        if self._index is None:
+            self.sync()
+            return
+        try:
+            self._indexer.embed_marked(self._embedder)
+        except ModelError:
+            with suppress(ModelError, VectorIndexError):
+                self._following.ask()  # what needs no embedding is applied
+            raise
+        self._following.ask()
 
     def lag(self) -> int:
         """Return how many records the index may not know yet."""
@@ -314,7 +360,8 @@ class VectorProjection:
         """Compare the index with the ledger; return how many vectors were compared, and all differences.
 
         The files of the index are sound; no record is dirty; every live record has a vector of its current text; each
-        collection holds those of its live records and no others; and a search for a vector finds its record.
+        collection holds those of its live records and no others; and recall, asked for a vector, finds its record, in
+        the index or in SQL.
 
         Args:
             sample: How many vectors are searched for at most, evenly spread; all else is compared in full.
@@ -323,7 +370,8 @@ class VectorProjection:
             VectorIndexError: The index failed.
             EmbedderMismatchError: The ledger has another embedder by now.
         """
-        return differences(self._database, self._index, self._embedder, sample)
+        self._following.settle(_PATIENT)
+        return differences(self._database, self._index, self._embedder, sample, exact_limit=self._exact_limit)
 
     def rebuild(self, progress: Advance | None = None) -> int:
         """Make the index anew from the ledger's vectors; return how many records were written.
@@ -387,6 +435,8 @@ class VectorProjection:
             self._index.ids(_NOWHERE)
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, once what is under way is done, or after some seconds: then the marks stay."""
+        self._following.settle(_GRACE)
+        self._indexer.close()
         if self._index is not None:
             self._index.close()

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, and_, delete, exists, func, select, true
 
 from remegraph.storage.database import insert_rows
 from remegraph.storage.rows import chunks
-from remegraph.storage.tables import collections, dirty, vectors
+from remegraph.storage.tables import collections, dirty, partitions, vectors
 
 __all__ = [
     "Shelf",
@@ -31,6 +31,8 @@ __all__ = [
     "release",
     "release_all",
     "release_empty",
+    "searched",
+    "size",
 ]
 
 CAPACITY = 8_000
@@ -98,7 +100,7 @@ def assign(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -
     prefix = namespace(min(names)) if names else f"{_PREFIX}-{uuid4().hex[:12]}"
     number = max((_number(name) for name in names), default=0)
     fill = _fill(connection, embedder_id)
-    sizes = _sizes(connection, embedder_id, wanted)
+    sizes = _reserved(connection, embedder_id, wanted)
     rows: list[dict[str, object]] = []
     for shelf in sorted(wanted):
         size = sizes[shelf]
@@ -121,7 +123,7 @@ def overfull(connection: Connection, embedder_id: int, names: Iterable[str]) -> 
         query = select(collections.c.partition_id, collections.c.kind).where(
             collections.c.embedder_id == embedder_id, collections.c.name == name
         )
-        sizes = _sizes(connection, embedder_id, [(row.partition_id, row.kind) for row in connection.execute(query)])
+        sizes = _reserved(connection, embedder_id, [(row.partition_id, row.kind) for row in connection.execute(query)])
         largest = sorted(sizes, key=lambda shelf: (sizes[shelf], shelf))
         if sum(sizes.values()) <= SPLIT_AT:
             continue
@@ -156,9 +158,52 @@ def release_all(connection: Connection) -> None:
     connection.execute(delete(collections))
 
 
+def size(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> int:
+    """Return how many vectors these shelves have, or will have once all marks are applied."""
+    return sum(_sizes(connection, embedder_id, shelves).values())
+
+
+def searched(connection: Connection, embedder_id: int, exact_limit: int) -> set[Shelf]:
+    """Return the shelves that some search asks the index for, and not SQL alone, since it sees too many vectors.
+
+    Args:
+        connection: A connection.
+        embedder_id: Number of the embedder.
+        exact_limit: Vectors of one kind that are compared in SQL.
+    """
+    query = (
+        select(
+            partitions.c.tenant, partitions.c.user, vectors.c.partition_id, vectors.c.kind, func.count().label("size")
+        )
+        .join_from(vectors, partitions, vectors.c.partition_id == partitions.c.id)
+        .where(vectors.c.embedder_id == embedder_id)
+        .group_by(partitions.c.tenant, partitions.c.user, vectors.c.partition_id, vectors.c.kind)
+    )
+    rows = connection.execute(query).all()
+    of_user: dict[tuple[str, str | None, str], int] = defaultdict(int)
+    for row in rows:
+        of_user[row.tenant, row.user, row.kind] += row.size
+    of_any: dict[tuple[str, str], int] = defaultdict(int)  # the most that one user has
+    for (tenant, user, kind), size in of_user.items():
+        of_any[tenant, kind] = max(of_any[tenant, kind], size if user is not None else 0)
+
+    def seen_with(tenant: str, user: str | None, kind: str) -> int:
+        """Return how many vectors a scope may see that sees these: a user's, and those of all users."""
+        mine = of_any[tenant, kind] if user is None else of_user[tenant, user, kind]
+        return mine + of_user[tenant, None, kind]
+
+    return {(row.partition_id, row.kind) for row in rows if seen_with(row.tenant, row.user, row.kind) > exact_limit}
+
+
+def _reserved(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> dict[Shelf, int]:
+    """Return how many vectors each shelf counts as where it is given a place."""
+    sizes = _sizes(connection, embedder_id, shelves)
+    return {shelf: max(RESERVED, size) for shelf, size in sizes.items()}
+
+
 def _sizes(connection: Connection, embedder_id: int, shelves: Iterable[Shelf]) -> dict[Shelf, int]:
-    """Return how many vectors each shelf counts as: those that it has, or will have once all marks are applied."""
-    sizes = dict.fromkeys(shelves, RESERVED)
+    """Return how many vectors each shelf has, or will have once all marks are applied."""
+    sizes = dict.fromkeys(shelves, 0)
     partition_ids = sorted({partition_id for partition_id, _ in sizes})
     for table, which in ((vectors, vectors.c.embedder_id == embedder_id), (dirty, true())):
         place = (table.c.partition_id, table.c.kind)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "UNREACHED",
     "Key",
     "count",
     "count_live",
@@ -55,15 +56,20 @@ __all__ = [
     "mark_live",
     "marks",
     "nearest",
+    "note_unreached",
     "pending",
     "read",
     "text_of",
     "unmark",
+    "unreached",
     "write",
 ]
 
 KINDS = ("memory", "block", "item")
 """The kinds of records that have vectors."""
+
+UNREACHED = "unreached"
+"""Stands for a mark where the index holds a record, and no search leads to it: it is searched in SQL, for good."""
 
 _FEW, _MANY = 8, 100  # records that one statement names
 _AT_ONCE = 512  # vectors in memory during a search: a few megabytes are twice as fast as one large piece
@@ -156,7 +162,7 @@ def marks(connection: Connection, after: Key | None, limit: int) -> dict[Key, st
         after: The last key of the page before; none for the first page.
         limit: How many.
     """
-    query = select(*_place(dirty), dirty.c.mark).order_by(*_place(dirty)).limit(limit)
+    query = select(*_place(dirty), dirty.c.mark).where(_PENDING).order_by(*_place(dirty)).limit(limit)
     if after is not None:
         query = query.where(tuple_(*_place(dirty)) > tuple(after))
     return {_key(row): row.mark for row in connection.execute(query)}
@@ -182,11 +188,32 @@ def unmark(connection: Connection, applied: Mapping[Key, str]) -> None:
 
 def pending(connection: Connection) -> int:
     """Return the size of the dirty set."""
-    return connection.execute(select(func.count()).select_from(dirty)).scalar_one()
+    return connection.execute(select(func.count()).select_from(dirty).where(_PENDING)).scalar_one()
+
+
+def note_unreached(connection: Connection, found: Sequence[Key], lost: Sequence[Key]) -> None:
+    """Note which records no search of the index leads to.
+
+    Args:
+        connection: A connection that holds the partitions' locks.
+        found: Records to which one leads.
+        lost: Records to which none does; one that is marked anew stays so.
+    """
+    for size, some in _slots(found):
+        connection.execute(_REACHED[size], some)
+    rows = [{**key._asdict(), "mark": UNREACHED} for key in lost]
+    if rows:
+        connection.execute(upsert(connection.dialect.name, dirty).on_conflict_do_nothing(), rows)
+
+
+def unreached(connection: Connection, partition_ids: Iterable[int]) -> set[Key]:
+    """Return the records of these partitions that are noted so."""
+    query = select(*_place(dirty)).where(dirty.c.partition_id.in_(list(partition_ids)), ~_PENDING)
+    return {_key(row) for row in connection.execute(query)}
 
 
 def dirty_keys(connection: Connection, partition_ids: Iterable[int], kind: str) -> set[Key]:
-    """Return the dirty records of these partitions and this kind."""
+    """Return what is to be searched in SQL of these partitions and this kind: what waits, and what is never found."""
     query = select(*_place(dirty)).where(dirty.c.partition_id.in_(list(partition_ids)), dirty.c.kind == kind)
     return {_key(row) for row in connection.execute(query)}
 
@@ -387,6 +414,7 @@ def _bodies(kind: str, size: int) -> Select[int, str, str]:
 
 
 _SIZES = (_FEW, _MANY)
+_PENDING = dirty.c.mark != UNREACHED
 _MAY_COME_BACK = exists().where(
     vectors.c.kind == "memory",
     memories.c.memory_id == vectors.c.record_id,
@@ -396,6 +424,7 @@ _MAY_COME_BACK = exists().where(
 _BODIES = {kind: {size: _bodies(kind, size) for size in _SIZES} for kind in KINDS}
 _MARKS = {size: select(*_place(dirty), dirty.c.mark).where(_among(dirty, size)) for size in _SIZES}
 _UNMARK = {size: delete(dirty).where(_among(dirty, size)) for size in _SIZES}
+_REACHED = {size: delete(dirty).where(_among(dirty, size), ~_PENDING) for size in _SIZES}
 _VECTORS = {size: select(*_place(vectors), vectors.c.vector).where(_of_embedder(size)) for size in _SIZES}
 _DIGESTS = {size: select(*_place(vectors), vectors.c.text_digest).where(_of_embedder(size)) for size in _SIZES}
 _UNWRITE = {size: delete(vectors).where(_of_embedder(size)) for size in _SIZES}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from remegraph.models import Mismatch
 from remegraph.ports import WHOLE, Embedder, VectorIndex
 from remegraph.storage import embedders, shelves, vectors
 from remegraph.storage.database import Database
-from remegraph.storage.indexer import index_id
-from remegraph.storage.reach import NEAR, finds
+from remegraph.storage.indexer import index_id, key_of
 from remegraph.storage.rows import digest
 from remegraph.storage.vectors import KINDS, Key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-    from remegraph.ports import Vectors
 
 __all__ = ["UNREACHED", "differences"]
 
@@ -25,13 +23,18 @@ UNREACHED = "not found by its own vector"
 """The problem of a record that the index holds and its graph, which is approximate, does not lead to."""
 
 _PAGE = 500
-_WIDTHS = (NEAR, 1_000)  # a graph search may miss what a wider one finds: only what both miss is lost
 
 
 def differences(
-    database: Database, index: VectorIndex | None, embedder: Embedder, sample: int, *, thorough: bool = True
+    database: Database,
+    index: VectorIndex | None,
+    embedder: Embedder,
+    sample: int,
+    *,
+    thorough: bool = True,
+    exact_limit: int = 0,
 ) -> tuple[int, tuple[Mismatch, ...]]:
-    """Compare; see `VectorProjection.verify`."""
+    """Compare; see `VectorProjection.verify`. What recall finds in SQL need not be found by the index."""
     with database.read() as connection:
         embedder_id = embedders.require(connection, embedder)
         found = [Mismatch(where="dirty set", record_id=key.record_id, problem="pending") for key in _dirty(connection)]
@@ -66,8 +69,8 @@ def differences(
     ]
     step = max(1, -(-len(embedded) // max(1, sample)))
     searched = expected.keys() & existing
-    placed = [key for key in embedded[::step] if homes.get(key[:2]) in searched]
-    found += _lost(database, index, embedder_id, placed, homes)
+    placed = {key: homes[key[:2]] for key in embedded[::step] if homes.get(key[:2]) in searched}
+    found += _lost(database, index, embedder_id, placed, exact_limit)
     return len(embedded), tuple(found)
 
 
@@ -93,17 +96,21 @@ def _records(connection: Connection, embedder_id: int) -> Iterator[tuple[Key, st
 
 
 def _lost(
-    database: Database, index: VectorIndex, embedder_id: int, keys: Sequence[Key], homes: dict[shelves.Shelf, str]
-) -> list[Mismatch]:
-    """Return the records that a search for their own vector does not find, or finds with another vector."""
+    database: Database,
+    index: VectorIndex,
+    embedder_id: int,
+    homes: Mapping[Key, str],
+    exact_limit: int,
+) -> Iterator[Mismatch]:
+    """Tell which records recall misses: the index is asked for them, and does not find them by their own vector."""
+    by_home: dict[str, list[Key]] = defaultdict(list)
     with database.read() as connection:
-        read, rows = vectors.read(connection, embedder_id, keys)
-    return [
-        Mismatch(where=homes[key[:2]], record_id=key.record_id, problem=UNREACHED)
-        for key, vector in zip(read, rows, strict=True)
-        if vector.any() and not any(_reached(index, homes[key[:2]], key, vector, width) for width in _WIDTHS)
-    ]
-
-
-def _reached(index: VectorIndex, home: str, key: Key, vector: Vectors, width: int) -> bool:
-    return finds(index_id(key), index.query(home, None, vector, width), width)
+        asked = shelves.searched(connection, embedder_id, exact_limit)
+        in_sql = vectors.unreached(connection, {key.partition_id for key in homes})
+        for key, home in homes.items():
+            if key[:2] in asked and key not in in_sql:
+                by_home[home].append(key)
+        rows = {home: vectors.read(connection, embedder_id, some) for home, some in by_home.items()}
+    for home, (read, vectors_of) in sorted(rows.items()):
+        for name in index.unreached(home, [index_id(key) for key in read], vectors_of):
+            yield Mismatch(where=home, record_id=key_of(name).record_id, problem=UNREACHED)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["InMemoryVectorIndex"]
 
+_SAME = 0.999  # of a cosine, between float32 vectors
+
 
 class InMemoryVectorIndex:
     """A `VectorIndex` in memory: exact, for small collections, gone when closed."""
@@ -41,10 +43,19 @@ class InMemoryVectorIndex:
             raise VectorIndexError(f"There is no collection {collection}.")
         near = [
             (name, _cosine(vector, other))
-            for name, (shelf, other) in self._collections[collection].items()
+            for name, (shelf, other) in self._collections[collection].copy().items()
             if shelves is None or shelf in shelves
         ]
         return sorted(near, key=lambda hit: (-hit[1], hit[0]))[:k]
+
+    def unreached(self, collection: str, ids: Sequence[str], vectors: Vectors) -> list[str]:
+        """Return those of these records that it does not hold with these vectors: all that it holds is found."""
+        held = self._collections.get(collection, {})
+        return [
+            name
+            for name, vector in zip(ids, vectors, strict=True)
+            if vector.any() and (name not in held or _cosine(vector, held[name][1]) < _SAME)
+        ]
 
     def ids(self, collection: str) -> set[str]:
         """Return all ids of a collection; empty where it does not exist."""

@@ -361,7 +361,7 @@ def test_items_are_found_in_chroma_above_a_limit_as_they_are_below_it(tmp_path: 
     words = ("green tea", "black tea", "coffee", "soup", "green soup", "bread", "rice", "green rice")
     found: list[list[tuple[str, float | None]]] = []
     for limit in (5_000, 0):
-        settings = Settings(home=tmp_path, recall=RecallPolicy(exact_limit=limit))
+        settings = Settings(home=tmp_path, recall=RecallPolicy(exact_limit=limit, index_timeout=60))
         with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
             store, other = MemoryStore(kit, scope=ANN, index=["text"]), MemoryStore(kit, scope=BEN, index=["text"])
             for number, word in enumerate(words):
@@ -419,8 +419,8 @@ class Moody:
 
 def test_items_are_kept_and_listed_while_the_embedder_is_down(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An agent's run must not end because a provider has a bad day; the failure is logged, and made good later."""
-    moody = Moody()
-    with MemoryKit.open(tmp_path, model=None, embedder=moody, index=InMemoryVectorIndex()) as kit:
+    moody, settings = Moody(), Settings(home=tmp_path, recall=RecallPolicy(index_timeout=60))
+    with MemoryKit.open(settings=settings, model=None, embedder=moody, index=InMemoryVectorIndex()) as kit:
         store = MemoryStore(kit, scope=ANN)
         store.put(TASTES, "food", {"text": "soup"})
         moody.down = True

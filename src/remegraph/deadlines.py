@@ -9,14 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["awithin", "within"]
+__all__ = ["Patience", "awithin", "within"]
 
 R = TypeVar("R")
+
+
+class Patience:
+    """How long an operation may wait, in all, for what may be slow.
+
+    Args:
+        seconds: The longest.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.left = seconds
+
+    def within(self, call: Callable[[], R]) -> R:
+        """Return what a call returns, if it does so in the time that is left; see `within`."""
+        began = time.monotonic()
+        try:
+            return within(self.left, call)
+        finally:
+            self.left = max(0.0, self.left - (time.monotonic() - began))
 
 
 def within(seconds: float, call: Callable[[], R]) -> R:
@@ -34,7 +55,7 @@ def within(seconds: float, call: Callable[[], R]) -> R:
         except BaseException as error:  # noqa: BLE001 - raised again by the caller's thread
             outcome.set_exception(error)
 
-    thread = threading.Thread(target=run, name="remegraph-model-call", daemon=True)
+    thread = threading.Thread(target=run, name="remegraph-call", daemon=True)
     thread.start()
     thread.join(seconds)
     if not outcome.done():
