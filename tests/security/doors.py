@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -147,10 +148,14 @@ def _text(found: Any) -> str:
     return "\n".join(json.dumps(json.loads(each.to_json()), ensure_ascii=False) for each in records)
 
 
+_DIGEST = re.compile(r"\b[0-9a-f]{16,}\b")
+
+
 def leaks(said: Told, planted: Collection[str]) -> list[str]:
     """Return which doors say what must not be said, with what they say around it."""
     found: dict[str, None] = {}
-    for door, text in said:
+    for door, whole in said:
+        text = _DIGEST.sub("", whole)  # in which four digits stand by chance
         for word in planted:
             at = text.casefold().find(word.casefold())
             if at >= 0:
