@@ -8,7 +8,7 @@ FAST ?= -m "not slow" -n 2
 SLOW_SECONDS ?= 600
 PEERS := .venv-peers
 
-# Folder with data for `make eval` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, as far as it has
+# Folder with data for `make judge` and `make bench`: locomo_dev.jsonl, memdaily_dev.jsonl and other kinds, as far as it has
 # them. Times of memdaily say no zone.
 DATA ?=
 ZONE := --timezone Asia/Shanghai
@@ -38,7 +38,7 @@ define apart
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: api bench bench-1m clean demo dist docs eval format help inspect lint screenshots setup soak test test-all \
+.PHONY: api bench bench-1m clean demo dist docs eval format help inspect judge lint screenshots setup soak test test-all \
 	test-lowest test-newest test-slow test-wheel types
 
 help: ## List the targets
@@ -104,16 +104,19 @@ format: $(READY) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format --quiet .
 
 # A missed bar is told, and the next figure is measured all the same.
-eval: $(READY) $(PEERS)/.ready ## Measure the house and quality, recall beside other memories, too, into docs (DATA=folder)
-	-@$(EVAL) house --page docs/house.md
+judge: $(READY) $(PEERS)/.ready ## Judge it as users meet it: talks, turns, kinds (DATA=folder), the house, into docs
+	-$(call timed,talks,$(EVAL) talks $(PAGE))
+	-$(call timed,turns,$(EVAL) turns --page docs/benchmarks.md)
+	-$(call timed,house,$(EVAL) house --page docs/house.md)
+	-$(if $(DATA),$(call timed,kinds,$(PEER_EVAL) kinds --data $(DATA) $(PAGE)))
+
+eval: $(READY) ## Measure single rules: the reviser, updates, a year of forgetting, tags
 	-@$(EVAL) reviser
 	-@$(EVAL) updates
 	-@$(EVAL) retention
 	-@$(EVAL) tags $(PAGE)
-	-@$(if $(DATA),$(PEER_EVAL) kinds --data $(DATA) $(PAGE))
 
-bench: $(READY) $(PEERS)/.ready ## Measure cost: an agent's turns, growth beside mem0, ingestion, into docs/benchmarks.md (DATA=folder)
-	-@$(EVAL) turns --page docs/benchmarks.md
+bench: $(READY) $(PEERS)/.ready ## Measure cost: growth beside mem0, ingestion, into docs/benchmarks.md (DATA=folder)
 	-@$(SCALE) --plots docs/figures
 	-@$(if $(STORES),set -e; for file in $(STORES); do $(EVAL) ingest --data $$file --limit-stores 5 $(ZONE); done,$(EVAL) ingest)
 

@@ -1,7 +1,7 @@
 """This kit and other memories behind one small protocol: told the same messages, asked the same, with the same embedder.
 
 Each is used as its documentation shows. What they are given is what each message says, one record a message.
-A peer is imported when it is made: the packages are in an environment of their own (`make eval` sets it up).
+A peer is imported when it is made: the packages are in an environment of their own (`make judge` sets it up).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def installed(kinds: Mapping[str, PeerKind]) -> dict[str, PeerKind]:
     """Return those that can be made here, and say which cannot."""
     for name, kind in kinds.items():
         if not kind.installed:
-            print(f"{name} is not installed: left out. `make eval` installs it.")
+            print(f"{name} is not installed: left out. `make judge` installs it.")
     return {name: kind for name, kind in kinds.items() if kind.installed}
 
 

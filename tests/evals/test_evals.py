@@ -69,7 +69,7 @@ def test_a_missed_bar_fails_the_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["attention", "fit_blend", "ingest", "kinds", "tools"])
 def test_an_eval_without_data_says_what_it_needs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The data is not ours to ship; `make eval` still has to run everywhere."""
+    """The data is not ours to ship; `make judge` still has to run everywhere."""
     evals = {"attention": attention, "fit_blend": fit_blend, "ingest": ingest, "kinds": kinds, "tools": tools}
     evals[name].main([])
     assert f"{name}: give --data" in capsys.readouterr().out
