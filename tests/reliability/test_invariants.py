@@ -114,17 +114,19 @@ def test_a_change_and_its_mark_are_one_transaction(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.requirement("X2")
+@pytest.mark.parametrize("first", [0, 1], ids=["backwards", "from the second on"])
 def test_every_record_gets_its_own_vector_in_whatever_order_sql_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     """No database promises an order that was not asked for; a record under another one's vector is found for its words."""
     read = vectors.read
 
-    def read_backwards(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
+    def read_otherwise(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
         found, rows = read(connection, embedder_id, keys)
-        return found[::-1], rows[::-1]
+        order = [*range(first, len(found)), *range(first)] if first else [*range(len(found))][::-1]
+        return [found[at] for at in order], rows[order]
 
-    monkeypatch.setattr(vectors, "read", read_backwards)
+    monkeypatch.setattr(vectors, "read", read_otherwise)
     index = InMemoryVectorIndex()
     with open_kit(tmp_path, embedder=DownEmbedder(), index=index) as kit:
         kit.add_messages([said(f"I like {what}.", name="Sam") for what in ("tea", "chess", "snow")], scope=_SAM)
