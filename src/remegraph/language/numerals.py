@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["CHINESE_NUMERAL", "ENGLISH_NUMERAL", "number"]
+__all__ = ["CHINESE_NUMERAL", "ENGLISH_NUMERAL", "number", "spoken"]
 
 CHINESE_NUMERAL = r"(?:\d{1,12}|[〇零一二两三四五六七八九十百千万亿]{1,12})"
 """Regular expression of a whole number in Chinese text."""
@@ -22,6 +22,7 @@ ENGLISH_NUMERAL = rf"(?:\d{{1,12}}|a couple of|a couple|{'|'.join(sorted(_ENGLIS
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1000}
 _GROUPS = {"万": 10**4, "亿": 10**8}
+_NEXT = {"亿": "千万", "万": "千", "千": "百", "百": "十"}
 _LONGEST = 18
 
 
@@ -44,6 +45,16 @@ def number(words: str) -> int:
     if all(character in _DIGITS for character in words):  # digit by digit, as years are written
         return int("".join(str(_DIGITS[character]) for character in words))
     return _chinese(words)
+
+
+def spoken(numeral: str) -> str:
+    """Return a Chinese numeral with the unit that speech leaves off: 一万八 is 一万八千.
+
+    Args:
+        numeral: As it is said.
+    """
+    unit = _NEXT.get(numeral[-2:-1]) if numeral[-1:] in tuple("一二三四五六七八九") else None
+    return f"{numeral}{unit}" if unit else numeral
 
 
 def _chinese(words: str) -> int:

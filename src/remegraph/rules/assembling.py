@@ -15,6 +15,9 @@ from remegraph.rules.sharing import source_of
 
 __all__ = ["Context", "Sheet", "assemble"]
 
+_OF_ITSELF = 0.25
+"""Most of the budget that what the agent knows of itself may take: with 500 tokens it once took all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -32,6 +35,7 @@ def assemble(
     *,
     share: float = 1.0,
     reader: str | None = None,
+    notice: str = "",
 ) -> Context:
     """Return what was found as one JSON object per line, in the order given.
 
@@ -46,9 +50,12 @@ def assemble(
         working: What is in mind for the task at hand: it comes first.
         share: Most of the budget that what one other agent or pack gave may take.
         reader: The agent that reads.
+        notice: What the agent should know of memory itself, before all.
     """
     sheet = Sheet(budget, count, share=share, reader=reader)
     left_out: dict[str, LeftOut] = {}
+    if notice:
+        sheet.add_notice(notice)
     for chunk in working:
         if not sheet.add_chunk(chunk):
             left_out[chunk.chunk_id] = "budget"
@@ -64,13 +71,14 @@ class Sheet:
     Args:
         budget: Tokens that the text may have; each line counts by itself.
         count: Counts the tokens of a text.
-        share: Most of the budget that what one other agent or pack gave may take; the first line may take more.
+        share: Most of the budget that what one other agent or pack gave may take; the first line may take more. What the
+            agent knows of itself takes at most a quarter.
         reader: The agent that reads.
     """
 
     def __init__(self, budget: int, count: TokenCounter, *, share: float = 1.0, reader: str | None = None) -> None:
         self._left = budget - count(framed_lines([""]))
-        self._each = share * budget
+        self._each, self._of_itself = share * budget, _OF_ITSELF * budget
         self._reader = reader
         self._given: Counter[str] = Counter()
         self._count = count
@@ -80,6 +88,11 @@ class Sheet:
     def shows(self, hit: Hit) -> bool:
         """Return whether it stands here already."""
         return self._shown.is_itself(hit)
+
+    def add_notice(self, notice: str) -> None:
+        """Write what happened to memory itself, if there is room."""
+        text = json_line({"about": "memory", "text": notice})
+        self._take(_Line((), text, self._count(text) + 1))
 
     def add_chunk(self, chunk: Chunk) -> bool:
         """Write what is in mind; return whether there was room."""
@@ -96,8 +109,9 @@ class Sheet:
         if self._shown.says_the_same_as(hit):
             return "duplicate"
         line = _Line.of([hit], self._count, short=short)
-        source = source_of(hit.origin, self._reader)
-        if source and self._lines and self._given[source] + line.cost > self._each:
+        of_itself = (hit.topic or "").startswith("self:")
+        source, most = ("self", self._of_itself) if of_itself else (source_of(hit.origin, self._reader), self._each)
+        if source and self._lines and self._given[source] + line.cost > most:
             return "cap"
         if not self._take(line):
             return "budget"
@@ -197,7 +211,9 @@ def _record(hit: Hit, *, short: bool) -> dict[str, object]:
     given = {"from": source} if source else {}
     own = {"by": "you"} if hit.perspective == "first-person" else {}
     known = {"id": hit.record_id, "about": hit.topic or hit.kind, "date": _day(hit), "trust": round(hit.trust, 2)}
-    over = {} if hit.standing == "current" else {"status": hit.standing}
+    over: dict[str, object] = {} if hit.standing == "current" else {"status": hit.standing}
+    if hit.standing == "expired" and hit.valid_to is not None:
+        over["until"] = f"{hit.valid_to:%Y-%m-%d}"
     contrary = {"may_contradict": hit.counterpart_of} if hit.counterpart_of else {}
     rule = {"rule": hit.enforcement} if hit.enforcement else {}
     return (

@@ -8,13 +8,11 @@ judged for the best of them only.
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from importlib.resources import files
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -23,6 +21,7 @@ import numpy as np
 from remegraph.language.times import resolve
 from remegraph.rules.freshness import Said, asks_past, freshened
 from remegraph.rules.ranking import MessageSigns
+from remegraph.rules.tables import table
 
 if TYPE_CHECKING:
     from remegraph.models import Message, Partition
@@ -110,8 +109,8 @@ def default_weights(*, semantic: bool = False) -> Weights:
     Args:
         semantic: Those for an embedder that knows meaning.
     """
-    table = tomllib.loads(_data("blend.toml"))["semantic" if semantic else "plain"]
-    return Weights.of(table["words"], table["message"], table.get("meaning"), table["read"])
+    told = table("blend")["semantic" if semantic else "plain"]
+    return Weights.of(told["words"], told["message"], told.get("meaning"), told["read"])
 
 
 def rank(found: Sequence[tuple[Partition, MessageSigns]], weights: Weights) -> Iterator[Placed]:
@@ -203,7 +202,3 @@ def freshen(question: str, judged: Sequence[tuple[Ranked, Message]]) -> list[Ran
         for item, gain in ((judged[place][0], gain) for place, gain in freshened(question, said, _MAKES_WAY))
     ]
     return [*fresh, *(item for item, _ in judged[_RIVALS:])]
-
-
-def _data(name: str) -> str:
-    return (files("remegraph.rules") / "data" / name).read_text(encoding="utf-8")

@@ -6,11 +6,11 @@ A tripwire, no wall: whatever passes is still shown as data, with its source and
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
+
+from remegraph.rules.tables import table
 
 __all__ = ["commands"]
 
@@ -33,5 +33,4 @@ def _seen(text: str) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    text = (files("remegraph.rules") / "data" / "commanding.toml").read_text(encoding="utf-8")
-    return re.compile("|".join(f"(?:{each})" for each in tomllib.loads(text)["patterns"]), re.IGNORECASE)
+    return re.compile("|".join(f"(?:{each})" for each in table("commanding")["patterns"]), re.IGNORECASE)

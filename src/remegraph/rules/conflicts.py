@@ -1,167 +1,131 @@
-"""What two memories have against each other: the same again, more of the same, or the contrary (K4)."""
+"""What two items of the MEK protocol have against each other: the same again, more of the same, or the contrary (K4).
+
+It is read from the keys of their contents: entity and attribute, concept and property, the steps of a workflow. Nothing is
+read out of sentences; there a slot tells, or a model, or a person.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import product
-from typing import Literal
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from remegraph.language.scripts import language_of
-from remegraph.language.sentences import asks, sentences
-from remegraph.models import Claim, ConflictKind, Memory
-from remegraph.rules.claims import conflicting, read_claims, same
+from remegraph.models import ConflictKind, EpisodeContent, Memory, MemoryContent, ProfileContent, SemanticContent
+from remegraph.models.exchange import WorkflowStep
 from remegraph.rules.duplicates import content_digest
-from remegraph.rules.frames import Frame, differ, updates
-from remegraph.rules.telling import NARRATOR, unreported
-from remegraph.rules.wording import holds
+from remegraph.rules.forms import in_form
+from remegraph.rules.saying import likings
+from remegraph.rules.slots import canonical, same
 
-__all__ = ["Finding", "Said", "compare", "said", "says_what_became"]
+__all__ = ["Finding", "compare"]
 
-_SENTENCES = 4
-"""Of each text, so many are compared: a memory is a statement, not a page."""
-
-_FEWEST_WORDS = 2
-"""So many words two statements share at least where one says all that the other says."""
-
-_SPEAKER = re.compile(r"^[^:：\n]{1,60}[:：]\s*")
-_DAYS = re.compile(r"\s*\((?:\d{4}-\d\d-\d\d(?:, )?)+\)$")
-_STEP = re.compile(r"^\s*(?:\d+[.)、]|[-*•])\s*(?P<step>.+)$", re.MULTILINE)
+_AGAINST = ("likes", "dislikes")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one statement is to another that was there before, and in what they differ."""
+    """What one memory is to another that was there before, and in what they differ."""
 
     kind: ConflictKind
     reason: str
 
 
-@dataclass(frozen=True)
-class Said:
-    """A statement, as far as it is compared: with many others, so what is read of it is kept."""
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The content of an item, as far as its keys let it be compared."""
 
-    text: str
-    who: str
-    """Whom "I" names."""
-    claims: tuple[Claim, ...]
-    steps: tuple[str, ...] = ()
-    """Of a workflow."""
-    language: Literal["en", "zh"] = field(default="en")
-
-    @classmethod
-    def of(cls, text: str, who: str, claims: Sequence[Claim] | None = None, steps: Sequence[str] = ()) -> Said:
-        """Return a statement.
-
-        Args:
-            text: Its words.
-            who: Who made it, or whom it is about.
-            claims: What it states in slots; read from the words unless given.
-            steps: Its steps, if it is a workflow; read from the words unless given.
-        """
-        language = language_of(text)
-        known = read_claims(text, who, language, (who,)) if claims is None else claims
-        listed = steps or [match["step"] for match in _STEP.finditer(text)]
-        return cls(text, who, tuple(known), tuple(listed), language)
-
-    @cached_property
-    def frames(self) -> tuple[Frame, ...]:
-        """Its sentences, taken apart; questions state nothing."""
-        spans = [span.text.strip() for span in sentences(self.text)[:_SENTENCES]]
-        return tuple(Frame.of(text, self.who, self.language) for text in spans if text and not asks(text))
+    about: str
+    facts: frozenset[tuple[str, str]]
+    """Each attribute with each value that it has."""
+    single: Mapping[str, str]
+    """The attributes with one value, which is no list."""
 
 
-def said(memory: Memory) -> Said:
-    """Return what a memory says, without what its writer put around the words.
+def compare(new: Memory, old: Memory) -> Finding | None:
+    """Return what a memory is to one that was there before; nothing where their contents have no keys in common.
+
+    A contradiction is another value of the same attribute of the same entity, or a thing that one likes and the other
+    dislikes. A superset has all that the other has, and more; of workflows, all steps of the other, in their order.
 
     Args:
-        memory: The memory.
-    """
-    text, who = memory.content, memory.topic.target_name if memory.topic.type == "personal" else ""
-    if memory.perspective == "first-person":
-        text, who = unreported(text), NARRATOR
-    elif memory.extractor == "extractive" and (speaker := _SPEAKER.match(text)):
-        text, who = _DAYS.sub("", text[speaker.end() :]), speaker.group().rstrip(" :：")
-    return Said.of(text, who or memory.partition.user or "", memory.claims, _steps(memory))
-
-
-def _steps(memory: Memory) -> list[str]:
-    """Return the steps of a workflow's payload (MEK, 2.4.1), each in its words."""
-    steps = memory.payload.get("steps") if isinstance(memory.payload, dict) else None
-    if not isinstance(steps, list):
-        return []
-    told = [[step.get("name"), step.get("description")] for step in steps if isinstance(step, dict)]
-    return [" ".join(part for part in each if isinstance(part, str) and part) for each in told]
-
-
-def compare(new: Said, old: Said) -> Finding | None:
-    """Return what a statement is to one that was there before; nothing where they have nothing to do with each other.
-
-    A contradiction is seen in slots, where both parse, or where two sentences are the same but for what is denied, a
-    number, a date, a place, or what is preferred. Of workflows, the one that has all steps of the other in their order is
-    its superset; of other statements, the one that says all that the other says.
-
-    Args:
-        new: The statement.
+        new: The memory.
         old: What was known.
     """
-    if len(new.steps) > 1 and len(old.steps) > 1:
-        return _of_workflows(new, old)
-    if reason := _contradiction(new, old):
-        return Finding("contradiction", reason)
-    if _says_more(new, old):
-        return Finding("superset", "The newer says all that the older says.")
-    if _says_more(old, new):
-        return Finding("subset", "The older says all that the newer says.")
-    if same(new.claims, old.claims) or content_digest(new.text) == content_digest(old.text):
-        return Finding("redundancy", "They say the same.")
-    return None
-
-
-def says_what_became(new: Said, old: Said) -> bool:
-    """Return whether one person, who said otherwise before, says that it is no more so: a change of mind, no dispute.
-
-    Args:
-        new: The statement.
-        old: What was known.
-    """
-    return new.who.casefold() == old.who.casefold() and updates(new.text, new.language)
-
-
-def _contradiction(new: Said, old: Said) -> str:
-    if conflicting(new.claims, old.claims):
-        return "They differ in a value that only one can have."
-    if new.language != old.language:
-        return ""
-    for mine, yours in product(new.frames, old.frames):
-        if what := differ(mine, yours):
-            return f"They differ in {what}."
-    return ""
-
-
-def _of_workflows(new: Said, old: Said) -> Finding | None:
-    more, less = _has_steps_of(new, old), _has_steps_of(old, new)
-    if more == less:  # the same steps, or others
+    mine, yours = in_form(new), in_form(old)
+    if mine is None or yours is None or isinstance(mine, EpisodeContent) or isinstance(yours, EpisodeContent):
         return None
-    if more:
-        return Finding("superset", "The newer has all steps of the older, and more.")
-    return Finding("subset", "The older has all steps of the newer, and more.")
+    if isinstance(mine, ProfileContent | SemanticContent):
+        return None if not isinstance(yours, type(mine)) else _of_keys(_keys(mine), _keys(yours))
+    if isinstance(yours, ProfileContent | SemanticContent) or min(len(mine.steps), len(yours.steps)) < 2:
+        return None
+    if same(new, old):
+        return Finding("redundancy", "They say the same.")
+    return _of_steps(mine.steps, yours.steps)
 
 
-def _has_steps_of(one: Said, other: Said) -> bool:
-    """Return whether one workflow holds the steps of the other, in their order."""
-    left = iter(one.steps)
-    return all(any(_same_step(mine, step) for mine in left) for step in other.steps)
+def _of_keys(mine: _Keys, yours: _Keys) -> Finding | None:
+    if mine.about != yours.about or not mine.facts or not yours.facts:
+        return None
+    if mine.facts == yours.facts:
+        return Finding("redundancy", "They say the same.")
+    for key in sorted(mine.single.keys() & yours.single.keys()):
+        if mine.single[key] != yours.single[key] and key not in _AGAINST:
+            return Finding("contradiction", f"Each gives {key!r} another value.")
+    if _liked(mine, 0) & _liked(yours, 1) or _liked(mine, 1) & _liked(yours, 0):
+        return Finding("contradiction", "One likes what the other dislikes.")
+    return _more("all that the {} has, and more", new=mine.facts > yours.facts, old=mine.facts < yours.facts)
 
 
-def _same_step(mine: str, step: str) -> bool:
-    return content_digest(mine) == content_digest(step) or holds(mine, step)
+def _more(what: str, *, new: bool, old: bool) -> Finding | None:
+    """Return which of two says more, if one does."""
+    if new == old:
+        return None
+    kind: ConflictKind = "superset" if new else "subset"
+    one, other = ("newer", "older") if new else ("older", "newer")
+    return Finding(kind, f"The {one} has {what.format(other)}.")
 
 
-def _says_more(one: Said, other: Said) -> bool:
-    """Return whether one statement says all that the other says, of the same thing, and more."""
-    if one.language != other.language or one.who != other.who or not holds(one.text, other.text):
-        return False
-    return len(other.frames) == 1 and any(each.extends(other.frames[0], _FEWEST_WORDS) for each in one.frames)
+def _keys(content: MemoryContent) -> _Keys:
+    if isinstance(content, ProfileContent):
+        about, values = f"entity {content.entity_name}", content.attributes
+        ties = [(each.relation_type, each.target_entity) for each in content.relations]
+    else:
+        assert isinstance(content, SemanticContent)  # the forms with keys are these two
+        about, values = f"concept {content.concept_name}", content.properties
+        ties = [(each.relation_type, each.target_concept) for each in content.relations]
+        ties += [("definition", content.definition)] if content.definition else []
+    named = {likings().get(canonical(key), canonical(key)): value for key, value in values.items()}
+    facts = {(key, each) for key, value in named.items() for each in _values(value)}
+    single = {key: _value(value) for key, value in named.items() if not isinstance(value, list | dict | None)}
+    return _Keys(
+        canonical(about), frozenset(facts | {(canonical(key), canonical(value)) for key, value in ties}), single
+    )
+
+
+def _values(value: Any) -> Iterator[str]:
+    for each in value if isinstance(value, list) else [value]:
+        if each not in (None, ""):
+            yield _value(each)
+
+
+def _value(value: Any) -> str:
+    return canonical(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
+def _liked(keys: _Keys, side: int) -> frozenset[str]:
+    return frozenset(value for key, value in keys.facts if key == _AGAINST[side])
+
+
+def _of_steps(mine: tuple[WorkflowStep, ...], yours: tuple[WorkflowStep, ...]) -> Finding | None:
+    return _more("all steps of the {}, and more", new=_has_steps_of(mine, yours), old=_has_steps_of(yours, mine))
+
+
+def _has_steps_of(one: tuple[WorkflowStep, ...], other: tuple[WorkflowStep, ...]) -> bool:
+    """Return whether one workflow has the steps of the other, in their order."""
+    left = iter(one)
+    return all(any(_words(mine) == _words(step) for mine in left) for step in other)
+
+
+def _words(step: WorkflowStep) -> str:
+    return content_digest(f"{step.name} {step.description}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from remegraph.models import Endorsement, Memory, Message, Partition, ProposalState
-from remegraph.rules.claims import conflicting, of_different_values, same
 from remegraph.rules.context import shows_recalled
-from remegraph.rules.duplicates import near_duplicate
 from remegraph.rules.procedures import is_skill, read_workflow, same_procedure
+from remegraph.rules.slots import same
 from remegraph.rules.standing import QUARANTINE_BELOW
 
 __all__ = [
@@ -110,10 +109,7 @@ def doubt(mine: Memory, proposed: Memory) -> str:
 def _agree(mine: Memory, proposed: Memory) -> bool:
     if is_skill(mine) or is_skill(proposed):
         return is_skill(mine) and is_skill(proposed) and same_procedure(read_workflow(mine), read_workflow(proposed))
-    if conflicting(mine.claims, proposed.claims) or of_different_values(mine.claims, proposed.claims):
-        return False
-    names = {mine.topic.target_name, proposed.topic.target_name}
-    return same(mine.claims, proposed.claims) or near_duplicate(mine.content, proposed.content, names)
+    return same(mine, proposed)
 
 
 def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:

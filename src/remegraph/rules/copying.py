@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from remegraph.language.scripts import CJK
 
-__all__ = ["copied"]
+__all__ = ["copied", "repeats"]
 
 _UNITS = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:['’][^\W_{CJK}]+)*")
 _CHARACTER = re.compile(f"[{CJK}]")
@@ -34,3 +35,9 @@ def copied(text: str, source: str) -> str:
                     return " ".join(run)
                 break
     return ""
+
+
+def repeats(texts: Iterable[str], sources: Iterable[str]) -> str:
+    """Return words that a text takes from a source as they are written there; empty where none does."""
+    known = tuple(sources)
+    return next((run for text in texts for source in known if (run := copied(text, source))), "")

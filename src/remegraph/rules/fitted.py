@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
+
+from remegraph.rules.tables import table
 
 __all__ = ["Model", "model"]
 
@@ -29,13 +29,12 @@ class Model:
 
 
 @cache
-def model(question: Literal["omission", "duplicate"], language: Literal["en", "zh"]) -> Model:
+def model(question: Literal["omission"], language: Literal["en", "zh"]) -> Model:
     """Return the model for one question; the weights serve both languages, each has a threshold of its own.
 
     Args:
-        question: Whether a statement is an omission, or two memories are duplicates.
-        language: The language of the statement or the memories.
+        question: Whether a statement is an omission.
+        language: The language of the statement.
     """
-    text = (files("remegraph.rules") / "data" / "weights.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)[question]
-    return Model(float(table["threshold"][language]), {name: float(value) for name, value in table["weights"].items()})
+    told = table("weights")[question]
+    return Model(float(told["threshold"][language]), {name: float(value) for name, value in told["weights"].items()})

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from remegraph.models import Memory
-from remegraph.rules.claims import stated
 from remegraph.rules.duplicates import content_digest
 from remegraph.rules.merging import joined
 from remegraph.rules.origins import derived
+from remegraph.rules.slots import canonical
 
 __all__ = ["folded_together", "twins"]
 
 
 def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]]]:
-    """Yield each memory that others of its topic repeat, with those: they state the same slots, or the same words.
+    """Yield each memory that others of its topic repeat, with those: the same words, or the same value of one slot.
 
     The one to keep is the most important, then the one said most often, then the oldest. Left alone are skills,
     knowledge, policies, and what is in dispute: there the copies matter.
@@ -26,7 +26,8 @@ def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]
     groups: defaultdict[Hashable, list[Memory]] = defaultdict(list)
     for memory in memories:
         if memory.status != "disputed" and not memory.firm and memory.layer != "procedural":
-            says = stated(memory.claims) or content_digest(memory.content)
+            slot = (memory.canonical_topic, canonical(memory.slot_value))
+            says = slot if all(slot) else content_digest(memory.content)
             period = (memory.valid_from, memory.valid_to)
             groups[memory.topic.type, memory.topic.target, memory.perspective, period, says].append(memory)
     for group in groups.values():

@@ -52,7 +52,7 @@ __all__ = [
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
 """From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
 
-NOTES = frozenset({"abstraction", "key", "session"})
+NOTES = frozenset({"abstraction", "key", "sentiment", "session"})
 """Keys of a payload by which our own code knows how a memory was made: they are part of no content."""
 
 _ENTITY_TYPES = {"self": "agent", "personal": "user", "task": "task", "tool": "tool"}
@@ -213,9 +213,9 @@ def skill_of(content: MemoryContent) -> Skill | None:
 
 
 def _profile(memory: Memory) -> ProfileContent:
-    attributes: dict[str, Any] = {}
-    for claim in memory.claims:
-        attributes.setdefault(claim.relation if claim.positive else f"not_{claim.relation}", []).append(claim.value)
+    _, _, attribute = memory.canonical_topic.partition(":")
+    value: Any = [memory.slot_value] if memory.slot_many else memory.slot_value
+    attributes = {attribute: value} if attribute and memory.slot_value else {}
     return ProfileContent(
         entity_name=memory.topic.target_name,
         entity_type=_ENTITY_TYPES[memory.topic.type],
@@ -231,11 +231,10 @@ def _semantic(memory: Memory) -> SemanticContent:
 
 def _episode(memory: Memory) -> EpisodeContent:
     persons = [memory.topic.target_name] if memory.topic.type == "personal" else []
-    persons += [claim.subject for claim in memory.claims]
     return EpisodeContent(
         event_summary=memory.content,
         timestamp=memory.valid_from or memory.said_at,
-        participants=tuple(dict.fromkeys(persons)),
+        participants=tuple(persons),
     )
 
 

@@ -8,17 +8,16 @@ Which of them is meant is the question's to say; the order of everything else st
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 
-from remegraph.language.sentences import asks, sentences
+from remegraph.language.sentences import sentences
+from remegraph.rules.tables import table
 from remegraph.rules.wording import weight, wording
 
-__all__ = ["Said", "asks_past", "freshened", "tells_change"]
+__all__ = ["Said", "asks_past", "freshened"]
 
 _NEAR = 0.5
 """A rival's score is at least this share of the other's."""
@@ -43,13 +42,6 @@ class Said:
 def asks_past(question: str) -> bool:
     """Return whether a question asks for what held before ("what did I use to like?", 以前)."""
     return _speaks_of("past", question)
-
-
-def tells_change(sentence: str) -> bool:
-    """Return whether a sentence says what became of something of the speaker's, or that it is done."""
-    if asks(sentence) or not _speaks_of("own", sentence):
-        return False
-    return _speaks_of("changed", sentence) or _speaks_of("done", sentence)
 
 
 def freshened(question: str, said: Sequence[Said], first: int) -> list[tuple[int, float]]:
@@ -127,5 +119,5 @@ def _speaks_of(what: str, text: str) -> bool:
 
 @cache
 def _words(what: str) -> re.Pattern[str]:
-    table = tomllib.loads((files("remegraph.rules") / "data" / "freshness.toml").read_text(encoding="utf-8"))[what]
-    return re.compile(rf"\b(?:{table['en']})\b|{table['zh']}", re.IGNORECASE)
+    told = table("freshness")[what]
+    return re.compile(rf"\b(?:{told['en']})\b|{told['zh']}", re.IGNORECASE)

@@ -6,11 +6,9 @@ What is given is clean already: a placeholder `<kind-n>` stands for each thing t
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from remegraph.language.plain import texts
@@ -19,6 +17,7 @@ from remegraph.language.times import resolve
 from remegraph.language.tokens import query_tokens
 from remegraph.models import Kind
 from remegraph.rules.desensitizing import PLACEHOLDER
+from remegraph.rules.tables import table
 
 __all__ = [
     "as_slots",
@@ -137,7 +136,7 @@ def common_words() -> frozenset[str]:
 
 def listed(name: str) -> tuple[str, ...]:
     """Return the words of a list in `data/generalizing.toml`, as they are compared."""
-    return tuple(_data()[name].casefold().split())
+    return tuple(table("generalizing")[name].casefold().split())
 
 
 @cache
@@ -230,8 +229,8 @@ def _said(value: Any, say: _Say) -> Any:
 
 def _general(text: str, language: str) -> str:
     """Return the sentences of a text that hold without what was taken out, with words in place of names and times."""
-    table = _table(language)
-    kept = [said for span in sentences(text) if (said := _sentence(span.text, table))]
+    told = _table(language)
+    kept = [said for span in sentences(text) if (said := _sentence(span.text, told))]
     return ("" if language == "zh" else " ").join(kept)
 
 
@@ -257,11 +256,6 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _leaves(f"{path}[{number}]", each)
 
 
-@cache
-def _data() -> Mapping[str, Any]:
-    return tomllib.loads((files("remegraph.rules") / "data" / "generalizing.toml").read_text(encoding="utf-8"))
-
-
 def _table(language: str) -> Mapping[str, Any]:
-    table: Mapping[str, Any] = _data()["zh" if language == "zh" else "en"]
-    return table
+    told: Mapping[str, Any] = table("generalizing")["zh" if language == "zh" else "en"]
+    return told

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from remegraph.models import Claim, Memory
-from remegraph.rules.claims import conflicting
-from remegraph.rules.codes import codes, differently_coded
-from remegraph.rules.conflicts import Said, compare, said
-from remegraph.rules.duplicates import at_odds, content_digest
-from remegraph.rules.wording import holds
+from remegraph.language.sentences import sentences
+from remegraph.models import Memory
+from remegraph.rules.duplicates import content_digest
+from remegraph.rules.slots import Statement, relation, same
 
 __all__ = ["Alike", "Decision", "decide", "joined"]
 
@@ -32,67 +29,61 @@ class Decision:
     refusal: str = ""
     target: Alike | None = None
     replaced: tuple[Memory, ...] = ()
-    may_contradict: tuple[Memory, ...] = ()
+    similar: tuple[Alike, ...] = ()
+    """Memories more alike than the threshold, the most alike first: linked, and left as they are."""
 
 
 def decide(
-    content: str,
-    claims: Sequence[Claim],
+    statement: Statement,
     known: Sequence[Alike],
     *,
     threshold: float,
     by_person: bool,
+    one_source: Callable[[Memory], bool],
     settles_knowledge: bool = True,
     named: Sequence[Memory] = (),
-    said_at: datetime | None = None,
 ) -> Decision:
-    """Decide by words, slots and similarity, in this order.
+    """Decide by words, by slot, and by what a person names; likeness only links.
 
-    The same words are merged, never kept twice. What contradicts a memory, where the slots parse on both sides,
-    replaces it. What is similar strictly above the threshold is merged, unless the two are at odds: then both are kept.
-    Knowledge that may not be settled stays as it is: what it says already is refused, what contradicts it is kept beside.
-    A policy is replaced only where it is named, and takes on no more than its own words.
+    The same words, or the same value of a slot, are merged, never kept twice. A later value of a slot that holds one
+    replaces the earlier. What is similar strictly above the threshold is kept beside and linked. Knowledge that may not be
+    settled stays as it is: what it says already is refused. A policy is replaced only where it is named.
 
     Args:
-        content: The statement.
-        claims: What it states, in slots.
-        known: The live memories most like it.
-        threshold: Similarity that must be exceeded for a merge.
+        statement: The statement.
+        known: The live memories most like it, and those of its slot.
+        threshold: Similarity that must be exceeded for a link.
         by_person: Whether a person states it, or an application for them; else a model does.
+        one_source: Tells whether a memory comes from who states this.
         settles_knowledge: Whether the statement may change knowledge.
         named: Memories that a person wants replaced, whatever they say.
-        said_at: When it was said, if not now: it replaces nothing that was said later.
     """
-    digest = content_digest(content)
     fixed = () if settles_knowledge else tuple(one.memory for one in known if one.memory.usage == "knowledge")
-    twin = next((one for one in known if content_digest(one.memory.content) == digest), None)
-    if twin is not None and twin.memory not in named:
-        if named:
-            return Decision(refusal=f"Memory {twin.memory.memory_id} says it already: it replaces nothing.")
-        return _known(twin.memory) if twin.memory in fixed else Decision(target=twin)
-    against = tuple(one.memory for one in known if conflicting(claims, one.memory.claims))
-    beside = tuple(memory for memory in against if memory in fixed or (said_at and memory.said_at > said_at))
-    replaced = (*named, *(memory for memory in against if memory not in beside and memory not in named))
-    for memory in replaced:
-        if (refusal := _guarded(memory, by_person=by_person)) and memory not in named:
+    digest = content_digest(statement.content)
+    worded = [one for one in known if content_digest(one.memory.content) == digest]
+    if worded and named and worded[0].memory not in named:
+        return Decision(refusal=f"Memory {worded[0].memory.memory_id} says it already: it replaces nothing.")
+    twins = [*worded, *(one for one in known if same(statement, one.memory))]
+    twin = next((one for one in twins if one.memory not in named), None)
+    if twin is not None and not named:
+        if twin.memory in fixed:
+            return Decision(refusal=f"Memory {twin.memory.memory_id} says it already, as knowledge.")
+        if twin in worded or not _guarded(twin.memory, by_person=by_person):
+            return Decision(target=twin)
+    replaced = list(named)
+    for one in known:
+        memory = one.memory
+        if memory in fixed or memory in named:
+            continue
+        what = relation(statement, memory, one_source=one_source(memory))
+        if what in {"supersedes", "disputes"} and (refusal := _guarded(memory, by_person=by_person)):
             return Decision(refusal=refusal)
-    if replaced or against:
-        return Decision(replaced=replaced, may_contradict=beside)
+        if what == "supersedes":
+            replaced.append(memory)
     similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
+    similar = [one for one in similar if one.memory not in replaced]
     similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
-    may_contradict = tuple(one.memory for one in similar if at_odds(content, one.memory.content))
-    kept_apart = [one for one in similar if one.memory in may_contradict or _contrary(content, claims, one.memory)]
-    for one in similar:
-        if one not in kept_apart and not _guarded(one.memory, by_person=by_person):
-            return _known(one.memory) if one.memory in fixed else Decision(target=one)
-    return Decision(may_contradict=may_contradict)
-
-
-def _contrary(content: str, claims: Sequence[Claim], memory: Memory) -> bool:
-    """Return whether a statement, told by whoever told a memory, is the contrary of it."""
-    known = said(memory)
-    finding = compare(Said.of(content, known.who, claims), known)
-    return finding is not None and finding.kind == "contradiction"
+    return Decision(replaced=tuple(replaced), similar=tuple(similar))
 
 
 def _guarded(memory: Memory, *, by_person: bool) -> str:
@@ -106,16 +97,15 @@ def _guarded(memory: Memory, *, by_person: bool) -> str:
     return ""
 
 
-def _known(memory: Memory) -> Decision:
-    return Decision(refusal=f"Memory {memory.memory_id} says it already, as knowledge.")
-
-
 def joined(old: str, new: str) -> str:
-    """Return one text that holds what both say: the one that holds all words of the other, else both, one per line."""
-    if content_digest(old) == content_digest(new) or _holds(old, new):
+    """Return one text that holds what both say: the one that has all sentences of the other, else those that it lacks, too."""
+    mine, yours = _sentences(old), _sentences(new)
+    if yours.keys() <= mine.keys():
         return old
-    return new if _holds(new, old) else f"{old}\n{new}"
+    if mine.keys() <= yours.keys():
+        return new
+    return "\n".join([old, " ".join(text for digest, text in yours.items() if digest not in mine)])
 
 
-def _holds(one: str, other: str) -> bool:
-    return holds(one, other) and codes(other) <= codes(one) and not differently_coded(one, other)
+def _sentences(text: str) -> dict[str, str]:
+    return {content_digest(span.text): span.text for span in sentences(text)}

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
-from remegraph.rules.claims import conflicting, of_different_values
 from remegraph.rules.coverage import uncovered
-from remegraph.rules.duplicates import near_duplicate
 from remegraph.rules.quotes import find_quote
-from remegraph.rules.telling import of_narrator, unreported
+from remegraph.rules.slots import relation, same
+from remegraph.rules.telling import unreported
 
 if TYPE_CHECKING:
     from remegraph.models import Memory, Message
@@ -38,7 +37,7 @@ def review(
     """Check the memories of the touched topics as they would stand after a change.
 
     Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that
-    say the same, and memories that contradict each other without being marked as disputed. What was so before the change
+    say the same words or give a slot the same value, and those that give a slot of one value several. What was so before the change
     is not held against it. Quotes of messages outside the block cannot be checked here and are not.
 
     Args:
@@ -58,11 +57,10 @@ def review(
         for old, new in combinations(live, 2)
         if (old.memory_id in changed or new.memory_id in changed) and old.topic.key == new.topic.key
     ]
-    names = {message.speaker for message in messages}
     return (
         *_evidence(messages, [memory for memory in live if memory.memory_id in changed]),
         *_omissions(messages, live, lenience),
-        *_duplicates(pairs, names),
+        *_duplicates(pairs),
         *_conflicts(pairs),
     )
 
@@ -90,35 +88,24 @@ def _omissions(messages: Sequence[Message], memories: Sequence[Memory], lenience
         yield Objection("omission", topic, omission.reason, (), omission.message_id, omission.statement)
 
 
-def _duplicates(pairs: Sequence[tuple[Memory, Memory]], names: set[str]) -> Iterator[Objection]:
+def _duplicates(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
     for old, new in pairs:
-        if _of_agent(old) != _of_agent(new):
-            continue
-        if of_different_values(old.claims, new.claims):
-            continue
-        mine, yours = unreported(old.content), unreported(new.content)
-        if near_duplicate(mine, yours, names | {new.topic.target_name}):
+        if same(new, old):
             yield Objection(
                 "duplicate",
                 new.topic.key,
-                f"May say the same: {old.content!r} and {new.content!r}.",
+                f"They say the same: {old.content!r} and {new.content!r}.",
                 (old.memory_id, new.memory_id),
             )
-
-
-def _of_agent(memory: Memory) -> bool:
-    """Whether it is the agent's "I": it says nothing of the person who says "I" in the block."""
-    return memory.perspective == "first-person" and of_narrator(memory.content)
 
 
 def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
     for old, new in pairs:
         if old.status == new.status == "disputed" or old.firm or new.firm:
             continue  # said so already; or it was linked when it was written, and nothing may touch what is firm
-        if conflicting(old.claims, new.claims):
-            reason = f"Contradict each other: {old.content!r} and {new.content!r}."
-        elif old.canonical_topic and old.canonical_topic == new.canonical_topic:
+        if old.valid_to or new.valid_to:
+            continue  # one of them holds the slot no more
+        earlier, later = sorted((old, new), key=lambda memory: memory.said_at)
+        if relation(later, earlier, one_source=True) == "disputes":  # the later of two takes the earlier's place itself
             reason = f"Two live memories hold {old.canonical_topic}: {old.content!r} and {new.content!r}."
-        else:
-            continue
-        yield Objection("conflict", new.topic.key, reason, (old.memory_id, new.memory_id))
+            yield Objection("conflict", new.topic.key, reason, (old.memory_id, new.memory_id))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 
 from remegraph.language.sentences import asks, sentences
 from remegraph.language.times import TimeMention, resolve
 from remegraph.language.tokens import query_tokens
+from remegraph.rules.tables import table
 
 __all__ = ["Question", "read_question"]
 
@@ -86,6 +85,6 @@ def _without_relative_times(sentence: str, asked_at: datetime) -> str:
 
 @cache
 def _words(what: str) -> re.Pattern[str]:
-    table = tomllib.loads((files("remegraph.rules") / "data" / "questions.toml").read_text(encoding="utf-8"))[what]
-    english = "|".join(map(re.escape, table["en"]))
-    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, table['zh']))}", re.IGNORECASE)
+    told = table("questions")[what]
+    english = "|".join(map(re.escape, told["en"]))
+    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, told['zh']))}", re.IGNORECASE)

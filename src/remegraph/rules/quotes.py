@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from remegraph.language.scripts import CJK
 from remegraph.models import Evidence, Quote, StoredMessage
+from remegraph.rules.tables import table
 
-__all__ = ["cited_text", "find_quote", "quoted"]
+__all__ = ["cited_text", "find_copied", "find_quote", "quoted"]
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _QUOTATION_MARKS = frozenset(
@@ -18,6 +20,26 @@ _QUOTATION_MARKS = frozenset(
 )
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b")
 _FULL_STOPS = frozenset("\u3002\uff61")
+_WITHIN_NUMBER = re.compile(r"\d[.,:]\d")
+_ELLIPSIS = re.compile(r"\s*[\[(\uff08]?(?:\.{3,}|\u2026+|\u22ef+)[\])\uff09]?\s*")
+_ESCAPED = re.compile(r"\\[nrt](?![a-z]{2,}\\)")
+_WORD = re.compile(
+    rf"[{CJK}]"
+    r"|(?<![\w.,)])[-\u2212]?\d+(?:[.,:/\-\u2013]\d+)*\w*"
+    rf"|(?:(?![{CJK}])\w)+(?:['\u2019\u02bc](?:(?![{CJK}])\w)+)*"
+    r"|[^\w\s]"
+)
+_SENTENCE_END = re.compile(r"[.!?;\n\u3002\uff01\uff1f\uff1b]")
+_AFTER_PUNCTUATION = re.compile(r"[^\w\s]\s*\Z|\n\s*\Z")
+
+_FEWEST_WORDS = 2
+"""Of each part of a quote with an ellipsis: single words could be put together to anything."""
+
+_FEWEST_BESIDE = 3
+"""Words that must be the same beside one whose typo was mended."""
+
+_SHORTEST_MENDED = 5
+"""Letters; between shorter words, one letter makes another word too often."""
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
@@ -43,6 +65,35 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
             return start, start + len(quote)
         start = text.find(quote, start + 1)
     return _find_folded(quote, text)
+
+
+def find_copied(quote: str, text: str) -> tuple[int, int] | None:
+    """Return where words that a model copied stand in `text`, or None.
+
+    Beyond what `find_quote` folds, word by word: an ellipsis for words left out, contractions written out or drawn
+    together, punctuation and markup more or less, escaped line feeds, and a mended typo in one word. Every other word,
+    every number, name and negation must be the same.
+
+    Args:
+        quote: Words that a model says it read.
+        text: What it was shown.
+
+    Returns:
+        Start and end of the first such place, as indices of `text`, with what an ellipsis leaves out.
+    """
+    if (found := find_quote(quote, text)) is not None:
+        return found
+    wanted = [_words(part) for part in _ELLIPSIS.split(_ESCAPED.sub(" ", quote))]
+    parts = [part for part in wanted if part]
+    if not parts or (len(parts) > 1 and any(len(part) < _FEWEST_WORDS for part in parts)):
+        return None
+    shown = _words(text)
+    known = frozenset(word.form for word in shown)
+    for mends in (False, True) if sum(map(len, parts)) > _FEWEST_BESIDE else (False,):
+        place = _in_order(parts, shown, text, known if mends else None)
+        if place is not None:
+            return shown[place[0]].start, shown[place[1] - 1].end
+    return None
 
 
 def quoted(
@@ -74,6 +125,145 @@ def cited_text(evidence: Evidence, message: StoredMessage) -> str:
         message: That message.
     """
     return (message.reading(evidence.attachment) or "") if evidence.attachment else message.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word, a number, a sign that says something, or a Chinese character, and where it stands."""
+
+    form: str
+    start: int
+    end: int
+    name: bool
+    """Whether it may be a name: it begins with a capital."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """The words of `data/quotes.toml`."""
+
+    negations: frozenset[str]
+    written: Mapping[str, Sequence[str]]
+    endings: Mapping[str, str]
+    stands_for: Mapping[str, frozenset[str]]
+    others: frozenset[frozenset[str]]
+
+
+@cache
+def _data() -> _Data:
+    told = table("quotes")
+    pairs = (pair.split() for line in told["others"]["pairs"].splitlines() for pair in line.split("|"))
+    return _Data(
+        negations=frozenset(_form(word) for word in told["negations"].split()),
+        written={word: whole.split() for word, whole in told["written"].items()},
+        endings=told["contractions"],
+        stands_for={ending: frozenset((ending, *whole.split())) for ending, whole in told["stands_for"].items()},
+        others=frozenset(frozenset(map(_form, pair)) for pair in pairs),
+    )
+
+
+def _form(word: str) -> str:
+    return "".join(map(_fold_character, word)).strip("_")
+
+
+@lru_cache(maxsize=64)
+def _words(text: str) -> tuple[_Word, ...]:
+    """Return the words of a text in their order, contractions as the words that they are."""
+    found: list[_Word] = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if not (word[0].isalnum() or word[0] in "_-\u2212" or _signifies(word)):
+            continue
+        forms = _spelled(_form(word)) if len(word) > 1 or word.isalnum() else [_fold_character(word)]
+        found += [_Word(form, *match.span(), name=word[0].isupper()) for form in forms if form]
+    return tuple(found)
+
+
+def _signifies(sign: str) -> bool:
+    return sign in "%\u2030+=" or unicodedata.category(sign) in {"Sc", "So"}
+
+
+def _spelled(word: str) -> Sequence[str]:
+    """Return the words that one is: "don't" is "do not"."""
+    data = _data()
+    if word in data.written:
+        return data.written[word]
+    for ending, whole in data.endings.items():
+        if word.endswith(ending) and len(word) > len(ending):
+            return (word.removesuffix(ending), whole)
+    return (word,)
+
+
+def _in_order(
+    parts: Sequence[Sequence[_Word]], shown: Sequence[_Word], text: str, known: frozenset[str] | None
+) -> tuple[int, int] | None:
+    """Return where the parts stand, one after the other, as places in `shown`; with `known`, one word may be mended."""
+    for first in range(len(shown)):
+        mends = 0 if known is None else 1
+        begins = end = -1
+        for part in parts:
+            reach = (first,) if end < 0 else range(end, len(shown))
+            found = next((hit for at in reach if (hit := _from(part, shown, at, known, mends)) is not None), None)
+            if found is None or (end >= 0 and not _may_leave_out(shown[end : found[0]], text, shown, end, found[0])):
+                break
+            begins, end, mends = (found[0] if begins < 0 else begins), found[1], found[2]
+        else:
+            return begins, end
+    return None
+
+
+def _from(
+    part: Sequence[_Word], shown: Sequence[_Word], at: int, known: frozenset[str] | None, mends: int
+) -> tuple[int, int, int] | None:
+    """Return where a part stands if it stands here, and how many words may still be mended."""
+    if at + len(part) > len(shown):
+        return None
+    for wanted, word in zip(part, shown[at:], strict=False):
+        if _equal(wanted.form, word.form):
+            continue
+        if not mends or known is None or wanted.form in known or not _mended(word, wanted, first=at == 0):
+            return None
+        mends -= 1
+    return at, at + len(part), mends
+
+
+def _equal(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    stands_for = _data().stands_for
+    return other in stands_for.get(one, ()) or one in stands_for.get(other, ())
+
+
+def _mended(said: _Word, wrote: _Word, *, first: bool) -> bool:
+    """Return whether a word is another with its typo mended: a letter doubled or not, or two letters exchanged.
+
+    Any other letter would make another word of it; so do these, where both are known to be words.
+    """
+    one, other = said.form, wrote.form
+    if min(len(one), len(other)) < _SHORTEST_MENDED or not (one.isalpha() and other.isalpha()):
+        return False
+    if (said.name and not first) or wrote.name != said.name or (one[0], one[-1]) != (other[0], other[-1]):
+        return False
+    if frozenset((one, other)) in _data().others:
+        return False
+    if len(one) == len(other):
+        differing = [at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+        return len(differing) == 2 and differing[1] - differing[0] == 1 and sorted(one) == sorted(other)
+    longer, shorter = max(one, other, key=len), min(one, other, key=len)
+    return any(
+        longer[at] == longer[at - 1] and longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer))
+    )
+
+
+def _may_leave_out(gap: Sequence[_Word], text: str, shown: Sequence[_Word], end: int, begins: int) -> bool:
+    """Return whether an ellipsis may stand for these words.
+
+    No negation is left out, and what follows another sentence begins as one: else two halves would say what nobody said.
+    """
+    if any(word.form in _data().negations for word in gap):
+        return False
+    between = text[shown[end - 1].end : shown[begins].start]
+    return not _SENTENCE_END.search(between) or bool(_AFTER_PUNCTUATION.search(between))
 
 
 def _find_folded(quote: str, text: str) -> tuple[int, int] | None:
@@ -150,11 +340,11 @@ def _between_words(text: str, start: int, end: int) -> bool:
 
 
 def _same_word(text: str, index: int) -> bool:
-    """Return whether the characters before and at `index` belong to one word."""
+    """Return whether the characters before and at `index` belong to one word, or one number."""
     if not 0 < index < len(text):
         return False
     before, after = text[index - 1], text[index]
-    if unicodedata.category(after)[0] == "M":
+    if unicodedata.category(after)[0] == "M" or _WITHIN_NUMBER.search(text[max(index - 2, 0) : index + 2]):
         return True
     spelled = before.isalnum() and after.isalnum()
     return spelled and not (_CJK_CHARACTER.match(before) or _CJK_CHARACTER.match(after))

@@ -1,7 +1,7 @@
 """What becomes of a memory that loses some of its sources: it says only what the rest bears out, or it goes.
 
-A word is lost where only what was erased said it. A memory without lost words keeps its text; else its text is made
-anew from the words of the sources that remain, by counting or by quoting, and no model is asked.
+A word is lost where only what was erased said it. A memory without lost words keeps its text; else it quotes the words
+that remain. A conclusion that holds a lost word goes: no model is asked for another.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remegraph.language.tokens import token_counts
-from remegraph.models import Abstraction, Claim, Evidence, Memory
-from remegraph.rules.abstracting import conclusion, recounted
-from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.models import Abstraction, Evidence, Memory
+from remegraph.rules.standing import QUARANTINE_BELOW, recounted
 from remegraph.rules.summarising import summary_of
 from remegraph.rules.tool_guidelines import is_guideline
 
@@ -84,17 +83,21 @@ def _lost_words(memory: Memory, loss: Loss) -> frozenset[str]:
 
 def _text(memory: Memory) -> str:
     payload = json.dumps(memory.payload, ensure_ascii=False) if memory.payload else ""
-    claims = (f"{claim.subject} {claim.relation} {claim.value}" for claim in memory.claims)
-    said = (memory.content, memory.summary, memory.when_to_use, memory.canonical_topic, payload)
-    return " ".join((*said, *memory.tags, *claims))
+    slot = (memory.canonical_topic, memory.slot_value)
+    return " ".join((memory.content, memory.summary, memory.when_to_use, *slot, payload, *memory.tags))
 
 
 def _tells(text: str, lost: frozenset[str]) -> bool:
     return not lost.isdisjoint(token_counts(text))
 
 
-def _claims(claims: Iterable[Claim], lost: frozenset[str]) -> tuple[Claim, ...]:
-    return tuple(claim for claim in claims if not _tells(f"{claim.subject} {claim.value}", lost))
+def _slot(memory: Memory, lost: frozenset[str]) -> dict[str, str]:
+    """Return a memory's slot as far as nothing of it is lost."""
+    slot = "" if _tells(memory.canonical_topic, lost) else memory.canonical_topic
+    return {
+        "canonical_topic": slot,
+        "slot_value": "" if not slot or _tells(memory.slot_value, lost) else memory.slot_value,
+    }
 
 
 def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
@@ -107,8 +110,7 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
         summary=summary_of(content),
         when_to_use="" if _tells(memory.when_to_use, lost) else memory.when_to_use,
         payload={},
-        claims=_claims(memory.claims, lost),
-        canonical_topic="" if _tells(memory.canonical_topic, lost) else memory.canonical_topic,
+        **_slot(memory, lost),
         tags=tuple(tag for tag in memory.tags if not _tells(tag, lost)),
         merges=min(memory.merges, max(len(lines) - 1, 0)),
         trust=trust,
@@ -130,35 +132,25 @@ def _line(speaker: str, quote: str) -> str:
 
 
 def _concluded(memory: Memory, before: Abstraction, loss: Loss) -> Memory | None:
-    """Return a long-term memory with a conclusion that is counted over the sources that remain."""
+    """Return a conclusion counted over the sources that remain; none where it says what they do not."""
     sources = loss.sources
     lost = _lost_words(memory, loss)
-    words = tuple(word for word in before.words if not _tells(word, lost))
     terms = tuple(term for term in before.terms if not _tells(term, lost))
-    if len(sources) < _FEWEST_SOURCES or not terms:
+    if len(sources) < _FEWEST_SOURCES or _tells(memory.content, lost):
         return None
     said = sum(source.merges + 1 for source in sources)
     trust = min(source.trust for source in sources)
     conditions = tuple(each for each in before.conditions if not _tells(each, lost))
-    kept = before.evolve(words=words, terms=terms, claims=_claims(before.claims, lost), conditions=conditions)
+    kept = before.evolve(terms=terms, conditions=conditions)
     kept = recounted(kept, said=said, against=before.contradictions, trust=trust)
-    tainted = _tells(memory.content, lost)
-    content = memory.content
-    if before.words or tainted:
-        told = words or terms
-        content = conclusion(memory.topic, told, claims=kept.claims, count=said, language=memory.language)
     return memory.evolve(
-        content=content,
-        summary=summary_of(content),
         payload=kept.within({}),
-        claims=_claims(memory.claims, lost),
-        canonical_topic="" if _tells(memory.canonical_topic, lost) else memory.canonical_topic,
+        **_slot(memory, lost),
         when_to_use="" if _tells(memory.when_to_use, lost) else memory.when_to_use,
         tags=tuple(tag for tag in memory.tags if not _tells(tag, lost)),
         evidence=_borne_out(memory, sources),
         block_ids=tuple(dict.fromkeys(block_id for source in sources for block_id in source.block_ids)),
         merges=said - 1,
-        extractor="extractive" if tainted else memory.extractor,
     )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 from remegraph.language.entities import entities
 from remegraph.language.scripts import language_of
 from remegraph.language.sentences import sentences
 from remegraph.language.tokens import query_tokens, stop_words
 from remegraph.rules.signs import signs_in
+from remegraph.rules.tables import table
+from remegraph.rules.tables import text as text_of
 
 __all__ = ["Purpose", "salience", "signs_of", "small_talk", "telling_words", "weights"]
 
@@ -35,9 +35,9 @@ def salience(text: str, before: Sequence[str], purpose: Purpose) -> float:
         before: What was said or sensed shortly before it: a word that is heard again is not new.
         purpose: What the attention is for.
     """
-    table = weights(purpose)
+    weighed = weights(purpose)
     signs = signs_of(text, before)
-    return 1 / (1 + math.exp(-table["always"] - sum(table[name] * value for name, value in signs.items())))
+    return 1 / (1 + math.exp(-weighed["always"] - sum(weighed[name] * value for name, value in signs.items())))
 
 
 def signs_of(text: str, before: Sequence[str]) -> Mapping[str, float]:
@@ -85,7 +85,7 @@ def telling_words(text: str) -> frozenset[str]:
 @cache
 def small_talk() -> frozenset[str]:
     """Return the words of greetings, thanks and the like."""
-    return frozenset(query_tokens(_data("small_talk.txt")))
+    return frozenset(query_tokens(text_of("small_talk.txt")))
 
 
 @cache
@@ -95,18 +95,9 @@ def weights(purpose: Purpose) -> Mapping[str, float]:
     Args:
         purpose: What the attention is for.
     """
-    return {name: float(weight) for name, weight in _table()[purpose].items()}
+    return {name: float(weight) for name, weight in table("attention")[purpose].items()}
 
 
 @cache
 def _feedback(language: str) -> re.Pattern[str]:
-    return re.compile("|".join(_table()["feedback"][language]), re.IGNORECASE)
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    return tomllib.loads(_data("attention.toml"))
-
-
-def _data(name: str) -> str:
-    return (files("remegraph.rules") / "data" / name).read_text(encoding="utf-8")
+    return re.compile("|".join(table("attention")["feedback"][language]), re.IGNORECASE)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from remegraph.language.plain import plain
 from remegraph.language.scripts import language_of
 from remegraph.models import EpisodeContent, MemoryContent, ProfileContent, SemanticContent, WorkflowContent
-from remegraph.rules.wording import holds
+from remegraph.rules.tables import table
 
-__all__ = ["STATEMENTS", "sentence"]
+__all__ = ["STATEMENTS", "likings", "sentence"]
 
 _PARTS = re.compile("[:_]")
 _STOPS = ".。 "
@@ -31,9 +28,9 @@ def sentence(content: MemoryContent) -> str:
         content: Of any form.
     """
     language = language_of(" ".join(_telling(content)))
-    texts = _texts()[language]
+    texts = table("forms")[language]
     if isinstance(content, ProfileContent):
-        said = _profile(content, texts, _texts()["verbs"][language])
+        said = _profile(content, texts, table("forms")["verbs"][language])
     elif isinstance(content, SemanticContent):
         said = _semantic(content, texts)
     elif isinstance(content, EpisodeContent):
@@ -66,13 +63,15 @@ def _words(value: Any) -> Iterator[str]:
 def _profile(content: ProfileContent, texts: Mapping[str, str], verbs: Mapping[str, str]) -> Iterator[str]:
     statements = [_value(each, texts) for each in _listed(content.attributes.get(STATEMENTS, ()))]
     yield from statements
-    said, told = "\n".join(statements), bool(statements)
+    said, told = "\n".join(statements).casefold(), bool(statements)
     for what, value in sorted(content.attributes.items()):
-        values = [text for each in _listed(value) if (text := _value(each, texts)).strip() and not holds(said, text)]
+        values = [
+            text for each in _listed(value) if (text := _value(each, texts)).strip() and text.casefold() not in said
+        ]
         if what == STATEMENTS or not values:
             continue
         told = True
-        liking = _texts()["likings"].get(what.casefold())
+        liking = likings().get(what.casefold())
         if liking:
             yield from (verbs[liking].format(name=content.entity_name, value=each) for each in values)
         else:
@@ -91,7 +90,7 @@ def _semantic(content: SemanticContent, texts: Mapping[str, str]) -> Iterator[st
     ]
     relations = [(relation.relation_type, [relation.target_concept]) for relation in content.relations]
     facts = texts["semicolon"].join(_fact(what, values, texts) for what, values in (*properties, *relations))
-    known = holds(definition, _PARTS.sub(" ", name))
+    known = _PARTS.sub(" ", name).casefold() in definition.casefold()
     said = definition if known and definition.strip() else _colon(name, definition, texts)
     if not facts:
         yield said
@@ -151,7 +150,7 @@ def _value(value: Any, texts: Mapping[str, str]) -> str:
     return "" if value is None else json.dumps(value)
 
 
-@cache
-def _texts() -> Mapping[str, Any]:
-    text = (files("remegraph.rules") / "data" / "forms.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+def likings() -> Mapping[str, str]:
+    """Return which names of attributes mean that somebody likes, or dislikes, what they hold."""
+    named: Mapping[str, str] = table("forms")["likings"]
+    return named

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
-from importlib.resources import files
 
 from remegraph.language.scripts import language_of
+from remegraph.rules.tables import table
 
 __all__ = ["signs_in"]
 
@@ -20,7 +19,5 @@ def signs_in(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=2)
 def _patterns(language: str) -> dict[str, re.Pattern[str]]:
-    text = (files("remegraph.rules") / "data" / "marks.toml").read_text(encoding="utf-8")
-    return {
-        kind: re.compile("|".join(patterns[language]), re.IGNORECASE) for kind, patterns in tomllib.loads(text).items()
-    }
+    marks = table("marks").items()
+    return {kind: re.compile("|".join(patterns[language]), re.IGNORECASE) for kind, patterns in marks}

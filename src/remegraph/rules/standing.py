@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from remegraph.models import Hit, Standing
+from remegraph.models import Abstraction, Hit, Standing
 
-__all__ = ["APPROVE", "QUARANTINE_BELOW", "confidence", "dated"]
+__all__ = ["APPROVE", "QUARANTINE_BELOW", "confidence", "dated", "recounted"]
 
 QUARANTINE_BELOW = 0.5
 """Trust under which a memory waits for approval instead of being recalled."""
@@ -28,6 +28,19 @@ def confidence(trust: float, said: int, against: int) -> float:
         against: Live memories that it contradicts.
     """
     return trust * (said + 1) / (said + against + 2)
+
+
+def recounted(old: Abstraction, *, said: int, against: int, trust: float) -> Abstraction:
+    """Return what is kept beside a conclusion, counted anew.
+
+    Args:
+        old: What was kept.
+        said: How often its sources said so.
+        against: Memories that say the contrary.
+        trust: The least of the sources.
+    """
+    sure = confidence(trust, said, against)
+    return old.evolve(confidence=sure, corroborations=said, contradictions=against)
 
 
 def dated(hits: Iterable[Hit], now: datetime) -> tuple[Hit, ...]:

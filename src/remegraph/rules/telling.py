@@ -1,13 +1,10 @@
-"""Who tells a memory: in the first person, "I" is the agent, and "I learned that" only says how it knows."""
+"""Who tells a memory: in the first person, "I learned that" only says how the agent knows."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["NARRATOR", "of_narrator", "unreported"]
-
-NARRATOR = "self"
-"""Whom "I" names in what an agent writes of itself: its own shelf."""
+__all__ = ["unreported"]
 
 _REPORT = re.compile(
     r"^\s*(?:"
@@ -17,7 +14,6 @@ _REPORT = re.compile(
     r"|我(?:已经|已|还|也|现在|今天|刚刚|刚)*(?:了解到|了解|知道|得知|记得|记住|记下|发现|注意到|学到)了?[，,：:]?\s*"
     r")"
 )
-_SELF = re.compile(r"\s*(?:(?:I|My|my|Mine)\b|我)")
 
 
 def unreported(text: str) -> str:
@@ -27,12 +23,3 @@ def unreported(text: str) -> str:
         text: A sentence.
     """
     return _REPORT.sub("", text, count=1)
-
-
-def of_narrator(text: str) -> bool:
-    """Return whether a sentence in the first person is about its teller, not merely told by them.
-
-    Args:
-        text: A sentence.
-    """
-    return _SELF.match(unreported(text)) is not None

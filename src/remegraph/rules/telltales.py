@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from remegraph.language.entities import entities
-from remegraph.language.numerals import number
+from remegraph.language.numerals import number, spoken
 from remegraph.language.scripts import HAN
 from remegraph.language.sentences import sentences
 from remegraph.language.tokens import query_tokens, tokenize
+from remegraph.rules.tables import table
 from remegraph.rules.veil import without
 
 __all__ = ["Telltales", "clauses", "telling_sentences"]
@@ -24,7 +25,6 @@ _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
 _CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", re.IGNORECASE)
 _NUMERAL = re.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{2,12}")
-_NEXT = {"亿": "千万", "万": "千", "千": "百", "百": "十"}
 _PLAIN = str.maketrans("兩萬億", "两万亿")
 _SPREAD = re.compile(
     r"(?<![^\W_])(?:[A-Za-z]{1,3}[ ./-])?[A-Za-z]{0,3}\d{1,6}(?:[ ./-][A-Za-z]{0,3}\d{1,6})+(?![^\W_])", re.ASCII
@@ -33,6 +33,14 @@ _SUFFIX = 6
 """Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
 _TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}}(?:\.|st|nd|rd|th|º|er)?\s+(?:of\s+|de\s+)?)?(?:{'|'.join(table('telltales')['days'].split())})\b\.?"
+    r"(?:\s+\d{1,2}(?:st|nd|rd|th)?\b)?(?:,?\s+(?:de[l]?\s+)?(?:19|20)\d\d\b)?",
+    re.IGNORECASE,
+)
+"""Dates as languages write them whose times code does not read: months and weekdays, with what counts them."""
+_NOUNS = re.compile(rf"\b(?:{'|'.join(table('telltales')['german'].split())})\b", re.IGNORECASE)
+"""Words by which German is known: all its nouns have capitals, so that these tell no names."""
 _RUN = re.compile(rf"[{HAN}]+")
 _CLAUSE = re.compile(r"[,;:]\s+|[，；：、—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
 _MOST = 0.75
@@ -54,10 +62,12 @@ class Telltales:
     Args:
         text: What it says.
         names: Whom it is told of, as everything is: they give nothing away.
+        part: Whether it is a clause of more: others say so little, too, so that it tells only where it was said.
     """
 
     text: str
     names: frozenset[str] = frozenset()
+    part: bool = False
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -72,7 +82,14 @@ class Telltales:
         named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
         parts = (part for name in named for part in name.split() if part.casefold() != first)
         tokens = {token for part in parts for token in _words(part)}
-        return frozenset((tokens | {value for value in _values(self._told) if not _strong(value)}) - self._known)
+        small = {value for value in _values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
+        return frozenset((tokens | small) - self._known)
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether it tells wherever it is said, and not only where it was: a clause does so by a value or a name."""
+        named = any(not each.isdigit() for each in self.hints) and _NOUNS.search(self.text) is None
+        return not self.part or bool(self.values) or named
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -111,7 +128,7 @@ class Telltales:
     @cached_property
     def _told(self) -> str:
         """The statement without its dates: many a thing happens on one day."""
-        text = self.text
+        text = _DATE.sub(" ", self.text)
         for each in reversed(entities(text)):
             if each.kind == "date":
                 text = f"{text[: each.start]} {text[each.end :]}"
@@ -122,22 +139,25 @@ class Telltales:
         return frozenset(token for name in self.names for token in (*_words(name), *tokenize(name)))
 
 
-def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False) -> list[str]:
+def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
     """Return the sentences of a text that say what some statement says; of a long one, the clauses where they are enough.
 
     Args:
         text: The text.
         tells: Of the statements.
         beside: Whether it was said right beside them, so that less gives them away.
+        near: Whether it was said where they were, so that each clause of them gives them away; elsewhere only those do
+            that tell everywhere, until a sentence has said it.
     """
     known = list(tells)
+    first = known if near else [each for each in known if each.everywhere]
 
-    def tells_it(part: str) -> bool:
-        return any(each.echoed_in(part) if beside else each.said_in(part) for each in known)
+    def tells_it(part: str, by: Sequence[Telltales] = known) -> bool:
+        return any(each.echoed_in(part) if beside else each.said_in(part) for each in by)
 
     found: list[str] = []
     for span in sentences(text):
-        if tells_it(span.text):
+        if tells_it(span.text, first):
             parts = [clause for clause in clauses(span.text) if tells_it(clause)]
             left = without(span.text, parts, mark="\n")
             found += parts if parts and not tells_it(left) else [span.text]
@@ -161,18 +181,12 @@ def _values(text: str) -> set[str]:
         found.add(str(round(counted * _TIMES[match[2].lower()])))
     for match in _NUMERAL.finditer(text):
         with suppress(ValueError):
-            found.add(str(number(_spoken(match.group().translate(_PLAIN)))))
+            found.add(str(number(spoken(match.group().translate(_PLAIN)))))
     for match in _SPREAD.finditer(text):
         found.add(re.sub(r"\W", "", match.group()).casefold())
     for match in _CODE.finditer(_SEPARATED.sub("", text)):
         found.add(match.group().strip("@./-+_").casefold())
     return found - {""}
-
-
-def _spoken(numeral: str) -> str:
-    """Return a numeral with the unit that is left out when it is spoken: 六万八 is 68,000."""
-    unit = _NEXT.get(numeral[-2:-1]) if numeral[-1] in "一二三四五六七八九" else None
-    return f"{numeral}{unit}" if unit else numeral
 
 
 def _same(one: str, other: str) -> bool:

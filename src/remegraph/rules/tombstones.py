@@ -25,7 +25,7 @@ def buried(memory: Memory) -> Memory:
         summary=f"({memory.status})",
         when_to_use="",
         payload={},
-        claims=(),
+        slot_value="",
         canonical_topic="",
         evidence=(),
         tags=(),

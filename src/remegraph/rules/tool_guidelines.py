@@ -7,15 +7,13 @@ words would be an order to every agent that reads the guideline.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from remegraph.models import Memory, ToolWindow
 from remegraph.rules.summarising import length
+from remegraph.rules.tables import table
 from remegraph.rules.tool_outcomes import error_class
 
 __all__ = [
@@ -127,7 +125,7 @@ def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
         facts: What is known of the tool.
         language: The language to write in.
     """
-    said = list(_sentences(facts, _texts()[language]))
+    said = list(_sentences(facts, table("tool_guidelines")[language]))
     while length(" ".join(said)) > MOST_WORDS and len(said) > 1:
         said.pop()  # what counts least stands last
     return " ".join(said) if language == "en" else "".join(said)
@@ -192,9 +190,3 @@ def _sentences(facts: ToolFacts, texts: Mapping[str, Any]) -> list[str]:
     if seen.median_seconds and seen.p95_seconds:
         said.append(texts["time"].format(median=seen.median_seconds, p95=seen.p95_seconds))
     return said
-
-
-@cache
-def _texts() -> Mapping[str, Mapping[str, Any]]:
-    text = (files("remegraph.rules") / "data" / "tool_guidelines.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

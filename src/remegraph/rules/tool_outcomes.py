@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any
+
+from remegraph.rules.tables import table
 
 __all__ = ["call_digest", "error_class", "error_kind", "error_line", "failed", "outcome", "without_values"]
 
@@ -150,21 +150,15 @@ def _said(value: Mapping[str, Any]) -> str:
 
 @cache
 def _begins() -> re.Pattern[str]:
-    patterns = [pattern for each in _table()["begins"].values() for pattern in each]
+    patterns = [pattern for each in table("tool_outcomes")["begins"].values() for pattern in each]
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 @cache
 def _classes() -> Mapping[str, re.Pattern[str]]:
-    return {name: re.compile(signs, re.IGNORECASE) for name, signs in _table()["classes"].items()}
+    return {name: re.compile(signs, re.IGNORECASE) for name, signs in table("tool_outcomes")["classes"].items()}
 
 
 def _fields() -> Mapping[str, Any]:
-    fields: Mapping[str, Any] = _table()["fields"]
+    fields: Mapping[str, Any] = table("tool_outcomes")["fields"]
     return fields
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    text = (files("remegraph.rules") / "data" / "tool_outcomes.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

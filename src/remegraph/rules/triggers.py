@@ -6,13 +6,12 @@ Words decide, in English and Chinese (data/triggers.toml); no model does. What s
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 
 from remegraph.language.entities import entities
 from remegraph.models import Trigger, TriggerKind
+from remegraph.rules.tables import table
 
 __all__ = ["EVERY", "triggers"]
 
@@ -55,5 +54,5 @@ def _found(text: str, turn: int, known: Collection[str], shown: str) -> Iterator
 
 @cache
 def _pattern(kind: str) -> re.Pattern[str]:
-    table = tomllib.loads((files("remegraph.rules") / "data" / "triggers.toml").read_text(encoding="utf-8"))[kind]
-    return re.compile("|".join(f"(?:{each})" for each in (*table["en"], *table["zh"])), re.IGNORECASE | re.MULTILINE)
+    told = table("triggers")[kind]
+    return re.compile("|".join(f"(?:{each})" for each in (*told["en"], *told["zh"])), re.IGNORECASE | re.MULTILINE)

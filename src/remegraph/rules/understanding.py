@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -32,6 +29,7 @@ from remegraph.models import (
 )
 from remegraph.rules.forms import NOTES, payload_of
 from remegraph.rules.saying import sentence
+from remegraph.rules.tables import table
 
 __all__ = ["ItemContent", "Understood", "topic_of", "understood"]
 
@@ -123,9 +121,9 @@ def _beside(content: KnowledgeContent) -> dict[str, Any]:
 def _pattern(content: EpisodeKnowledge) -> str:
     """Return what happens, with what leads to it and what follows from it."""
     chain, words = content.generalized_causal_chain, content.event_pattern
-    table = _table(language_of(words))
+    forms = table("understanding")[language_of(words)]
     for name, text in (("before", chain.precedent_pattern), ("after", chain.consequence_pattern)):
-        words = table[name].format(event=words.rstrip(".。"), text=text.rstrip(".。")) if text.strip() else words
+        words = forms[name].format(event=words.rstrip(".。"), text=text.rstrip(".。")) if text.strip() else words
     return words
 
 
@@ -173,10 +171,3 @@ def _skill(kept: Mapping[str, Any]) -> Skill | None:
         )
     except ValidationError:
         return None
-
-
-@cache
-def _table(language: str) -> Mapping[str, str]:
-    text = (files("remegraph.rules") / "data" / "understanding.toml").read_text(encoding="utf-8")
-    table: Mapping[str, str] = tomllib.loads(text)[language]
-    return table

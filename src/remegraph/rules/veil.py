@@ -75,7 +75,7 @@ def silenced(memory: Memory) -> Memory:
         summary=MARK,
         when_to_use="",
         payload={},
-        claims=(),
+        slot_value="",
         canonical_topic="",
         evidence=tuple(item.evolve(quote=MARK) for item in memory.evidence),
         tags=(),

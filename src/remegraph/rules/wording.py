@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from remegraph.language.numerals import number
+from remegraph.language.numerals import number, spoken
 from remegraph.language.scripts import HAN
 from remegraph.language.tokens import tokenize
+from remegraph.rules.tables import text
 
-__all__ = ["Wording", "grams", "holds", "opposed", "weight", "wording"]
+__all__ = ["Wording", "grams", "weight", "wording"]
 
 _PART = re.compile(rf"(?P<han>[{HAN}]+)|(?P<other>[^{HAN}]+)")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -25,12 +26,7 @@ _NEGATION_EN = frozenset(
     "shouldnt hasnt havent hadnt aint nobody nothing".split()
 )
 _VAGUE = re.compile("[一二三四五六七八九十]{2}(?<!十)(?<!十.)")  # 三四 is "three or four"
-_SMALLER_UNIT = {"百": "十", "千": "百", "万": "千"}
 _HAN_CHARACTER = re.compile(f"[{HAN}]")
-_OPPOSITES = (
-    ("~like", frozenset({"=dislik", "=fear"})),
-    ("~喜欢", frozenset({"=讨厌", "=害怕"})),
-)
 _NEGATION_ZH = re.compile("不|没|未|无|别")
 
 
@@ -123,7 +119,7 @@ def _chinese(run: str) -> tuple[set[str], set[str], bool]:
             numeral = _NUMERAL.match(run, at)
             if numeral:
                 try:
-                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(_full(numeral.group()))
+                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(spoken(numeral.group()))
                 except ValueError:
                     value = 0
                 if value > 1:
@@ -135,20 +131,12 @@ def _chinese(run: str) -> tuple[set[str], set[str], bool]:
     return found, numbers, negative
 
 
-def _full(numeral: str) -> str:
-    """Write out the unit that speech leaves off: 一万八 is 一万八千."""
-    if len(numeral) > 2 and numeral[-1] in "一二三四五六七八九" and numeral[-2] in _SMALLER_UNIT:
-        return numeral + _SMALLER_UNIT[numeral[-2]]
-    return numeral
-
-
 def _plain_number(digits: str) -> str:
     return re.sub(r",(?=\d{3}\b)", "", digits).rstrip(".,:")
 
 
 def _lines(name: str) -> Iterator[str]:
-    text = (files("remegraph.rules") / "data" / name).read_text(encoding="utf-8")
-    return (line for line in text.splitlines() if line and not line.startswith("#"))
+    return (line for line in text(name).splitlines() if line and not line.startswith("#"))
 
 
 @lru_cache(maxsize=1)
@@ -186,27 +174,6 @@ def _lexicon_zh() -> tuple[dict[str, str], int]:
     return phrases, max(len(phrase) for phrase in phrases)
 
 
-def weight(words: Iterable[str], light: Iterable[str] = ()) -> float:
-    """Return how much words say: 1 each; half for a Chinese character, a weak synonym group or one of `light`."""
-    light = frozenset(light)
-    return sum(0.5 if word[0] == "~" or word in light or _HAN_CHARACTER.fullmatch(word) else 1.0 for word in words)
-
-
-def holds(one: str, other: str) -> bool:
-    """Return whether one text has all words and numbers of another.
-
-    Args:
-        one: A text.
-        other: Another.
-    """
-    mine, yours = wording(one), wording(other)
-    return bool(yours.words) and yours.words <= mine.words and yours.numbers <= mine.numbers
-
-
-def opposed(a: frozenset[str], b: frozenset[str]) -> bool:
-    """Return whether one of two sentences likes and the other dislikes, fears or avoids."""
-    return any(
-        like in x and like not in y and against & y and not against & x
-        for like, against in _OPPOSITES
-        for x, y in ((a, b), (b, a))
-    )
+def weight(words: Iterable[str]) -> float:
+    """Return how much words say: 1 each; half for a Chinese character or a weak synonym group."""
+    return sum(0.5 if word[0] == "~" or _HAN_CHARACTER.fullmatch(word) else 1.0 for word in words)

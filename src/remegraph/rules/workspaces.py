@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import PurePath
 from typing import NamedTuple
+
+from remegraph.rules.tables import table
 
 __all__ = ["is_ignored", "is_root", "languages_of"]
 
@@ -25,8 +25,8 @@ class _Data(NamedTuple):
 
 @cache
 def _data() -> _Data:
-    table = tomllib.loads((files("remegraph.rules") / "data" / "workspaces.toml").read_text(encoding="utf-8"))
-    return _Data(frozenset(table["roots"]), frozenset(table["ignored"]), table["manifests"], table["extensions"])
+    told = table("workspaces")
+    return _Data(frozenset(told["roots"]), frozenset(told["ignored"]), told["manifests"], told["extensions"])
 
 
 def is_root(names: Collection[str]) -> bool:
