@@ -92,7 +92,8 @@ class SummaryPolicy(_Policy):
     create_topics: bool = Field(default=False, description="Whether a model may invent task topics.")
     allowed_topics: tuple[str, ...] = Field(default=(), description="Task topics that it may create all the same.")
     reviser: Literal["rules", "auto", "always"] = Field(
-        default="auto", description="auto: the model reviews where rules flag; rules: rules only; always: both."
+        default="rules",
+        description="rules: no model reviews what was written; auto: one does where rules flag; always: for each block.",
     )
     max_attempts: int = Field(default=2, ge=1, description="How often one topic is tried before a person looks.")
     attention: float = Field(
@@ -101,7 +102,12 @@ class SummaryPolicy(_Policy):
     salience: float = Field(
         default=0.0, ge=0, le=1, description="A message under this score is not summarised, nor learned from."
     )
-    similar: int = Field(default=8, ge=1, description="Similar memories shown to a Sub Agent.")
+    similar_tokens: int = Field(
+        default=4000, ge=1, description="Tokens of a topic's memories shown to a Sub Agent: all, as far as they go."
+    )
+    before_tokens: int = Field(
+        default=300, ge=0, description="Tokens of what was said right before a block, shown with it."
+    )
     merge_threshold: float = Field(
         default=0.85, ge=0, le=1, description="A statement more similar than this to a memory is merged into it."
     )

@@ -11,11 +11,12 @@ import json
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+import json_repair
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
@@ -32,26 +33,30 @@ from tenacity import (
 )
 
 from remegraph.deadlines import awithin, within
+from remegraph.engine.answers import problems
 from remegraph.engine.failures import asked_to_wait, provider_failure, told
 from remegraph.engine.metering import Meter
-from remegraph.errors import InvalidAnswerError, ModelUnavailableError
+from remegraph.errors import InvalidAnswerError, ModelError, ModelUnavailableError, RequestRefusedError
 from remegraph.language.tokens import estimate_tokens
 from remegraph.models import CallRecord
 from remegraph.prompts import Language, load
 from remegraph.telemetry import SILENT, Attributes, Telemetry
 
-__all__ = ["Asker", "Question"]
+__all__ = ["Asker", "FaultyPartsError", "Question"]
 
 A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
 
-_PROBLEM_LIMIT = 600
-"""Characters of an error that are fed back to the model."""
+_PROBLEM_LIMIT = 6_000
+"""Characters of an error that are fed back to the model: all that is wrong, at once."""
 
-_SAID_LIMIT = 4000
-"""Characters of an unusable answer that are shown to the model again."""
+_SAID_LIMIT = 60_000
+"""Characters of an unusable answer that are shown to the model again: whole, unless it repeats itself without end."""
 
-_FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL)
+"""What a model says to itself; the opening mark may be in the prompt, the closing one beyond the end."""
+
+_OPENING = re.compile(r"[{\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,14 @@ class Question(Generic[A, T]):
     """Turns the answer into its result, or raises InvalidAnswerError: its text goes back to the model."""
     shown: Sequence[dict[str, Any]] = ()
     """Content blocks that the model looks at, after the data."""
+    settle: Callable[[str], T] | None = None
+    """Told what is wrong with the rest, returns what was sound in the answers; none: then all of it must be."""
+    begun: bool = False
+    """Whether something was sound before, so that there is a result even if no answer comes."""
+
+
+class FaultyPartsError(InvalidAnswerError):
+    """Parts of an answer cannot be used, and the others are taken: it is amended, not given again."""
 
 
 class Asker:
@@ -138,36 +151,36 @@ class Asker:
         """
         bound = self._bind(question.schema)
         dialogue = self._dialogue(question, takes_tools=bound is not self._model)
-        messages = next(dialogue)
-        while True:
-            reply: AIMessage = self._retrying(self._call, bound, messages, question, meter)
+        step = _advance(dialogue, None)
+        while isinstance(step, list):
             try:
-                messages = dialogue.send(reply)
-            except StopIteration as end:
-                result: T = end.value
-                return result
+                reply: AIMessage | ModelError = self._retrying(self._call, bound, step, question, meter)
+            except (ModelUnavailableError, RequestRefusedError) as error:
+                reply = error
+            step = _advance(dialogue, reply)
+        return step.value
 
     async def aask(self, question: Question[A, T], meter: Meter) -> T:
         """Return the accepted answer; see `ask`."""
         bound = self._bind(question.schema)
         dialogue = self._dialogue(question, takes_tools=bound is not self._model)
-        messages = next(dialogue)
-        while True:
-            reply: AIMessage = await self._aretrying(self._acall, bound, messages, question, meter)
+        step = _advance(dialogue, None)
+        while isinstance(step, list):
             try:
-                messages = dialogue.send(reply)
-            except StopIteration as end:
-                result: T = end.value
-                return result
+                reply: AIMessage | ModelError = await self._aretrying(self._acall, bound, step, question, meter)
+            except (ModelUnavailableError, RequestRefusedError) as error:
+                reply = error
+            step = _advance(dialogue, reply)
+        return step.value
 
     def _bind(self, schema: type[BaseModel]) -> Runnable[LanguageModelInput, AIMessage]:
         """Return the model with the schema as a tool; the bare model where it takes no tools."""
-        try:
-            return self._model.bind_tools([schema], tool_choice="any")
-        except NotImplementedError:
-            return self._model
+        for choice in ({"tool_choice": "any"}, {}):  # some take tools, and refuse to be made to use one
+            with suppress(NotImplementedError, ValueError):
+                return self._model.bind_tools([schema], **choice)
+        return self._model
 
-    def _dialogue(self, question: Question[A, T], *, takes_tools: bool) -> Generator[list[BaseMessage], AIMessage, T]:
+    def _dialogue(self, question: Question[A, T], *, takes_tools: bool) -> _Dialogue[T]:
         system, user = question.prompt
         if not takes_tools:
             form = json.dumps(question.schema.model_json_schema())
@@ -175,16 +188,26 @@ class Asker:
         data = HumanMessage([{"type": "text", "text": user}, *question.shown] if question.shown else user)
         opening: list[BaseMessage] = [SystemMessage(system), data]
         messages = opening
+        wrong = ""
         for repairs_left in range(self._repairs, -1, -1):
-            reply = yield messages
+            try:
+                reply = yield messages
+            except ModelError as error:
+                if question.settle is None or not (wrong or question.begun):
+                    raise
+                return question.settle(f"{wrong} {error.what}".strip())
             try:
                 return question.accept(_read(reply, question.schema))
             except InvalidAnswerError as error:
-                if not repairs_left:
+                wrong = error.what
+                if not repairs_left and question.settle is None:
                     raise
-                _, again = load("repair", question.language).render(problem=error.what[:_PROBLEM_LIMIT])
+                name = "amend" if isinstance(error, FaultyPartsError) else "repair"
+                _, again = load(name, question.language).render(problem=wrong[:_PROBLEM_LIMIT])
                 messages = [*opening, AIMessage(_said(reply)), HumanMessage(again)]
-        raise AssertionError  # the loop returns or raises
+        if question.settle is not None:
+            return question.settle(wrong)
+        raise AssertionError  # the loop returned or raised
 
     def _call(
         self,
@@ -251,49 +274,141 @@ class Asker:
             span["gen_ai.usage.output_tokens"] = record.output_tokens
 
 
+@dataclass(frozen=True, slots=True)
+class _Answered(Generic[T]):
+    value: T
+
+
+_Dialogue = Generator[list[BaseMessage], AIMessage, T]
+
+
+def _advance(dialogue: _Dialogue[T], reply: AIMessage | ModelError | None) -> list[BaseMessage] | _Answered[T]:
+    """Go on to what is said next, or to the result."""
+    try:
+        if isinstance(reply, ModelError):
+            return dialogue.throw(reply)
+        return next(dialogue) if reply is None else dialogue.send(reply)
+    except StopIteration as end:
+        return _Answered(end.value)
+
+
 @cache
 def _schema_tokens(schema: type[BaseModel]) -> int:
     return estimate_tokens(json.dumps(convert_to_openai_tool(schema)))
 
 
 def _said(reply: AIMessage) -> str:
-    """What the model said, as text: its tool arguments, else its content."""
-    if reply.tool_calls:
-        return json.dumps(reply.tool_calls[0]["args"])[:_SAID_LIMIT]
-    return reply.text[:_SAID_LIMIT] or "(nothing)"
+    """What the model said, as text: the arguments of its tool calls, else its content."""
+    args = [call["args"] for call in reply.tool_calls]
+    told = json.dumps(args[0] if len(args) == 1 else args, ensure_ascii=False) if args else reply.text
+    return told.encode("utf-8", "replace").decode("utf-8")[:_SAID_LIMIT] or "(nothing)"
 
 
 def _read(reply: AIMessage, schema: type[A]) -> A:
-    """Return the first thing in the reply that fits the schema: tool arguments, fenced JSON, JSON amid prose."""
+    """Return what the reply says in the form of the schema: tool calls, all of them, or JSON amid prose.
+
+    Raises:
+        InvalidAnswerError: Nothing in it has that form.
+    """
+    called: list[Any] = [call["args"] for call in reply.tool_calls]
+    for call in reply.invalid_tool_calls:
+        called += [found.value for found in _found(call["args"] or "")][:1]
+    if called and (answer := _joined(called, schema)) is not None:
+        return answer
     problem = f"there is no JSON object of the form {schema.__name__} in it."
-    for candidate in _candidates(reply):
+    readable: list[tuple[int, A]] = []
+    candidates = [*(_Found(each, size=0) for each in called), *_found(_THOUGHTS.sub("", reply.text))]
+    for candidate in candidates:
         try:
-            return schema.model_validate(candidate)
+            answer = schema.model_validate(candidate.value)
         except ValidationError as error:
-            details = error.errors(include_url=False, include_input=False, include_context=False)
-            problem = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in details[:8])
-    raise InvalidAnswerError(problem, "Use a model that follows a JSON schema, or raise summary.repairs.")
+            problem = problems(error)
+        else:
+            if candidate.cut and "cut" not in schema.model_fields:
+                problem = "it broke off in the middle."
+                continue
+            readable.append((candidate.size, answer.model_copy(update={"cut": True}) if candidate.cut else answer))
+    if not readable:
+        raise InvalidAnswerError(problem, "Use a model that follows a JSON schema, or raise summary.repairs.")
+    return max(readable, key=lambda each: each[0])[1]  # the longest: drafts and examples are shorter
 
 
-def _candidates(reply: AIMessage) -> Iterator[object]:
-    for call in reply.tool_calls:
-        yield call["args"]
-    texts = [call["args"] or "" for call in reply.invalid_tool_calls]
-    texts.append(reply.text)
-    for text in texts:
-        for part in (*_FENCED.findall(text), text):
-            yield from _objects(part)
+def _joined(calls: Sequence[Any], schema: type[A]) -> A | None:
+    """Return parallel calls as one answer, where it is a list; what one of them lacks is told with the others."""
+    asked = [name for name in schema.model_fields if name not in {"notes", "cut"}]
+    if len(calls) < 2 or len(asked) != 1:
+        return None
+    items: list[Any] = []
+    for call in calls:
+        try:
+            items += getattr(schema.model_validate(call), asked[0])
+        except (ValidationError, TypeError):
+            items.append(call)
+    try:
+        return schema.model_validate({asked[0]: items})
+    except ValidationError:
+        return None
 
 
-def _objects(text: str) -> Iterator[object]:
-    """Yield the JSON objects that stand in a text, outermost only."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """JSON in a text."""
+
+    value: Any
+    size: int
+    cut: bool = False
+    """Whether the text broke off within it: only what was closed is in the value."""
+
+
+def _found(text: str) -> Iterator[_Found]:
+    """Yield the JSON objects and lists of objects that stand in a text, outermost only, mended where they are sloppy."""
     decoder = json.JSONDecoder(strict=False)
-    at = text.find("{")
+    at = _opening(text, 0)
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
+            yield from _records(_Found(value, end - at))
         except (json.JSONDecodeError, RecursionError):
-            end = at + 1
-        else:
-            yield value
-        at = text.find("{", end)
+            whole, end = _closed(text, at)
+            with suppress(ValueError, RecursionError):  # no JSON, then: the schema says what is missing
+                yield from _records(_Found(json_repair.loads(whole, skip_json_loads=True), len(whole), end < 0))
+            end = end if end >= 0 else len(text)
+        at = _opening(text, end)
+
+
+def _opening(text: str, start: int) -> int:
+    found = _OPENING.search(text, start)
+    return found.start() if found else -1
+
+
+def _records(found: _Found) -> Iterator[_Found]:
+    value = found.value
+    if isinstance(value, dict) or (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+        yield found
+
+
+def _closed(text: str, start: int) -> tuple[str, int]:
+    """Return the object that begins here and where it ends.
+
+    One that the text breaks off is cut behind the last record in it that was closed, and closed there; its end is -1.
+    Half a text could pass for a whole one.
+    """
+    waiting: list[str] = []
+    kept = ""
+    quoted = escaped = False
+    for at in range(start, len(text)):
+        character = text[at]
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character in "{[":
+            waiting.append("}" if character == "{" else "]")
+        elif waiting and character == waiting[-1]:
+            waiting.pop()
+            if not waiting:
+                return text[start : at + 1], at + 1
+            if character == "}":
+                kept = text[start : at + 1] + "".join(reversed(waiting))
+    return kept, -1

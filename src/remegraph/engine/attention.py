@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from remegraph.language.scripts import language_of
-from remegraph.language.sentences import sentences
 from remegraph.models import Message, StoredMessage
 from remegraph.ports import Attention
-from remegraph.rules.claims import read_claims
 from remegraph.rules.coverage import uncovered
 from remegraph.rules.salience import telling_words
 
@@ -26,7 +23,7 @@ def attention(messages: Sequence[Message]) -> float:
     Args:
         messages: The block.
     """
-    if any(message.tool_calls or _claims(message) for message in messages) or uncovered(messages, ()):
+    if any(message.tool_calls for message in messages) or uncovered(messages, ()):
         return 1.0
     words = frozenset[str]().union(*(telling_words(message.text) for message in messages))
     return min(1.0, len(words) / _FULL)
@@ -50,8 +47,3 @@ def attended(messages: Sequence[StoredMessage], score: Attention, least: float) 
         or message.role == "tool"
         or score(message.text, texts[:at]) >= least
     )
-
-
-def _claims(message: Message) -> bool:
-    text = message.text
-    return any(read_claims(span.text.strip(), message.speaker, language_of(text)) for span in sentences(text))

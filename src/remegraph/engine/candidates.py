@@ -11,7 +11,6 @@ from remegraph.language.scripts import language_of
 from remegraph.models import (
     Category,
     ChangeSet,
-    Claim,
     Link,
     LinkType,
     Memory,
@@ -21,7 +20,6 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.rules.claims import slot
 from remegraph.rules.forms import fused, in_form, links_of, payload_of
 from remegraph.rules.merging import Decision, joined
 from remegraph.rules.naming import operation_id
@@ -30,8 +28,6 @@ from remegraph.rules.summarising import summary_of
 from remegraph.settings import Perspective
 
 __all__ = ["Candidate", "Change"]
-
-_LIKING = frozenset({"likes", "dislikes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +51,8 @@ class Candidate:
     """As what it is kept; as the agent's settings say unless given."""
     governed: Governed = UNGOVERNED
     """What it says of itself as governance has it."""
+    sentiment: float | None = None
+    """How good or bad it is for whom it is about, where the caller says so."""
     item: MemoryItem | None = None
     """The item whose words it is, if it is one's: the memory has its form, time and links."""
 
@@ -80,7 +78,6 @@ class Change:
     candidate: Candidate
     scope: Scope
     shelf: Shelf
-    claims: tuple[Claim, ...]
     stated: Stated
     decision: Decision
     there: frozenset[str] = frozenset()
@@ -108,14 +105,14 @@ class Change:
         return (MemoryChange(memory=new, expected_version=0, action="create"), *retired)
 
     def links(self, memory: Memory) -> tuple[Link, ...]:
-        """Return the links of a memory: to those that a new one may contradict, and to those that its item names."""
+        """Return the links of a memory: to those that a new one is like, and to those that its item names."""
         item = self.candidate.item
         told = links_of(item.evolve(memory_id=memory.memory_id)) if item is not None else ()
         here = {*self.there, memory.memory_id}
         return (
             *(
-                Link(source_id=memory.memory_id, type="may_contradict", target_id=old.memory_id)
-                for old in self.decision.may_contradict
+                Link(source_id=memory.memory_id, type="related", target_id=one.memory.memory_id, reason="similar")
+                for one in self.decision.similar
             ),
             *(link for link in told if {link.source_id, link.target_id} <= here),
         )
@@ -129,20 +126,20 @@ class Change:
         memory = committed.changes[0].memory
         target = self.decision.target
         if target is not None:
-            same = target.similarity is None or memory.content == target.memory.content
-            reason = "It says the same." if same else "It is similar: both are kept in one text."
+            same = memory.content == target.memory.content
+            reason = "It says the same." if same else "It gives the slot the same value: both are kept in one text."
             return SaveResult(outcome="merged", memory=memory, reason=reason, similarity=target.similarity)
         return SaveResult(
             outcome="new",
             memory=memory,
-            superseded=tuple(old.memory_id for old in self.decision.replaced),
+            superseded=memory.supersedes,
+            similar=tuple(one.memory.memory_id for one in self.decision.similar),
             contradicts=_targets(committed, "contradicts"),
             may_contradict=_targets(committed, "may_contradict"),
         )
 
     def _new(self) -> Memory:
         candidate, message = self.candidate, self.stated.message
-        liking = any(claim.relation in _LIKING for claim in self.claims)
         return Memory(
             memory_id=operation_id(self.shelf.to_json(), message.message_id),
             partition=self.shelf.partition,
@@ -150,9 +147,7 @@ class Change:
             content=candidate.content,
             when_to_use="" if candidate.indexed_text == candidate.content else candidate.indexed_text,
             **self._form(),
-            category=candidate.category or ("preference" if liking else "fact"),
-            claims=self.claims,
-            canonical_topic=candidate.governed.slot() or (slot(self.claims[0]) if self.claims else ""),
+            category=candidate.category or "fact",
             **candidate.governed.fields(candidate.content, self.shelf.partition),
             evidence=(self.stated.evidence,),
             block_ids=(self.stated.block.block_id,),
@@ -176,10 +171,11 @@ class Change:
             kind = candidate.item.memory_type
             layer = "episodic" if kind == "episode" else "long_term"
             return {"kind": kind, "payload": payload_of(candidate.item.content), "layer": layer}
+        notes = {"session": candidate.session or None, "sentiment": candidate.sentiment}
         return {
             "layer": "long_term",
             "kind": "profile" if self.shelf.topic.type == "personal" else "workflow",
-            "payload": {"key": candidate.key} | ({"session": candidate.session} if candidate.session else {}),
+            "payload": {"key": candidate.key} | {name: note for name, note in notes.items() if note is not None},
         }
 
     def _form_of(self, old: Memory) -> dict[str, Any]:
@@ -198,7 +194,6 @@ class Change:
             summary=old.summary if content == old.content else summary_of(content),
             **self.candidate.governed.confirmed(old),
             when_to_use=old.when_to_use.replace(old.content, content),
-            claims=tuple(dict.fromkeys((*old.claims, *self.claims))),
             evidence=(*old.evidence, self.stated.evidence),
             block_ids=tuple(dict.fromkeys((*old.block_ids, self.stated.block.block_id))),
             tags=tuple(dict.fromkeys((*old.tags, *self.candidate.tags))),

@@ -14,13 +14,13 @@ from remegraph.language.plain import plain
 from remegraph.models import Memory, Shelf
 from remegraph.ports import Concluded
 from remegraph.prompts import Language, load
-from remegraph.rules.abstracting import repeats
+from remegraph.rules.copying import repeats
 
 __all__ = ["ModelConcluder"]
 
 
 class ModelConcluder:
-    """A `Concluder` that asks a chat model. What repeats the words of a source is sent back.
+    """A `Concluder` that asks a chat model. It may refuse; what repeats the words of a source is sent back.
 
     Args:
         asker: Asks the model.
@@ -32,19 +32,21 @@ class ModelConcluder:
         self._meter = meter
         self.name = asker.name
 
-    def conclude(self, memories: Sequence[Memory], said: Sequence[str], language: str) -> Concluded:
-        """Return what the memories have in common; see `Concluder`."""
+    def conclude(self, memories: Sequence[Memory], said: Sequence[str], language: str) -> Concluded | None:
+        """Return what the memories have in common, if anything; see `Concluder`."""
         return self._asker.ask(_question(memories, said, "zh" if language == "zh" else "en"), self._meter)
 
 
 def _question(
     memories: Sequence[Memory], said: Sequence[str], language: Language
-) -> Question[ConclusionAnswer, Concluded]:
-    def accept(answer: ConclusionAnswer) -> Concluded:
+) -> Question[ConclusionAnswer, Concluded | None]:
+    def accept(answer: ConclusionAnswer) -> Concluded | None:
         conclusion = plain(answer.conclusion).strip()
         when = tuple(text for each in answer.conditions if (text := plain(each).strip()))
-        if not conclusion or not when:
-            raise InvalidAnswerError("the conclusion or its conditions are empty.")
+        if not conclusion:
+            return None
+        if not when:
+            raise InvalidAnswerError("the conclusion has no conditions.")
         if run := repeats([conclusion, *when], said):
             raise InvalidAnswerError(f"{run!r} is a quote; say in other words what the memories have in common.")
         return Concluded(conclusion, when)

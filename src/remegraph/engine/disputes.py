@@ -1,20 +1,36 @@
-"""What is written is held against what is known (G7): contradictions are kept, marked and linked, never resolved here (K4)."""
+"""What is written is held against what is known (G7): by its words, its slot and its time, never by likeness.
+
+This is the one place where it is decided without a model or a person, whichever door a change comes through. A later value
+of a slot replaces the earlier one of the same source; what else is at odds is kept, marked and linked, not resolved (K4).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError
-from remegraph.models import LIVE, ChangeSet, Link, LinkType, Memory, MemoryChange, Partition, Receipt
+from remegraph.models import (
+    LIVE,
+    ChangeSet,
+    Link,
+    LinkType,
+    Memory,
+    MemoryChange,
+    Message,
+    Partition,
+    Receipt,
+    StoredMessage,
+)
 from remegraph.ports import Archive
-from remegraph.rules.claims import slot
-from remegraph.rules.conflicts import Finding, Said, compare, said, says_what_became
-from remegraph.rules.disputes import TELLING, disputed, opposing, pair_of
+from remegraph.rules.conflicts import compare
+from remegraph.rules.consensus import is_shared
+from remegraph.rules.disputes import CONTRARY, TELLING, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
+from remegraph.rules.forms import in_form
+from remegraph.rules.slots import holds, relation
 from remegraph.rules.standing import APPROVE
 
 __all__ = ["UPDATE", "Disputes"]
@@ -23,10 +39,13 @@ UPDATE = "update"
 """The action of a change by which somebody says outright what a memory says from now on."""
 
 _LOOKED_AT = 8
-"""Memories that a new one is held against."""
+"""Memories that an item of the protocol is held against: those that share most words with it."""
 
 _ATTEMPTS = 4
-"""How often a change is weighed anew because a memory that it disputes changed meanwhile."""
+"""How often a change is weighed anew because a memory that it touches changed meanwhile."""
+
+_TOLD: frozenset[LinkType] = frozenset({*CONTRARY, "supersedes", "settled"})
+"""Links by which a change says itself what two memories are to each other."""
 
 
 class Disputes:
@@ -34,7 +53,7 @@ class Disputes:
 
     Args:
         archive: The ledger.
-        searcher: Finds what is like a memory.
+        searcher: Finds what shares words with a memory.
     """
 
     def __init__(self, archive: Archive, searcher: Searcher) -> None:
@@ -60,11 +79,13 @@ class Disputes:
         return weighed, self._archive.commit(weighed)
 
     def weigh(self, changes: ChangeSet) -> ChangeSet:
-        """Return a change with what follows from it for contradictions.
+        """Return a change with what follows from it.
 
-        New memories, and those that somebody approves or updates, are held against those most like them. What contradicts
-        a memory is linked, and both are in dispute; what says more than another is linked both ways. A memory whose last
-        open contradiction ends is active again.
+        New memories, and those that somebody approves or updates, are held against those of their slot, and items of the
+        protocol against those like them, whose content keys are compared. Of one slot with one value, the later
+        statement of a source replaces its earlier one, the same value is the same memory, and any other two are in
+        dispute. What has more keys than another is linked both ways. A memory whose last open contradiction ends is
+        active again.
 
         Args:
             changes: What shall change.
@@ -78,35 +99,80 @@ class Disputes:
         weighing.release()
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
-    def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[_Heard, _Heard]]:
-        """Yield each new memory with each that it is held against: what came before it and is like it by its words.
+    def told_by(self, memory: Memory, user: str) -> bool:
+        """Return whether a memory comes from a user, by their words or those that their agent keeps for them.
 
-        Whatever contradicts it shares its words: vectors would cost, and find no more.
+        Args:
+            memory: A memory.
+            user: Of the scope that asks.
         """
+        return _person(user) in _Sources(self._archive).of(memory)
+
+    def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+        """Yield each new memory with each that it is held against: of its slot; of items, what came before like it."""
         slots = sorted({memory.canonical_topic for memory in new} - {""})
         crowd = self._archive.memories([home], canonical_topics=slots, statuses=sorted(LIVE)) if slots else ()
-        known = self._searcher.worded(home, [memory.indexed_text for memory in new], _LOOKED_AT)
-        fresh = [_Heard(memory) for memory in new]
-        there = {memory.memory_id: _Heard(memory) for memory in (*chain.from_iterable(known), *crowd)}
-        for place, one in enumerate(fresh):
-            here = [each for each in crowd if each.canonical_topic == one.memory.canonical_topic]
-            before = {each.memory.memory_id: each for each in fresh[:place]}
-            before |= {memory.memory_id: there[memory.memory_id] for memory in (*known[place], *here)}
+        items = [memory for memory in new if in_form(memory) is not None]
+        found = self._searcher.worded(home, [memory.indexed_text for memory in items], _LOOKED_AT) if items else []
+        known = {memory.memory_id: near for memory, near in zip(items, found, strict=True)}
+        there = {memory.memory_id: memory for memory in (*crowd, *chain.from_iterable(found))}
+        for place, one in enumerate(new):
+            here = [each for each in crowd if each.canonical_topic == one.canonical_topic]
+            before = {each.memory_id: each for each in new[:place]}
+            before |= {each.memory_id: there[each.memory_id] for each in (*known.get(one.memory_id, ()), *here)}
             for memory_id, each in before.items():
-                if memory_id != one.memory.memory_id:  # as it was before the update
+                if memory_id != one.memory_id:  # as it was before the update
                     yield one, each
 
 
-@dataclass(frozen=True)
-class _Heard:
-    """A memory, and what it says: one that is held against many is read once."""
+@dataclass
+class _Sources:
+    """Who said what memories say."""
 
-    memory: Memory
+    archive: Archive
+    brought: dict[str, Message] = field(default_factory=dict)
+    """Messages that come with the change, by id."""
+    homes: frozenset[Partition] = frozenset()
+    """Where else the words of a memory may be than where it lives."""
+    known: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
 
-    @cached_property
-    def said(self) -> Said:
-        """What it says."""
-        return said(self.memory)
+    @classmethod
+    def of_change(cls, archive: Archive, changes: ChangeSet) -> _Sources:
+        """Return the sources of what a change names."""
+        brought = changes.brought
+        homes = {each.partition for each in (*changes.work, *changes.summaries, *((brought,) if brought else ()))}
+        messages = {message.message_id: message for message in brought.messages} if brought else {}
+        return cls(archive, messages, frozenset(homes))
+
+    def of(self, memory: Memory) -> frozenset[str]:
+        """Return who said what a memory says: the user, other persons, tools, other agents."""
+        key = (memory.memory_id, memory.version)
+        if key not in self.known:
+            self.known[key] = self._read(memory)
+        return self.known[key]
+
+    def _read(self, memory: Memory) -> frozenset[str]:
+        if memory.origin is not None:
+            agents = memory.origin.agents or (memory.origin.claimed or memory.origin.knowledge_id,)
+            return frozenset(f"agent {agent}" for agent in agents)
+        user = memory.partition.user
+        ids = list(dict.fromkeys(item.message_id for item in memory.evidence))
+        homes = list(dict.fromkeys((memory.partition, *sorted(self.homes, key=str))))
+        said = [(each, each.partition.user) for each in self.archive.messages(homes, ids=ids)] if ids else []
+        found = {_speaker(each, by) for each, by in said}
+        found |= {_speaker(self.brought[each], user) for each in ids if each in self.brought}
+        return frozenset(found or ({_person(user)} if user else ()))
+
+
+def _speaker(message: Message | StoredMessage, user: str | None) -> str:
+    """Return who speaks; an agent and an application keep what is their user's."""
+    if message.role == "tool" or message.is_document:
+        return f"tool {message.name}"
+    return _person((message.name.strip() if message.role == "user" else "") or user or "")
+
+
+def _person(name: str) -> str:
+    return f"person {name.casefold()}"
 
 
 @dataclass
@@ -117,10 +183,12 @@ class _Weighing:
     changes: ChangeSet
     planned: dict[str, MemoryChange] = field(init=False)
     links: dict[tuple[str, LinkType, str], Link] = field(init=False)
+    sources: _Sources = field(init=False)
 
     def __post_init__(self) -> None:
         self.planned = {change.memory.memory_id: change for change in self.changes.changes}
         self.links = {}
+        self.sources = _Sources.of_change(self.archive, self.changes)
         for link in self.changes.links:
             self._link(link)
 
@@ -129,39 +197,105 @@ class _Weighing:
         change = self.planned.get(memory.memory_id)
         return change.memory if change else memory
 
-    def hold_against(self, one: _Heard, other: _Heard) -> None:
-        """Link what a new memory contradicts or holds, and dispute what is in contradiction."""
-        new, old = one.memory, other.memory
-        if not self.after(old).live:
+    def hold_against(self, new: Memory, old: Memory) -> None:
+        """Join, retire, link or dispute what a new memory and one that was there are to each other."""
+        if new.memory_id not in self.planned or not (self.after(old).live and self.after(new).live):
             return
-        mine, yours = one.said, other.said
-        finding = compare(mine, yours) or self._of_one_topic(new, old)
+        if self._told(new, old):
+            return
+        earlier, later = (new, old) if new.said_at < old.said_at else (old, new)
+        if "procedural" not in {new.layer, old.layer}:  # of two ways to do a thing, neither is untrue
+            one_source = bool(self.sources.of(later) & self.sources.of(earlier))
+            what = relation(later, earlier, one_source=one_source)
+            if what == "same":
+                self._join(new, old)
+                return
+            if what != "beside":
+                self._settle(earlier, later, retire=what == "supersedes")
+                return
+        self._compare(new, old)
+
+    def _told(self, new: Memory, old: Memory) -> bool:
+        """Return whether the change says itself what the two are to each other."""
+        replaced = {*self.after(new).supersedes, *self.after(old).supersedes}
+        pair = {new.memory_id, old.memory_id}
+        return not pair.isdisjoint(replaced) or any(
+            link.type in _TOLD and pair_of(link) == pair for link in self.links.values()
+        )
+
+    def _settle(self, earlier: Memory, later: Memory, *, retire: bool) -> None:
+        """Let the later value of a slot take the place of the earlier, or hold the two apart."""
+        if retire and not (earlier.firm or earlier.is_core or self._of_all(earlier)):
+            now = self.after(earlier)
+            ends = now.valid_to or later.valid_from or later.said_at
+            self._revise(earlier, now.evolve(status="superseded", valid_to=ends), "supersede")
+            heir = self.after(later)
+            replaced = tuple(dict.fromkeys((*heir.supersedes, earlier.memory_id)))
+            self._revise(later, heir.evolve(supersedes=replaced), "supersede")
+            return
+        new, old = (earlier, later) if earlier.memory_id in self.planned else (later, earlier)
+        self._contradict(new, old, f"Both hold {new.canonical_topic}.")
+
+    def _of_all(self, memory: Memory) -> bool:
+        """Return whether it takes consensus to change a memory, and this change has none."""
+        return is_shared(memory.partition) and not self.changes.at_home
+
+    def _join(self, new: Memory, old: Memory) -> None:
+        """Let what is there bear a new memory out that gives its slot the same value: it is no second one."""
+        change = self.planned[new.memory_id]
+        if (
+            change.expected_version
+            or old.firm
+            or self._of_all(old)
+            or not holds(old, new.canonical_topic, new.slot_value)
+        ):
+            return  # an update stays what it is; and the same words are one memory where the ledger commits them
+        kept, spoken = self.after(old), self._spoken(new)
+        corroborated = kept.evolve(
+            evidence=tuple(dict.fromkeys((*kept.evidence, *new.evidence))),
+            block_ids=tuple(dict.fromkeys((*kept.block_ids, *new.block_ids))),
+            tags=tuple(dict.fromkeys((*kept.tags, *new.tags))),
+            merges=kept.merges + spoken,
+            layer="long_term" if spoken and kept.layer == "episodic" else kept.layer,
+            supersedes=tuple(
+                dict.fromkeys((*kept.supersedes, *(each for each in new.supersedes if each != kept.memory_id)))
+            ),
+            said_at=max(kept.said_at, new.said_at),
+        )
+        del self.planned[new.memory_id]
+        self._revise(old, corroborated, "corroborate")
+        moved = [self._moved(link, new.memory_id, old.memory_id) for link in self.links.values()]
+        self.links = {}
+        for link in moved:
+            if link.source_id != link.target_id:
+                self._link(link)
+
+    def _spoken(self, new: Memory) -> bool:
+        """Return whether a person said it, and not only an agent, which may repeat what it recalled."""
+        return any(each.startswith("person ") for each in self.sources.of(new)) and new.perspective != "first-person"
+
+    @staticmethod
+    def _moved(link: Link, gone: str, kept: str) -> Link:
+        ends = {"source_id": link.source_id, "target_id": link.target_id}
+        return link.evolve(**{name: kept if end == gone else end for name, end in ends.items()})
+
+    def _compare(self, new: Memory, old: Memory) -> None:
+        """Link or dispute what the keys of two items say of each other."""
+        finding = compare(new, old)
         if finding is None or finding.kind == "redundancy":
             return
         if finding.kind == "contradiction":
-            skill = "procedural" in {new.layer, old.layer}  # of two ways to do a thing, neither is untrue
-            if not skill and not says_what_became(mine, yours):
-                self._contradict(new, old, finding)
+            self._contradict(new, old, finding.reason)
             return
         more, less = (new, old) if finding.kind == "superset" else (old, new)
         self._link(_link_of(more, "superset_of", less, finding.reason))
         self._link(_link_of(less, "related", more, finding.reason))
 
-    def _of_one_topic(self, new: Memory, old: Memory) -> Finding | None:
-        if not new.canonical_topic or new.canonical_topic != old.canonical_topic:
-            return None
-        parsed = all(new.canonical_topic in map(slot, memory.claims) for memory in (new, old))
-        return None if parsed else Finding("contradiction", "")  # of values that parse, it is known that they agree
-
-    def _contradict(self, new: Memory, old: Memory, finding: Finding) -> None:
-        certain = bool(finding.reason) and not (new.firm or old.firm)
-        if not certain:
-            reason = finding.reason or f"Both hold {new.canonical_topic}."
-            if not any(pair_of(link) == {new.memory_id, old.memory_id} for link in self.links.values()):
-                self._link(_link_of(new, "may_contradict", old, reason))
+    def _contradict(self, new: Memory, old: Memory, reason: str) -> None:
+        if new.firm or old.firm:
+            self._link(_link_of(new, "may_contradict", old, reason))
             return
-        self.links.pop((new.memory_id, "may_contradict", old.memory_id), None)
-        self._link(_link_of(new, "contradicts", old, finding.reason))
+        self._link(_link_of(new, "contradicts", old, reason))
         for memory in (new, old):
             self._dispute(self.after(memory))
 

@@ -1,17 +1,21 @@
-"""The thinker without a model: extracts what was said, and decides only where slots parse on both sides.
+"""The thinker without a model: it keeps what persons said, whole, and decides nothing.
 
-It may create, corroborate (same slot, same value) and supersede (same person, single-valued or reversed slot);
-what merely looks like a contradiction is kept and linked. It never deletes. It keeps the words of who said them, and so
-cannot write in an agent's voice, whatever the settings ask for. Every memory says so: `source="factual"`,
-`extractor="extractive"`, third person.
+A memory is a person's own turn, their messages in a row, never cut from its correction; where it is short, with the
+question that it answers. What says the same in the same words is one memory; of all else both stay, dated by when they were
+said. Nothing is superseded or deleted. It keeps the words of who said them, and so cannot write in an agent's voice, whatever
+the settings ask for. Every memory says so: `source="factual"`, `extractor="extractive"`, third person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -29,27 +33,24 @@ from remegraph.engine.tasks import (
     ReviewTask,
     Voice,
 )
-from remegraph.engine.worth import tells, without_question
 from remegraph.language.entities import entities
 from remegraph.language.plain import plain
-from remegraph.language.scripts import language_of
-from remegraph.language.sentences import sentences
-from remegraph.language.times import resolve
+from remegraph.language.scripts import has_cjk
+from remegraph.language.sentences import asks, sentences
 from remegraph.language.tokens import query_tokens
 from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
 from remegraph.rules.centrality import pagerank
-from remegraph.rules.claims import conflicting, named, read_claims, same, slot
-from remegraph.rules.coverage import uncovered
 from remegraph.rules.duplicates import content_digest
-from remegraph.rules.freshness import tells_change
 from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
+from remegraph.rules.salience import telling_words
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.tainting import trust_of_summary
 from remegraph.rules.tool_outcomes import outcome
 from remegraph.rules.tool_records import called
 from remegraph.rules.trajectories import name_of, steps_of
+from remegraph.rules.veil import MARK
 
 __all__ = ["ExtractiveThinker"]
 
@@ -64,14 +65,30 @@ _FAILING = 0.3
 """A tool is remembered as flaky from this share of failures on, over at least so many calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """Something worth remembering, as it was said."""
+_SHORT = 8
+"""A turn of fewer words, or twice as many Chinese characters, is told with the question that it answers."""
 
-    message: StoredMessage
+_LONGEST_QUESTION = 200
+
+_LONG, _LINES, _FORMAL = 600, 6, 0.5
+"""A text so long, of so many lines, half of which have the form of a document, was pasted."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one person said in a row."""
+
     speaker: str
-    words: str
     task: str
+    asked: str = ""
+    """The question before it."""
+    said: list[tuple[StoredMessage, str]] = field(default_factory=list)
+    """Runs of the person's own words, to the letter, each with its message."""
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        return "\n".join(words for _, words in self.said)
 
 
 class ExtractiveThinker:
@@ -80,14 +97,14 @@ class ExtractiveThinker:
     name = "extractive"
     learns = False
     looks_back = False
-    similar_limit = 200
+    similar_tokens = 20_000
 
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise by the sentences most like the rest; route by speaker, tool, task and words."""
         text = "\n".join(message.text for message in task.messages if message.trust >= QUARANTINE_BELOW)
-        statements = tuple(_statements(task.messages, task.scope))
+        turns = _turns(task.messages, task.scope)
         told = _with_marks(_summary(task.messages), task) or task.block.thread
-        named = _entities(text, statements, task.language)
+        named = _entities(text)
         summary = BlockSummary(
             block_id=task.block.block_id,
             partition=task.block.partition,
@@ -99,7 +116,7 @@ class ExtractiveThinker:
             language=task.language,
             extractor=self.name,
         )
-        keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, statements, task.messages)]
+        keys = [shelf.topic.key for shelf in task.shelves if _belongs(shelf, turns, task.messages)]
         return Digest(summary=summary, topics=tuple(keys))
 
     def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
@@ -115,14 +132,14 @@ class ExtractiveThinker:
         return self.digest(task, meter)
 
     def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
-        """Compare every statement for this shelf with the memories at hand."""
+        """Keep every turn for this shelf, or join it with the memory that has the same words."""
         writer = Writer(task, self.name, Voice())
         if task.shelf.topic.type == "tool":
             _judge_tool(task, writer)
         written: set[str] = set()
-        for statement in _statements(task.messages, task.scope):
-            if _on_shelf(statement, task.shelf):
-                _decide(statement, task, writer, written)
+        for turn in _turns(task.messages, task.scope):
+            if _on_shelf(turn, task.shelf):
+                _keep(turn, task, writer, written)
         return Proposal(
             shelf=task.shelf,
             attempt=task.attempt,
@@ -182,95 +199,129 @@ def _with_marks(summary: str, task: DigestTask) -> str:
     return " ".join(part for part in (summary, *beside) if part)
 
 
-def _statements(messages: Sequence[StoredMessage], scope: Scope) -> Iterator[_Statement]:
-    """Yield what persons said that is worth remembering: what fills a slot, and what the reviser would miss."""
+def _turns(messages: Sequence[StoredMessage], scope: Scope) -> list[_Turn]:
+    """Return what persons said, turn by turn, without what is not theirs or tells nothing."""
+    turns: list[_Turn] = []
+    asked, going = "", False
     for message in messages:
         speaker = person(message, scope)
         if speaker is None:
+            if message.role == "assistant" and message.text.strip():
+                asked, going = _question(message.text), False
             continue
-        said = [words for span in sentences(message.text) if (words := without_question(span.text.strip()))]
-        spoken = message.evolve(role="user", content="\n".join(said))
-        missed = [omission.statement.strip() for omission in uncovered([spoken], ())]
-        for words in said:
-            part = (
-                words
-                if read_claims(words, speaker, language_of(words)) or tells_change(words)
-                else next(filter(words.__contains__, missed), "")
-            )
-            if part and tells(part, message.time):
-                yield _Statement(message, speaker, part, message.task)
+        if not (going and turns[-1].speaker == speaker and turns[-1].task == message.task):
+            turns.append(_Turn(speaker, message.task, asked))
+            going = True
+        own = _own(message.text)
+        turns[-1].said += [(message, words) for words in own if _tells(words, turns[-1].asked)]
+        asked = _question("\n".join(own))
+    return [turn for turn in turns if turn.said]
 
 
-def _entities(text: str, statements: Sequence[_Statement], language: Language) -> tuple[str, ...]:
-    """Return what a block names: by its form, and by what its statements say of somebody."""
-    shown = [entity.text for entity in entities(text) if entity.kind == "name"]
-    told = (name for each in statements for name in named(read_claims(each.words, each.speaker, language)))
-    return tuple(dict.fromkeys([*shown, *told]))
+def _question(text: str) -> str:
+    """Return the last question of a text; nothing where it asks nothing, or of words that are withheld."""
+    found = [span.text.strip() for span in sentences(text) if asks(span.text)]
+    return found[-1] if found and MARK not in found[-1] and len(found[-1]) <= _LONGEST_QUESTION else ""
 
 
-def _belongs(shelf: Shelf, statements: Sequence[_Statement], messages: Sequence[StoredMessage]) -> bool:
+def _own(text: str) -> list[str]:
+    """Return the runs of a message that are the person's own: no captions, no code, no mail of others, no documents."""
+    for quoted in _forms("quoted"):
+        text = quoted.split(text, maxsplit=1)[0]
+    parts = _forms("caption")[0].sub(MARK, re.sub(r"```.*?(?:```|\Z)", MARK, text, flags=re.DOTALL))
+    lines = [MARK if line.lstrip().startswith(">") else line for line in parts.split("\n")]
+    runs = (run.strip() for run in "\n".join(lines).split(MARK))
+    return [run for run in runs if run and not _pasted(run)]
+
+
+def _pasted(text: str) -> bool:
+    """Return whether a text has the form of code, or is long and has that of a document."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    coded = sum(bool(_forms("code")[0].match(line)) for line in lines)
+    if len(lines) > 2 and coded > _FORMAL * len(lines):
+        return True
+    formal = sum(bool(_forms("document")[0].match(line)) for line in lines)
+    return len(text) > _LONG and len(lines) >= _LINES and formal + coded >= _FORMAL * len(lines)
+
+
+def _tells(words: str, asked: str) -> bool:
+    """Return whether words are more than a greeting, or than questions; a plain yes tells what was asked."""
+    if asked and telling_words(asked) and _forms("answers")[0].fullmatch(words.strip(" .!。！,，")):
+        return True
+    return any(_states(span.text) for span in sentences(words))
+
+
+def _states(sentence: str) -> bool:
+    """Return whether a sentence says something, and does not only ask: "I fly on Friday, what shall I pack?" does."""
+    if not asks(sentence):
+        return bool(telling_words(sentence))
+    before = _forms("before")[0].match(sentence)
+    return before is not None and len(telling_words(before[1])) > 1
+
+
+def _entities(text: str) -> tuple[str, ...]:
+    """Return what a block names, by its form."""
+    return tuple(dict.fromkeys(entity.text for entity in entities(text) if entity.kind == "name"))
+
+
+def _belongs(shelf: Shelf, turns: Iterable[_Turn], messages: Sequence[StoredMessage]) -> bool:
     if shelf.topic.type == "tool":
         return shelf.topic.target in {name.strip().casefold() for name in called_tools(messages)}
-    return any(_on_shelf(statement, shelf) for statement in statements)
+    return any(_on_shelf(turn, shelf) for turn in turns)
 
 
-def _on_shelf(statement: _Statement, shelf: Shelf) -> bool:
-    """A statement goes to the task that the host named or that its words name; else to the person who made it."""
+def _on_shelf(turn: _Turn, shelf: Shelf) -> bool:
+    """A turn goes to the task that the host named or that its words name; else to the person who took it."""
     topic = shelf.topic
     if topic.type == "task":
-        named = statement.task.strip().casefold()
+        named = turn.task.strip().casefold()
         return (
             named == topic.target
             if named
-            else bool(set(query_tokens(topic.target_name)) & set(query_tokens(statement.words)))
+            else bool(set(query_tokens(topic.target_name)) & set(query_tokens(turn.words)))
         )
-    return topic.type == "personal" and not statement.task and topic.target == statement.speaker.strip().casefold()
+    return topic.type == "personal" and not turn.task and topic.target == turn.speaker.strip().casefold()
 
 
-def _decide(statement: _Statement, task: ProposeTask, writer: Writer, written: set[str]) -> None:
-    """Create, corroborate or supersede, by slots."""
-    evidence = Evidence(message_id=statement.message.message_id, quote=statement.words, block_id=task.block.block_id)
-    content = _content(statement, task.language)
-    claims = read_claims(statement.words, statement.speaker, task.language)
-    digest = content_digest(content)
-    if digest in written or writer.is_known(content, claims):
-        return
-    twin = next(
-        (old for old in task.similar if content_digest(old.content) == digest or same(claims, old.claims)), None
-    )
-    touched = {change.memory.memory_id for change in writer.changes}
-    if twin is not None:
-        if twin.memory_id not in touched:
-            writer.corroborate(twin, [evidence])
-        return
-    replaced = [old for old in task.similar if old.memory_id not in touched and conflicting(claims, old.claims)]
-    writer.new_memory(
-        content,
-        [evidence],
-        when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else "",
-        category="preference" if any(claim.relation in {"likes", "dislikes"} for claim in claims) else "fact",
-        canonical_topic=slot(claims[0]) if claims else "",
-        claims=claims,
-        valid_from=_since(statement),
-        replaces=replaced,
-    )
-    written.add(digest)
-
-
-def _content(statement: _Statement, language: Language) -> str:
-    """The words, with who said them, and the days that relative dates meant."""
-    days = [
-        mention.begins.strftime("%Y-%m-%d")
-        for mention in resolve(statement.words, statement.message.time)
-        if mention.begins.strftime("%Y-%m-%d") not in statement.words
+def _keep(turn: _Turn, task: ProposeTask, writer: Writer, written: set[str]) -> None:
+    """Create a memory of a turn, or corroborate the one with the same words."""
+    evidence = [
+        Evidence(message_id=message.message_id, quote=words, block_id=task.block.block_id)
+        for message, words in turn.said
     ]
-    dated = f" ({', '.join(dict.fromkeys(days))})" if days else ""
-    return f"{statement.speaker}{'：' if language == 'zh' else ': '}{statement.words}{dated}"
+    content = _content(turn, task.language)
+    digest = content_digest(content)
+    if digest in written or writer.is_known(content):
+        return
+    written.add(digest)
+    twin = next((old for old in task.similar if content_digest(old.content) == digest), None)
+    if twin is not None:
+        writer.corroborate(twin, evidence)
+        return
+    writer.new_memory(
+        content, evidence, when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else ""
+    )
 
 
-def _since(statement: _Statement) -> datetime | None:
-    mentions = resolve(statement.words, statement.message.time)
-    return mentions[0].begins if mentions else None
+def _content(turn: _Turn, language: Language) -> str:
+    """Return the words, with who said them, and where they are few, to what question. Dates stay as they were said."""
+    colon, form = ("：", "（被问：“{}”）") if language == "zh" else (": ", ' (asked: "{}")')
+    asked = form.format(turn.asked) if turn.asked and _is_short(turn.words) else ""
+    return f"{turn.speaker}{colon}{turn.words}{asked}"
+
+
+def _is_short(text: str) -> bool:
+    return (len(text) / 2 if has_cjk(text) else len(text.split())) < _SHORT
+
+
+@cache
+def _forms(name: str) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of data/turns.toml of one name."""
+    table: dict[str, Any] = tomllib.loads(
+        (files("remegraph.engine") / "data" / "turns.toml").read_text(encoding="utf-8")
+    )
+    patterns = table[name] if isinstance(table[name], list) else [table[name]]
+    return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
 
 
 def _judge_tool(task: ProposeTask, writer: Writer) -> None:

@@ -26,7 +26,6 @@ from remegraph.models import (
     WorkflowContent,
 )
 from remegraph.ports import Archive, Clock, NewId
-from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.forms import importance_of, item_of, links_of, revised
 from remegraph.rules.naming import operation_id
 from remegraph.rules.saying import sentence
@@ -150,7 +149,6 @@ class ItemWriter:
         message = stated.message
         memory = new.evolve(
             version=old.version + 1,
-            **(_slots(old, new, scope) if new.content != old.content else {}),
             evidence=(*old.evidence, stated.evidence),
             block_ids=tuple(dict.fromkeys((*old.block_ids, stated.block.block_id))),
             trust=min(old.trust, message.trust),
@@ -170,13 +168,6 @@ class ItemWriter:
 
     def _own(self, scope: Scope) -> list[Partition]:
         return own(self.archive.visible(scope), scope, self.settings.trust_boundary)
-
-
-def _slots(old: Memory, new: Memory, scope: Scope) -> dict[str, object]:
-    """Return what a memory states in slots, read from its new words; a slot that somebody gave it stays."""
-    claims = read_claims(new.content, scope.user, new.language, {scope.user, new.topic.target_name})
-    read = not old.canonical_topic or old.canonical_topic in map(slot, old.claims)
-    return {"claims": claims} | ({"canonical_topic": slot(claims[0]) if claims else ""} if read else {})
 
 
 def _same(one: Link, other: Link) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from remegraph.errors import InputError
 from remegraph.models import EnforcementLevel, Memory, MemoryClass, Partition, Scope
-from remegraph.rules.claims import canonical
+from remegraph.rules.slots import canonical
 from remegraph.rules.summarising import SUMMARY_LIMIT, length, summary_of
 
 __all__ = ["UNGOVERNED", "Governed"]
@@ -23,6 +23,8 @@ class Governed:
     applies_to: str = ""
     canonical_topic: str = ""
     supersedes: tuple[str, ...] = ()
+    slot_value: str = ""
+    slot_many: bool = False
 
     def check(self, scope: Scope, *, by_model: bool = False) -> None:
         """Refuse what cannot be used.
@@ -48,6 +50,10 @@ class Governed:
         if length(self.summary) > SUMMARY_LIMIT:
             raise InputError(
                 f"The summary has {length(self.summary)} words.", f"Give {SUMMARY_LIMIT} at most, or leave it out."
+            )
+        if not self.slot() and (self.slot_value or self.slot_many):
+            raise InputError(
+                "A value is given, and no slot.", "Name the slot: whose and which attribute, as ann:lives_in."
             )
         if by_model and self.supersedes:
             raise InputError("A model names what it replaces.", "Only a person does: leave supersedes out.")
@@ -92,18 +98,28 @@ class Governed:
             "memory_class": self.memory_class,
             "enforcement_level": binding,
             "applies_to": self._language() or partition.applies_to,
+            "canonical_topic": self.slot(),
+            "slot_value": self.slot_value.strip(),
+            "slot_many": self.slot_many,
         }
 
     def confirmed(self, old: Memory) -> dict[str, Any]:
-        """Return the fields of a memory that is stated again: what confirms it as a policy makes it one.
+        """Return the fields of a memory that is stated again: its slot if it had none; as a policy, it becomes one.
 
         Args:
             old: The memory.
         """
+        fields: dict[str, Any] = {}
+        if self.slot() and not old.canonical_topic:
+            fields = {
+                "canonical_topic": self.slot(),
+                "slot_value": self.slot_value.strip(),
+                "slot_many": self.slot_many,
+            }
         if self.memory_class != "policy":
-            return {}
+            return fields
         level = self.enforcement_level or old.enforcement_level or "soft"
-        return {"memory_class": "policy", "enforcement_level": level}
+        return fields | {"memory_class": "policy", "enforcement_level": level}
 
     def _language(self) -> str:
         """Return `lang:<name>` as it is compared; empty where it applies to any."""

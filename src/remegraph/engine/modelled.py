@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from remegraph.engine.answers import (
     DescribeAnswer,
     DigestAnswer,
-    OperationAnswer,
     ProposalAnswer,
-    QuoteAnswer,
     SkillAnswer,
     VerdictAnswer,
 )
 from remegraph.engine.asking import Asker, Question
 from remegraph.engine.distilling import read_skill
 from remegraph.engine.metering import Meter
+from remegraph.engine.operations import Reader, named_operations
 from remegraph.engine.perceiving import as_blocks
-from remegraph.engine.proposals import Writer
 from remegraph.engine.rendering import (
     attachment_lines,
+    before_lines,
     block_lines,
     call_lines,
     memory_lines,
     name_of_agent,
     objection_lines,
+    operation_lines,
     reason_lines,
     topic_lines,
+    wish_lines,
 )
 from remegraph.engine.tasks import (
     DescribeTask,
@@ -40,16 +40,10 @@ from remegraph.engine.tasks import (
     Voice,
 )
 from remegraph.errors import InvalidAnswerError
-from remegraph.models import BlockSummary, Claim, Evidence, Memory, Reading, Skill, StoredMessage
+from remegraph.models import BlockSummary, Reading, Skill
 from remegraph.prompts import Language, Prompt, load
-from remegraph.rules.claims import canonical, read_claims
-from remegraph.rules.conflicts import compare, said
-from remegraph.rules.duplicates import content_digest
 from remegraph.rules.objections import Objection
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
-from remegraph.rules.telling import NARRATOR, of_narrator
+from remegraph.rules.tainting import trust_of_summary
 
 __all__ = ["ModelThinker", "framed"]
 
@@ -59,7 +53,7 @@ class ModelThinker:
 
     Args:
         asker: Asks the model.
-        similar_limit: How many similar memories are shown to it.
+        similar_tokens: What the memories of a topic that are shown to it may cost.
         voice: How memories are written.
         template: A host's prompt for Sub Agents instead of ours.
     """
@@ -67,13 +61,13 @@ class ModelThinker:
     learns = True
 
     def __init__(
-        self, asker: Asker, *, similar_limit: int, voice: Voice | None = None, template: Prompt | None = None
+        self, asker: Asker, *, similar_tokens: int, voice: Voice | None = None, template: Prompt | None = None
     ) -> None:
         self._asker = asker
         self._voice = voice or Voice()
         self._template = template
         self.name = asker.name
-        self.similar_limit = similar_limit
+        self.similar_tokens = similar_tokens
         self.looks_back = self._voice.mode == "first-person"
 
     def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
@@ -153,7 +147,13 @@ class ModelThinker:
                 language=task.language,
                 extractor=self.name,
             )
-            return Digest(summary=summary, topics=tuple(answer.topics))
+            return Digest(
+                summary=summary,
+                topics=tuple(answer.topics),
+                notes=answer.notes,
+                forget=_named(answer.forget, task),
+                correct=_named(answer.correct, task),
+            )
 
         prompt = load("digest", task.language)
         data = prompt.render(topics=topic_lines(task.shelves), block=block_lines(task.messages, task.language))
@@ -161,21 +161,39 @@ class ModelThinker:
 
     def _propose(self, task: ProposeTask) -> Question[ProposalAnswer, Proposal]:
         names = {f"m{number}": memory for number, memory in enumerate(task.similar, start=1)}
+        names |= {f"w{number}": memory for number, memory in enumerate(task.meant, start=1)}
         objections = ""
         if task.reasons:
-            reasons = reason_lines(task.reasons)
-            objections = "\n" + load("objections", task.language).render(reasons=reasons)[1] + "\n"
-        told = {"agent": name_of_agent(task.scope), "topic": topic_lines([task.shelf])}
+            last = operation_lines(named_operations(task), {each.memory_id: name for name, each in names.items()})
+            _, text = load("objections", task.language).render(last=last, reasons=reason_lines(task.reasons))
+            objections = f"\n{text}\n"
+        told = {"agent": name_of_agent(task.scope)}
         prompt = self._template or load("propose", task.language)
         data = prompt.render(
             role=_part(f"mode_{self._voice.mode}", task.language, told),
             perspective=_part(f"perspective_{self._voice.perspective}", task.language, told),
-            memories=memory_lines([*(("self", memory) for memory in task.itself), *names.items()]),
+            topic=topic_lines([task.shelf]),
+            memories=memory_lines(
+                [
+                    *(("self", memory) for memory in task.itself),
+                    *((name, memory) for name, memory in names.items() if memory not in task.meant),
+                ]
+            ),
+            wishes=wish_lines(task, names),
             objections=objections,
+            before=before_lines(task),
             block=block_lines(task.messages, task.language),
         )
-        reader = _Reader(task, names, self.name, self._voice, prompt.digest)
-        return Question("propose", framed(data, task.language), task.language, ProposalAnswer, reader.read)
+        reader = Reader(task, names, self.name, self._voice, prompt.digest)
+        return Question(
+            "propose",
+            framed(data, task.language),
+            task.language,
+            ProposalAnswer,
+            reader.read,
+            settle=reader.settle,
+            begun=bool(task.last),
+        )
 
     def _distil(self, task: DistilTask) -> Question[SkillAnswer, Skill]:
         data = load("skill", task.language).render(
@@ -219,165 +237,12 @@ def framed(prompt: tuple[str, str], language: Language) -> tuple[str, str]:
     return load("frame", language).render(instructions=instructions, data=data)
 
 
+def _named(numbers: Sequence[int], task: DigestTask) -> tuple[str, ...]:
+    """Return the ids of messages of a block, by their numbers; numbers of none are passed over."""
+    return tuple(message.message_id for at, message in enumerate(task.messages, start=1) if at in numbers)
+
+
 def _part(name: str, language: Language, values: Mapping[str, str]) -> str:
     """Return a part of a prompt, told what it asks for."""
     prompt = load(name, language)
     return prompt.render(**{variable: values[variable] for variable in prompt.variables})[1]
-
-
-class _Reader:
-    """Reads a proposal: every id must be one of those shown, every quote must stand in its message."""
-
-    def __init__(self, task: ProposeTask, names: dict[str, Memory], extractor: str, voice: Voice, prompt: str) -> None:
-        self._task = task
-        self._names = names
-        self._extractor = extractor
-        self._voice = voice
-        self._prompt = prompt
-
-    def read(self, answer: ProposalAnswer) -> Proposal:
-        """Return the proposal.
-
-        Raises:
-            InvalidAnswerError: An id is unknown or used twice, a quote is not found, a text is missing.
-        """
-        targets = [operation.id for operation in answer.operations if operation.action != "CREATE"]
-        if twice := sorted({target for target in targets if targets.count(target) > 1}):
-            raise InvalidAnswerError(f"several operations on {', '.join(twice)}; give one for each memory.")
-        writer = Writer(self._task, self._extractor, self._voice, self._prompt)
-        written: set[str] = set()
-        for operation in answer.operations:
-            self._apply(operation, writer, written)
-        return Proposal(
-            shelf=self._task.shelf,
-            attempt=self._task.attempt,
-            similar=self._task.similar,
-            changes=tuple(writer.changes),
-            links=tuple(writer.links),
-        )
-
-    def _apply(self, operation: OperationAnswer, writer: Writer, written: set[str]) -> None:
-        evidence = [self._evidence(quote) for quote in operation.evidence]
-        if not evidence:
-            raise InvalidAnswerError(f"{operation.action} {operation.id} has no evidence.")
-        if operation.action == "CREATE":
-            self._create(operation, evidence, writer, written)
-            return
-        old = self._target(operation, evidence)
-        match operation.action:
-            case "CORROBORATE":
-                writer.corroborate(old, evidence)
-            case "REFINE":
-                writer.update_memory(old, _text(operation), evidence, when_to_use=operation.when_to_use)
-            case "SUPERSEDE":
-                self._create(operation, evidence, writer, written, old)
-            case "CONTRADICT":
-                self._contradict(operation, evidence, writer, written, old)
-            case "DELETE":
-                writer.delete_memory(old, evidence)
-
-    def _target(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> Memory:
-        """Return the memory that an operation is about, if it may be."""
-        old = self._names.get(operation.id)
-        if old is None:
-            raise InvalidAnswerError(
-                f"unknown memory id {operation.id!r}; the ids are {', '.join(self._names) or 'none'}."
-            )
-        if trust_of_evidence(evidence, self._task.messages) < min(old.trust, QUARANTINE_BELOW):
-            raise InvalidAnswerError(f"words of a tool cannot change {operation.id}.")
-        if old.firm and operation.action in {"REFINE", "DELETE"}:
-            raise InvalidAnswerError(
-                f"{operation.id} is knowledge or a policy, which no conversation changes; leave it as it is."
-            )
-        return old
-
-    def _create(
-        self,
-        operation: OperationAnswer,
-        evidence: Sequence[Evidence],
-        writer: Writer,
-        written: set[str],
-        old: Memory | None = None,
-    ) -> Memory | None:
-        content = _text(operation)
-        digest = content_digest(content)
-        if digest in written:
-            raise InvalidAnswerError(f"the same text twice: {content!r}.")
-        written.add(digest)
-        claims = self._claims(content)
-        if writer.is_known(content, claims):
-            return None
-        slot = operation.slot.strip()
-        return writer.new_memory(
-            content,
-            evidence,
-            when_to_use=operation.when_to_use,
-            category=operation.category,
-            canonical_topic=canonical(f"{self._about(content)}:{slot}") if slot else old.canonical_topic if old else "",
-            claims=claims,
-            importance=operation.importance,
-            valid_from=self._valid_from(operation, evidence),
-            replaces=(old,) if old else (),
-        )
-
-    def _contradict(
-        self,
-        operation: OperationAnswer,
-        evidence: Sequence[Evidence],
-        writer: Writer,
-        written: set[str],
-        old: Memory,
-    ) -> None:
-        """Keep what is said beside what it contradicts, unless code sees that it does not."""
-        new = self._create(operation, evidence, writer, written)
-        if new is None:
-            return
-        finding = compare(said(new), said(old))
-        if finding is not None and finding.kind != "contradiction":
-            raise InvalidAnswerError(f"{operation.id} does not contradict {new.content!r}: {finding.reason}")
-        writer.contradict(new, old)
-
-    def _claims(self, content: str) -> tuple[Claim, ...]:
-        """Read what a memory states; in the first person, "I" is the agent, and never the person it is about."""
-        person = self._task.shelf.topic.target_name
-        first = self._voice.perspective == "first-person"
-        return read_claims(content, NARRATOR if first else person, self._task.language, (person,))
-
-    def _about(self, content: str) -> str:
-        """Return whose slot a memory fills."""
-        told = self._voice.perspective == "first-person" and of_narrator(content)
-        return NARRATOR if told else self._task.shelf.topic.target
-
-    def _evidence(self, quote: QuoteAnswer) -> Evidence:
-        message = self._message(quote)
-        span = find_quote(quote.quote, message.text)
-        if span is None:
-            raise InvalidAnswerError(f"the words {quote.quote!r} do not stand in message {quote.n}; copy them exactly.")
-        start, end = span
-        return Evidence(
-            message_id=message.message_id, quote=message.text[start:end], block_id=self._task.block.block_id
-        )
-
-    def _message(self, quote: QuoteAnswer) -> StoredMessage:
-        if not 1 <= quote.n <= len(self._task.messages):
-            raise InvalidAnswerError(f"there is no message {quote.n}; they are 1 to {len(self._task.messages)}.")
-        return self._task.messages[quote.n - 1]
-
-    def _valid_from(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> datetime | None:
-        if not operation.valid_from.strip():
-            return None
-        try:
-            time = datetime.fromisoformat(operation.valid_from.strip())
-        except ValueError:
-            raise InvalidAnswerError(f"valid_from {operation.valid_from!r} is no ISO date.") from None
-        if time.tzinfo is not None:
-            return time
-        said = next(message.time for message in self._task.messages if message.message_id == evidence[0].message_id)
-        return time.replace(tzinfo=said.tzinfo)
-
-
-def _text(operation: OperationAnswer) -> str:
-    content = operation.content.strip()
-    if not content:
-        raise InvalidAnswerError(f"{operation.action} {operation.id} has no content.")
-    return content

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from remegraph.engine.tasks import Pictured
+from remegraph.engine.tasks import Operation, Pictured, ProposeTask
 from remegraph.language.times import datetime_tool, describe
-from remegraph.models import Memory, Message, Scope, Shelf
+from remegraph.models import Memory, Message, Scope, Shelf, ToolCall
 from remegraph.ports import Draft
-from remegraph.prompts import Language
+from remegraph.prompts import Language, load
 from remegraph.rules.objections import Objection
 from remegraph.rules.perceiving import marks
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.trajectories import Call
 
 __all__ = [
+    "Line",
     "attachment_lines",
     "block_lines",
     "call_lines",
+    "call_text",
     "draft_lines",
+    "line_of",
     "memory_lines",
     "name_of_agent",
     "objection_lines",
+    "operation_lines",
     "reason_lines",
     "topic_lines",
 ]
@@ -42,15 +47,40 @@ def block_lines(messages: Sequence[Message], language: Language) -> str:
         if message.time.date() != day:
             day = message.time.date()
             lines.append(f"({describe(message.time)})")
-        text = message.text if message.trust >= QUARANTINE_BELOW else message.text[:_TOOL_TEXT_LIMIT]
-        role = "document" if message.is_document else message.role
-        who = role if message.name in {"", role} else f"{_quoted(message.name)[1:-1]} ({role})"
-        calls = "".join(f" -> {_quoted(call.name)[1:-1]}({_quoted(call.args)})" for call in message.tool_calls)
-        beside = "".join(f" {_quoted(mark)[1:-1]}" for mark in marks(message, language, told=False))
-        failed = " failed" if message.ok is False else ""
-        times = datetime_tool(text, message.time) if message.trust >= QUARANTINE_BELOW else ""
-        lines.append(f"{number} {who}{failed}: {_quoted(text)}{calls}{beside}{times and f' ({times})'}")
+        line = line_of(message, number, language)
+        lines.append(f"{line.speaker}{_quoted(line.text)}{line.calls}{line.beside}")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message as a prompt shows it: its words, and what stands around them."""
+
+    speaker: str
+    text: str
+    calls: str
+    beside: str
+
+
+def line_of(message: Message, number: int, language: Language) -> Line:
+    """Return what a prompt shows of a message: number and speaker, words, calls, then marks and dates."""
+    text = message.text if message.trust >= QUARANTINE_BELOW else message.text[:_TOOL_TEXT_LIMIT]
+    role = "document" if message.is_document else message.role
+    who = role if message.name in {"", role} else f"{_quoted(message.name)[1:-1]} ({role})"
+    failed = " failed" if message.ok is False else ""
+    marked = "".join(f" {_quoted(mark)[1:-1]}" for mark in marks(message, language, told=False))
+    times = datetime_tool(text, message.time) if message.trust >= QUARANTINE_BELOW else ""
+    return Line(
+        speaker=f"{number} {who}{failed}: ",
+        text=text,
+        calls="".join(f" -> {call_text(call)}" for call in message.tool_calls),
+        beside=f"{marked}{times and f' ({times})'}",
+    )
+
+
+def call_text(call: ToolCall) -> str:
+    """Return a tool call as a prompt shows it."""
+    return f"{_quoted(call.name)[1:-1]}({_quoted(call.args)})"
 
 
 def attachment_lines(pictured: Sequence[Pictured]) -> str:
@@ -90,7 +120,59 @@ def memory_lines(memories: Iterable[tuple[str, Memory]]) -> str:
 
 
 def _mark(memory: Memory) -> str:
-    return f", {'knowledge' if memory.usage == 'knowledge' else 'policy'}" if memory.firm else ""
+    """Return what else is to be known of a memory: that nothing changes it, until when it holds, its slot."""
+    firm = f", {'knowledge' if memory.usage == 'knowledge' else 'policy'}" if memory.firm else ""
+    until = f", until {memory.valid_to:%Y-%m-%d}" if memory.valid_to else ""
+    value = f" = {memory.slot_value}" if memory.slot_value else ""
+    slot = f", {_quoted(memory.canonical_topic + value)[1:-1]}" if memory.canonical_topic else ""
+    return f"{until}{slot}{firm}"
+
+
+def operation_lines(operations: Mapping[str, Operation], names: Mapping[str, str]) -> str:
+    """Return what stands of an attempt, one operation per line under its short name.
+
+    Args:
+        operations: By their short names.
+        names: The short names of memories, by their ids.
+    """
+    lines = (
+        " ".join((name, each.action, *(names.get(target, "") for target in each.targets), _quoted(each.content)))
+        for name, each in operations.items()
+    )
+    return "\n".join(lines) or "-"
+
+
+def before_lines(task: ProposeTask) -> str:
+    """Return what a writer knows already: the words before the block, and what stands under other topics."""
+    parts: list[str] = []
+    if task.before:
+        messages = block_lines(task.before, task.language)
+        parts.append(load("before", task.language).render(messages=messages)[1])
+    if task.beside:
+        lines = memory_lines((memory.topic.key, memory) for memory in task.beside)
+        parts.append(load("beside", task.language).render(memories=lines)[1])
+    return "".join(f"{part}\n" for part in parts)
+
+
+def wish_lines(task: ProposeTask, names: Mapping[str, Memory]) -> str:
+    """Return what a writer is asked to settle: requests of the block, and slots of one value that several hold.
+
+    Args:
+        task: What the writer is asked.
+        names: The memories that it may change, by their short names.
+    """
+    parts: list[str] = []
+    by_id = {memory.memory_id: name for name, memory in names.items()}
+    pairs = [[by_id[each] for each in pair if each in by_id] for pair in task.settle]
+    if pairs := [pair for pair in pairs if len(pair) > 1]:
+        told = "; ".join(", ".join(pair) for pair in pairs)
+        parts.append(load("settle", task.language).render(pairs=told)[1])
+    if task.wishes:
+        numbers = [task.messages.index(message) + 1 for message in task.wishes if message in task.messages]
+        lines = memory_lines((name, memory) for name, memory in names.items() if memory in task.meant)
+        told = ", ".join(map(str, numbers))
+        parts.append(load("wishes", task.language).render(requests=told, memories=lines)[1])
+    return "".join(f"{part}\n" for part in parts)
 
 
 def objection_lines(objections: Iterable[Objection]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Annotated, Literal, TypedDict
 
@@ -241,7 +242,9 @@ class _Steps:
         own = [memory_hit(memory, {}) for memory in (*state["self_memories"], *state["active"])]
         hits = (*dated(own, now), *shown["memories"], *shown["blocks"], *shown["messages"])
         budget, working = self._policy.context_tokens, state["working"]
-        context = assemble(hits, budget, self._count, working, share=self._share, reader=reader)
+        done = self._archive.carried_out(state["scope"].partition())
+        notice = "" if done is None else _notice(*done)
+        context = assemble(hits, budget, self._count, working, share=self._share, reader=reader, notice=notice)
         capped: dict[str, LeftOut] = {hit.record_id: "cap" for hit in (*over, *beyond)}
         return {**shown, "context": context.text, "left_out": {**capped, **context.left_out}}
 
@@ -397,3 +400,8 @@ def _choose(
         ((claim(shelf), shelf) for shelf in shelves), key=lambda pair: (pair[0], pair[1].topic.key), reverse=True
     )
     return [shelf for (named, score), shelf in ranked if named or score > 0 or all_of_them][:limit]
+
+
+def _notice(count: int, time: datetime) -> str:
+    """Return what the next context says of a request that was carried out; what was forgotten, it does not say."""
+    return f"Forgotten on {time:%Y-%m-%d} at the person's request: {count} {'memory' if count == 1 else 'memories'}."

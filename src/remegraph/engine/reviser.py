@@ -66,17 +66,16 @@ def inspect(
 def settle(proposal: Proposal, objections: Sequence[Objection], *, weighed: bool) -> Settled:
     """Keep what is sound of a proposal that is not sent back any more (REQUIREMENTS, disagreements 5).
 
+    Where a part of it never became valid, the rest is kept, and the topic has failed: it can be tried again.
     A new memory whose words are not found is left out, and one that repeats another, if a model weighed that
     too: rules alone are not sure enough to lose a statement. Memories in conflict are all kept, flagged as
-    disputed and linked. What is missing cannot be made up here: it waits for a person.
+    disputed and linked. What is missing cannot be made up here: it waits for a person, where a model misses it, too.
 
     Args:
         proposal: The last attempt.
         objections: What the reviser said of it.
         weighed: Whether a model weighed what the rules flagged.
     """
-    if proposal.failure:
-        return Settled((), (), "failed", proposal.failure)
     if not weighed:
         objections = [objection for objection in objections if objection.kind != "duplicate"]
     unsound = {
@@ -92,7 +91,11 @@ def settle(proposal: Proposal, objections: Sequence[Objection], *, weighed: bool
         if objection.kind == "conflict":
             links.extend(_dispute(objection, kept, known))
     reasons = "; ".join(f"{item.kind}: {item.reason}" for item in objections)
-    return Settled(tuple(kept.values()), tuple(links), "review" if objections else "done", reasons)
+    if proposal.failure:  # of the rest
+        reasons = "; ".join(filter(None, (proposal.failure, reasons)))
+    waits = any(weighed or objection.kind != "omission" for objection in objections)
+    state: WorkState = "failed" if proposal.failure else "review" if waits else "done"
+    return Settled(tuple(kept.values()), tuple(links), state, reasons)
 
 
 def _newest(objection: Objection, changes: Sequence[MemoryChange]) -> Iterable[str]:

@@ -13,11 +13,9 @@ from remegraph.engine.explicit import Stated, check_statement, closing, state
 from remegraph.engine.routing import as_known, at_home, home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, InputError, NotFoundError
-from remegraph.language.scripts import language_of
 from remegraph.models import (
     Category,
     ChangeSet,
-    Claim,
     Memory,
     Partition,
     Receipt,
@@ -28,12 +26,11 @@ from remegraph.models import (
     TopicType,
 )
 from remegraph.ports import Archive, Clock, NewId
-from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.context import holds_recalled
 from remegraph.rules.forms import named_by
 from remegraph.rules.merging import Alike, decide
 from remegraph.rules.naming import operation_id
-from remegraph.rules.telling import NARRATOR
+from remegraph.rules.slots import Statement
 from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.settings import Settings
 
@@ -86,29 +83,28 @@ class MemoryWriter:
         threshold = self._settings.summary.merge_threshold if given is None else given
         shelf = self._shelf(candidate, scope)
         named = self._named(candidate, scope)
-        claims = _claims(candidate, scope, shelf)
         statement_id = self._statement_id(candidate, scope)
         if (done := self._done(statement_id, scope, shelf.partition)) is not None:
             return done
         there, elsewhere = self._there(candidate, scope)
+        statement = self._statement(candidate)
         rivals: tuple[Memory, ...] = ()
         stated: Stated | None = None
         for _ in range(_ATTEMPTS):
-            known, degraded = self._known(candidate, shelf, claims, rivals)
+            known, degraded = self._known(candidate, shelf, rivals)
             decision = decide(
-                candidate.content,
-                claims,
+                statement,
                 known,
                 threshold=threshold,
                 by_person=not candidate.by_model,
                 settles_knowledge=not candidate.by_model or candidate.usage == "knowledge",
+                one_source=lambda memory: self._disputes.told_by(memory, scope.user),
                 named=named,
-                said_at=candidate.item.timestamp if candidate.item else None,
             )
             if decision.refusal:
                 return SaveResult(outcome="refused", reason=decision.refusal, degraded=degraded)
             stated = stated or self._state(candidate, scope, statement_id)
-            change = Change(candidate, scope, shelf, claims, stated, decision, there)
+            change = Change(candidate, scope, shelf, stated, decision, there)
             try:
                 committed, receipt = self._commit(change)
             except ConflictError as conflict:
@@ -174,14 +170,19 @@ class MemoryWriter:
                 return SaveResult(outcome=outcome, memory=memory, reason="This call was carried out before.")
         return None
 
+    def _statement(self, candidate: Candidate) -> Statement:
+        governed = candidate.governed
+        said_at = candidate.item.timestamp if candidate.item else self._clock()
+        return Statement(candidate.content, said_at, governed.slot(), governed.slot_value, governed.slot_many)
+
     def _known(
-        self, candidate: Candidate, shelf: Shelf, claims: Sequence[Claim], rivals: Sequence[Memory]
+        self, candidate: Candidate, shelf: Shelf, rivals: Sequence[Memory]
     ) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
-        """Return what the statement is compared with: its shelf, or all persons of the partition if none is named."""
+        """Return what the statement is compared with: its slot, and its shelf, or all persons of the partition."""
         found, degraded = self._searcher.alike(shelf.partition, candidate.indexed_text, _LOOKED_AT)
         ids = {one.memory.memory_id for one in found}
-        slots = [slot(claim) for claim in claims]
-        more = [*rivals, *(self._archive.memories([shelf.partition], canonical_topics=slots) if slots else ())]
+        slot = candidate.governed.slot()
+        more = [*rivals, *(self._archive.memories([shelf.partition], canonical_topics=[slot]) if slot else ())]
         found += tuple(Alike(memory, None) for memory in more if memory.live and memory.memory_id not in ids)
         anywhere = candidate.topic is None and shelf.partition.user is not None
         mine = (shelf.topic.type, shelf.topic.target)
@@ -190,6 +191,7 @@ class MemoryWriter:
             for one in found
             if (one.memory.topic.type, one.memory.topic.target) == mine
             or (anywhere and one.memory.topic.type == "personal")
+            or (slot and one.memory.canonical_topic == slot)
         ), degraded
 
     def _state(self, candidate: Candidate, scope: Scope, statement_id: str) -> Stated:
@@ -228,10 +230,3 @@ class MemoryWriter:
                 work=work,
             )
         )
-
-
-def _claims(candidate: Candidate, scope: Scope, shelf: Shelf) -> tuple[Claim, ...]:
-    """Read what is stated; "I" is who states it: the agent, or the person."""
-    speaker = NARRATOR if candidate.by_model else scope.user
-    known = {scope.user, shelf.topic.target_name}
-    return read_claims(candidate.content, speaker, language_of(candidate.content), known)

@@ -1,4 +1,4 @@
-"""Where a thread is cut into blocks (R2)."""
+"""Where a thread is cut into blocks (R2), and what is read of one and before it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from remegraph.language.tokens import estimate_tokens
-from remegraph.models import Cut, StoredMessage
-from remegraph.ports import Tail
+from remegraph.models import Block, Cut, StoredMessage
+from remegraph.ports import Archive, Tail
+from remegraph.rules.context import shows_recalled
 from remegraph.rules.tool_records import called
-from remegraph.settings import SlicingPolicy
+from remegraph.rules.veil import MARK
+from remegraph.settings import SlicingPolicy, SummaryPolicy
 
-__all__ = ["answered", "cut"]
+__all__ = ["answered", "before", "cut", "readable"]
 
 _Messages = Sequence[StoredMessage]
 
@@ -156,3 +158,47 @@ def _shared(messages: _Messages, policy: SlicingPolicy) -> _Messages:
             start = at + 1
         called.update(call.call_id for call in message.tool_calls)
     return shared[start:]
+
+
+_BEFORE = 100
+"""Messages of a partition before a block among which those of its thread are looked for."""
+
+
+def readable(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """Return what is read of a block: all but what was merely recalled, or is withheld.
+
+    Args:
+        rows: Its messages.
+    """
+    return tuple(row for row in rows if not shows_recalled(row) and not _hidden(row))
+
+
+def _hidden(row: StoredMessage) -> bool:
+    """Return whether nothing of a message is to be read; what waits for a decision, who decides reads."""
+    return row.hidden and (row.text == MARK or any(note.whole and note.reason != "asked" for note in row.withheld))
+
+
+def before(archive: Archive, block: Block, policy: SummaryPolicy) -> tuple[StoredMessage, ...]:
+    """Return what was said in the thread right before a block: whole messages, as far as the budget goes.
+
+    What a model failed on is left out: it must not fail on the next block, too.
+
+    Args:
+        archive: The ledger.
+        block: The block.
+        policy: Says how many tokens, and which work has failed.
+    """
+    left, first = policy.before_tokens, max(1, block.first_seq - _BEFORE)
+    rows = readable(
+        archive.messages([block.partition], thread=block.thread, first_seq=first, last_seq=block.first_seq - 1)
+    )
+    kept: list[StoredMessage] = []
+    work = archive.work([block.partition], states=["failed"], recipe=policy.recipe) if rows else ()
+    names = sorted({each.block_id for each in work})
+    failed = [(each.first_seq, each.last_seq) for each in archive.blocks([block.partition], ids=names)]
+    for row in reversed([row for row in rows if not any(first <= row.seq <= last for first, last in failed)]):
+        left -= estimate_tokens(row.text)
+        if left < 0:
+            break
+        kept.insert(0, row)
+    return tuple(kept)

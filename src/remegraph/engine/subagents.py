@@ -16,10 +16,9 @@ from langgraph.graph.state import CompiledStateGraph
 
 from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.search import Searcher
+from remegraph.engine.search import Searcher, Similar
 from remegraph.engine.tasks import Proposal, ProposeTask, ThinkerOf
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
-from remegraph.models import Memory
 from remegraph.rules.tool_guidelines import is_guideline
 
 __all__ = ["ProposalKey", "SubAgentInput", "SubAgentOutput", "create_sub_agent"]
@@ -42,7 +41,7 @@ class SubAgentOutput(TypedDict):
 
 
 class _State(SubAgentInput, SubAgentOutput):
-    similar: tuple[Memory, ...]
+    similar: Similar
 
 
 SubAgent = CompiledStateGraph[_State, None, SubAgentInput, SubAgentOutput]
@@ -58,12 +57,17 @@ def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
 
     def recall_similar_memory(state: _State) -> Update:
         task = state["task"]
-        limit = thinker_of(task.scope.agent).similar_limit
-        found = searcher.similar(task.shelf, task.messages, limit)
-        return {"similar": tuple(memory for memory in found if not is_guideline(memory))}
+        return {"similar": searcher.similar(task.shelf, task.messages, thinker_of(task.scope.agent).similar_tokens)}
 
     def decide(state: _State) -> Body:
-        task = replace(state["task"], similar=state["similar"])
+        shown = state["similar"]
+        task = replace(
+            state["task"],
+            similar=tuple(memory for memory in shown.memories if not is_guideline(memory)),
+            settle=shown.pairs,
+            beside=shown.beside,
+            meant=tuple(memory for memory in state["task"].meant if memory not in shown.memories),
+        )
         try:
             proposal: Proposal = yield Think(thinker_of(task.scope.agent), "propose", task, state["meter"])
         except (InvalidAnswerError, ModelUnavailableError) as error:

@@ -15,6 +15,7 @@ import operator
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -28,17 +29,17 @@ from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
 from remegraph.engine.perceiving import Perceiver, citing, spoken
 from remegraph.engine.reviser import inspect
-from remegraph.engine.routing import home, resolve, self_topic, shelves_for
+from remegraph.engine.routing import home, person, resolve, self_topic, shelves_for
 from remegraph.engine.search import Searcher
-from remegraph.engine.slicing import cut
+from remegraph.engine.slicing import before, cut, readable
 from remegraph.engine.subagents import ProposalKey, create_sub_agent
-from remegraph.engine.tasks import DigestTask, Proposal, ProposeTask, Thinker, ThinkerOf
+from remegraph.engine.tasks import DigestTask, Operation, Proposal, ProposeTask, Thinker, ThinkerOf
+from remegraph.engine.wishes import WAITS, Wish, Wishes
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.language.scripts import language_of
 from remegraph.models import LIVE, Block, BlockSummary, ChangeSet, Memory, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Archive, Attention, Clock
 from remegraph.prompts import Language
-from remegraph.rules.context import shows_recalled
 from remegraph.rules.naming import operation_id
 from remegraph.rules.objections import Objection
 from remegraph.settings import Settings
@@ -64,6 +65,8 @@ class Tools:
     """Has attachments read."""
     attention: Attention
     """Scores what was said, where `SummaryPolicy.salience` asks for it."""
+    wishes: Wishes
+    """Carries out what a person asks memory to forget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class BlockOutcome(TypedDict, total=False):
     block: Block | None
     receipt: Receipt
     objections: Annotated[tuple[str, ...], operator.add]
+    notes: Annotated[tuple[str, ...], operator.add]
+    """What a model wrote that was read otherwise or left out, and why."""
 
 
 class _State(SummarizerInput, BlockOutcome, total=False):
@@ -97,6 +102,8 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     messages: tuple[StoredMessage, ...]
     """What was said in it and got attention. All else is shown to no thinker, and nothing is learned from it; nor is
     what was merely recalled."""
+    wishes: tuple[Wish, ...]
+    """What it asks to be forgotten or put right."""
     summary: BlockSummary
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
@@ -147,6 +154,7 @@ class _Steps:
         self._plain = tools.plain
         self._attention = tools.attention
         self._perceiver = tools.perceiver
+        self._wishes = tools.wishes
         self._policy = tools.settings.summary
         self._slicing = tools.settings.slicing
         self._settings = tools.settings
@@ -171,10 +179,24 @@ class _Steps:
         if block_id is None:
             return {"block": None}
         block = self._archive.blocks([partition], ids=[block_id])[0]
-        rows = self._archive.messages(
-            [partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+        read = partial(
+            self._archive.messages,
+            [partition],
+            thread=block.thread,
+            first_seq=block.first_seq,
+            last_seq=block.last_seq,
         )
-        return {"block": block, "rows": rows, "messages": attended(_said(rows), self._attention, self._policy.salience)}
+        rows = read(asked=self._learns(state["scope"]))
+        wishes = self._wishes.of(state["scope"], rows)
+        causes = {wish.cause for wish in wishes}
+        if any(row.asked - causes for row in rows):  # of words that a later block asks to forget, that one decides
+            rows = tuple(each if row.asked - causes else row for row, each in zip(rows, read(), strict=True))
+        return {
+            "block": block,
+            "rows": rows,
+            "wishes": wishes,
+            "messages": attended(readable(rows), self._attention, self._policy.salience),
+        }
 
     def after_slice(self, state: _State) -> Literal["compress_message_block", "__end__"]:
         """Go on where there is a block."""
@@ -198,9 +220,10 @@ class _Steps:
             return {"messages": messages, "objections": unread, **routed}
         language = _language(messages)
         task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
-        plain = replace(task, messages=messages or _said(state["rows"]))  # what nobody attends to is still indexed
+        plain = replace(task, messages=messages or readable(state["rows"]))  # what nobody attends to is still indexed
         failure, thinker = "", self._thinker(state)
-        if not extracts or (thinker.learns and attention(messages) < self._policy.attention):
+        decides, wishes = extracts and thinker.learns, state["wishes"]
+        if not extracts or (decides and not wishes and attention(messages) < self._policy.attention):
             digest = self._plain.digest(plain, state["meter"]).without_topics()
         else:
             try:
@@ -211,14 +234,19 @@ class _Steps:
             except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
                 digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
         topics, refused = resolve(digest.topics, allowed, where, self._policy)
+        wishes = self._wishes.named(wishes, messages, forget=digest.forget, correct=digest.correct)
+        if wishes and decides and not failure and (shelf := _asked_of(wishes, scope, allowed)) not in topics:
+            topics = (*topics, shelf)
         return {
             "messages": messages,
+            "wishes": wishes,
             "objections": unread,
             "summary": digest.summary,
             "topics": topics,
             "allowed": allowed,
             "refused": refused,
             "digest_failure": failure,
+            "notes": tuple(f"digest: {note}" for note in digest.notes),
         }
 
     def _perceived(self, state: _State) -> Generator[Think, Any, tuple[tuple[StoredMessage, ...], tuple[str, ...]]]:
@@ -235,16 +263,27 @@ class _Steps:
 
     def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the block to each of its topics; to the commit where there is none."""
-        sends = [self._send(state, shelf, 1, ()) for shelf in state["topics"]]
+        failed = self._failed(state)
+        sends = [self._send(state, shelf, 1, failed.get(shelf.topic.key, ())) for shelf in state["topics"]]
         return sends or "commit"
+
+    def _failed(self, state: _State) -> dict[str, tuple[str, ...]]:
+        """Return why the topics failed that are tried again: what went wrong is shown."""
+        if state["redo"] is None:
+            return {}
+        block = _block(state)
+        failed = self._archive.work([block.partition], states=["failed"], recipe=self._policy.recipe)
+        return {work.topic: tuple(work.reason.splitlines()) for work in failed if work.block_id == block.block_id}
 
     def revise_memory(self, state: _State) -> Body:
         """Check completeness, duplicates and conflicts; say which topics go back."""
         newest = _newest(state["proposals"])
-        if newest and all(proposal.failure for proposal in newest.values()):
+        if newest and all(proposal.failure and not proposal.changes for proposal in newest.values()):
             return {"standing": (), "again": {}, "unreviewed": ""}
         language, weighs = _language(state["messages"]), self._weighs(state)
-        task = inspect(state["scope"], state["messages"], newest.values(), language, weighed=weighs)
+        asked = {row.message_id for wish in state["wishes"] for row in (wish.message, *wish.words)}
+        messages = [row for row in state["messages"] if row.message_id not in asked]  # nobody misses what is to be gone
+        task = inspect(state["scope"], messages, newest.values(), language, weighed=weighs)
         objections, unreviewed = task.flags, ""
         if weighs and (self._policy.reviser == "always" or task.flags):
             try:
@@ -264,13 +303,13 @@ class _Steps:
 
     def after_revision(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the rejected topics back with the reasons; commit where there is none."""
-        return self._resend(state) or "commit"
+        return self._resend(state, amends=True) or "commit"
 
     def commit(self, state: _State) -> Update:
         """Write what was accepted in one change set; where memories changed meanwhile, name their topics."""
         newest = _newest(state["proposals"])
         try:
-            return {"receipt": self._write(state, newest), "again": {}}
+            return {"receipt": self._write(state, newest), "again": {}, "notes": _notes(newest)}
         except ConflictError as conflict:
             if self._done_elsewhere(state) or (state["redo"] is None and _block(state).block_id in conflict.records):
                 return {"again": {}}  # where its words were withheld meanwhile, it waits still, and is read again
@@ -281,11 +320,11 @@ class _Steps:
             if not touched:
                 raise
             failed = {key: replace(newest[key], changes=(), links=(), failure=str(conflict)) for key in touched}
-        return {"receipt": self._write(state, newest | failed), "again": {}}
+        return {"receipt": self._write(state, newest | failed), "again": {}, "notes": _notes(newest | failed)}
 
     def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
         """End, or run the touched topics again."""
-        return self._resend(state) or "__end__"
+        return self._resend(state, amends=False) or "__end__"
 
     def _write(self, state: _State, newest: Mapping[str, Proposal]) -> Receipt:
         changes = change_set(
@@ -303,6 +342,12 @@ class _Steps:
             actor=self._thinker(state).name,
             now=self._clock(),
         )
+        wishes = [wish for wish in state["wishes"] if wish.cause]
+        owner = _asked_of(wishes, state["scope"], state["allowed"]).topic.key if wishes else ""
+        decided = self._learns(state["scope"]) and owner in newest and not newest[owner].failure
+        changes = self._wishes.settle(changes, state["scope"], _block(state), state["rows"], wishes, decided=decided)
+        if wishes and not decided:
+            changes = _waiting(changes)
         _, receipt = self._disputes.commit(changes)
         return receipt
 
@@ -337,6 +382,10 @@ class _Steps:
             if key in changed or any(change.memory.memory_id in conflict.records for change in proposal.changes)
         ]
 
+    def _learns(self, scope: Scope) -> bool:
+        """Whether a model reads a block, so that it may decide what is asked there."""
+        return self._thinker_of(scope.agent).learns and self._settings.for_agent(scope.agent).extracts
+
     def _thinker(self, state: _State) -> Thinker:
         return self._thinker_of(state["scope"].agent)
 
@@ -347,9 +396,14 @@ class _Steps:
     def _rejected(
         self, state: _State, newest: Mapping[str, Proposal], objections: tuple[Objection, ...]
     ) -> dict[str, tuple[str, ...]]:
-        """Return the topics to send again: those objected to that may be tried once more."""
+        """Return the topics to send again: those objected to that may be tried once more.
+
+        That words are not covered is a guess, which costs a call only where a model shares it.
+        """
         if not self._thinker(state).learns:
             return {}
+        if not self._weighs(state):
+            objections = tuple(objection for objection in objections if objection.kind != "omission")
         allowed = {shelf.topic.key for shelf in state["allowed"]} | set(newest)
         rejected: dict[str, tuple[str, ...]] = {}
         for objection in objections:
@@ -359,15 +413,22 @@ class _Steps:
                 rejected[objection.topic] = (*rejected.get(objection.topic, ()), reason)
         return rejected
 
-    def _resend(self, state: _State) -> list[Send]:
+    def _resend(self, state: _State, *, amends: bool) -> list[Send]:
+        """Send topics again; an attempt amends the last one, unless its memories changed meanwhile."""
         newest = _newest(state["proposals"])
         shelves = {shelf.topic.key: shelf for shelf in (*state["allowed"], *state["topics"])}
         return [
-            self._send(state, shelves[key], newest[key].attempt + 1 if key in newest else 1, reasons)
+            self._send(state, shelves[key], 1, reasons)
+            if key not in newest
+            else self._send(state, shelves[key], newest[key].attempt + 1, reasons, newest[key].operations * amends)
             for key, reasons in state.get("again", {}).items()
         ]
 
-    def _send(self, state: _State, shelf: Shelf, attempt: int, reasons: tuple[str, ...]) -> Send:
+    def _send(
+        self, state: _State, shelf: Shelf, attempt: int, reasons: tuple[str, ...], last: tuple[Operation, ...] = ()
+    ) -> Send:
+        asked = state["wishes"]
+        wishes = asked if asked and shelf == _asked_of(asked, state["scope"], (*state["allowed"], shelf)) else ()
         task = ProposeTask(
             scope=state["scope"],
             shelf=shelf,
@@ -379,6 +440,10 @@ class _Steps:
             now=self._clock(),
             recipe=self._policy.recipe,
             itself=self._itself(state["scope"]) if self._thinker(state).looks_back else (),
+            before=before(self._archive, _block(state), self._policy),
+            last=last,
+            wishes=tuple(wish.message for wish in wishes),
+            meant=self._wishes.meant(state["scope"], wishes) if wishes else (),
         )
         return Send("sub_agent", {"task": task, "meter": state["meter"]})
 
@@ -388,13 +453,24 @@ class _Steps:
         return tuple(sorted(found, key=lambda memory: -memory.importance)[:_MOST_OF_ITSELF])
 
 
+def _asked_of(wishes: Sequence[Wish], scope: Scope, allowed: Sequence[Shelf]) -> Shelf:
+    """Return the topic whose writer decides the requests of a block: that of the person who asks first."""
+    who = person(wishes[0].message, scope)
+    key = f"personal:{who}".casefold()
+    return next((shelf for shelf in allowed if shelf.topic.key.casefold() == key), allowed[0])
+
+
+def _waiting(changes: ChangeSet) -> ChangeSet:
+    """Return a block's change with the mark that a request in it waits for a decision."""
+    work = tuple(
+        each.evolve(state="review", reason=WAITS) if not each.topic and each.state == "done" else each
+        for each in changes.work
+    )
+    return changes.evolve(work=work)
+
+
 def _language(messages: Sequence[StoredMessage]) -> Language:
     return language_of("\n".join(message.text for message in spoken(messages)))
-
-
-def _said(rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Return a block without what was merely recalled, or is withheld."""
-    return tuple(row for row in rows if not shows_recalled(row) and not row.hidden)
 
 
 def _block(state: _State) -> Block:
@@ -406,3 +482,7 @@ def _block(state: _State) -> Block:
 def _newest(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
     """Return the last attempt of each topic, by topic key."""
     return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
+
+
+def _notes(proposals: Mapping[str, Proposal]) -> tuple[str, ...]:
+    return tuple(f"{key}: {note}" for key, proposal in proposals.items() for note in proposal.notes)

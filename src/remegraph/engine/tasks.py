@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from remegraph.engine.metering import Meter
 from remegraph.models import (
     Attachment,
     Block,
     BlockSummary,
+    Category,
+    Evidence,
     Link,
     Memory,
     MemoryChange,
@@ -28,10 +30,12 @@ from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
 __all__ = [
+    "Action",
     "DescribeTask",
     "Digest",
     "DigestTask",
     "DistilTask",
+    "Operation",
     "Pictured",
     "Proposal",
     "ProposeTask",
@@ -68,6 +72,12 @@ class Digest:
 
     summary: BlockSummary
     topics: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What was read otherwise than it was written, or left out, and why."""
+    forget: tuple[str, ...] = ()
+    """Ids of messages that ask for something to be forgotten, or say what is meant."""
+    correct: tuple[str, ...] = ()
+    """Ids of messages that say that something remembered is wrong."""
 
     def without_topics(self) -> Digest:
         """Return the index entry alone."""
@@ -109,9 +119,45 @@ class ProposeTask:
     now: datetime
     recipe: str
     similar: tuple[Memory, ...] = ()
-    """The topic's memories most like the block."""
+    """The topic's memories: all, or, where they are too many, those that the block may be about."""
+    settle: tuple[tuple[str, ...], ...] = ()
+    """Ids of those among them that hold one slot together, which holds one value: what is decided of them needs no words
+    of this block."""
+    beside: tuple[Memory, ...] = ()
+    """Memories of other topics of the same person: for knowing, not for changing."""
+    before: tuple[StoredMessage, ...] = ()
+    """What was said in the thread right before the block: it was dealt with already."""
     itself: tuple[Memory, ...] = ()
     """What the agent knows of itself; for a thinker that looks back as the agent."""
+    wishes: tuple[StoredMessage, ...] = ()
+    """Messages of the block that ask for something to be forgotten or put right."""
+    meant: tuple[Memory, ...] = ()
+    """What they may mean, of all topics of the person: to be changed only for them."""
+    last: tuple[Operation, ...] = ()
+    """What stands of the last attempt: this one amends it."""
+
+
+Action = Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "CORRECT", "END", "CONTRADICT", "DELETE"]
+"""What becomes of memories: see the prompt `propose`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change that a model wants, checked: each id was shown to it, each quote stands in its message."""
+
+    action: Action
+    evidence: tuple[Evidence, ...]
+    targets: tuple[str, ...] = ()
+    """Ids of the memories that it changes."""
+    content: str = ""
+    when_to_use: str = ""
+    category: Category = "fact"
+    canonical_topic: str = ""
+    slot_value: str = ""
+    slot_many: bool = False
+    importance: float = 0.5
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +171,11 @@ class Proposal:
     changes: tuple[MemoryChange, ...] = ()
     links: tuple[Link, ...] = ()
     failure: str = ""
+    """Why it, or the rest of it, never became valid."""
+    operations: tuple[Operation, ...] = ()
+    """What the changes follow from, where a model decided."""
+    notes: tuple[str, ...] = ()
+    """What was read otherwise than it was written, or left out, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +219,8 @@ class Thinker(Protocol):
         ...
 
     @property
-    def similar_limit(self) -> int:
-        """How many similar memories it can look at."""
+    def similar_tokens(self) -> int:
+        """What the memories of a topic that it looks at may cost."""
         ...
 
     def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:

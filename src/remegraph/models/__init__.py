@@ -18,7 +18,7 @@ from remegraph.models.changes import (
     WorkState,
 )
 from remegraph.models.conflicts import Conflict, ConflictKind, ConflictState, Decided, Decision
-from remegraph.models.consolidation import Abstraction, Consolidation
+from remegraph.models.consolidation import Abstraction, Conclusion, Consolidation
 from remegraph.models.diagnosis import Check, Diagnosis, Finding, Severity
 from remegraph.models.erasing import NOT_COVERED, ErasedPlace, Erasure, ErasureRequest, ErasureStage
 from remegraph.models.exchange import (
@@ -70,7 +70,6 @@ from remegraph.models.memories import (
     LIVE,
     MOVES,
     Category,
-    Claim,
     EnforcementLevel,
     Evidence,
     Kind,
@@ -197,8 +196,8 @@ __all__ = [
     "ChangeSet",
     "Check",
     "Chunk",
-    "Claim",
     "ConceptRelation",
+    "Conclusion",
     "Condition",
     "Conflict",
     "ConflictKind",

@@ -107,6 +107,10 @@ class Withholding(Record):
     cause: Token = Field(default="", description="The operation that withheld them, where they shall be shown again.")
 
 
+AT_REQUEST = "at the person's request"
+"""Why a memory was forgotten that a person asked in talk to forget."""
+
+
 class ChangeSet(Record):
     """What shall change. Only `Archive.commit` applies it: all of it, once, or nothing."""
 

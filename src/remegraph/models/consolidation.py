@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from remegraph.models.base import Record
-from remegraph.models.memories import Claim, Memory
+from remegraph.models.memories import Memory
 from remegraph.models.reports import Usage
 
-__all__ = ["Abstraction", "Consolidation"]
+__all__ = ["Abstraction", "Conclusion", "Consolidation"]
 
 _KEY = "abstraction"
 
 
 class Abstraction(Record):
-    """Beside its conclusion, which is the content: what a long-term memory was abstracted from. Counted by code."""
+    """Beside its conclusion, which is the content: when it applies, and how sure it is. A model or a person concludes."""
 
     conditions: tuple[str, ...] = Field(description="When the conclusion applies.")
     confidence: float = Field(ge=0, le=1, description="How sure it is: by trust, corroborations and contradictions.")
     corroborations: int = Field(ge=1, description="How often its sources said so.")
     contradictions: int = Field(default=0, ge=0, description="Memories that say the contrary.")
     terms: tuple[str, ...] = Field(description="The words that recur in its sources, as words are compared.")
-    words: tuple[str, ...] = Field(default=(), description="The same as written, where the conclusion lists them.")
-    claims: tuple[Claim, ...] = Field(default=(), description="What most of its sources state, in slots.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, fields: Any) -> Any:
+        """Leave out what was counted where no model concluded, which old memories hold."""
+        counted = {"words", "claims"}
+        return (
+            {name: value for name, value in fields.items() if name not in counted}
+            if isinstance(fields, dict)
+            else fields
+        )
 
     @classmethod
     def of(cls, memory: Memory) -> Self | None:
@@ -42,6 +51,14 @@ class Abstraction(Record):
         return {**kept, _KEY: self.model_dump(mode="json")}
 
 
+class Conclusion(Record):
+    """What a person concludes from memories that are alike."""
+
+    sources: tuple[str, ...] = Field(min_length=2, description="Ids of the memories, all of one topic.")
+    conclusion: str = Field(min_length=1, description="What holds beyond the single occasions.")
+    conditions: tuple[str, ...] = Field(default=(), description="When it applies.")
+
+
 class Consolidation(Record):
     """What a consolidation did, or would do."""
 
@@ -51,8 +68,10 @@ class Consolidation(Record):
     grown: tuple[Memory, ...] = Field(
         default=(), description="Long-term memories that gained sources or contradictions, as they are now."
     )
-    merged: tuple[tuple[str, str], ...] = Field(
-        default=(), description="Long-term memories that said the same: what was retired, and what holds it now."
+    proposed: tuple[tuple[str, ...], ...] = Field(
+        default=(),
+        description="Groups of similar memories, by id, that a model or a person may conclude from; nothing"
+        " was made of them.",
     )
     linked: int = Field(default=0, ge=0, description="New links between memories; where one came from is not counted.")
     waiting: tuple[str, ...] = Field(
@@ -62,7 +81,7 @@ class Consolidation(Record):
         default=(), description="Memories that others changed meanwhile; the next run looks at them again."
     )
     offline: tuple[str, ...] = Field(
-        default=(), description="New ones whose conclusion the model failed to write; it was counted instead."
+        default=(), description="The first of each group whose conclusion the model failed to write."
     )
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
     usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
@@ -78,7 +97,7 @@ class Consolidation(Record):
             examined=self.examined + other.examined,
             made=self.made + other.made,
             grown=self.grown + other.grown,
-            merged=self.merged + other.merged,
+            proposed=self.proposed + other.proposed,
             linked=self.linked + other.linked,
             waiting=self.waiting + other.waiting,
             skipped=self.skipped + other.skipped,

@@ -17,7 +17,6 @@ __all__ = [
     "LIVE",
     "MOVES",
     "Category",
-    "Claim",
     "EnforcementLevel",
     "Evidence",
     "Kind",
@@ -116,15 +115,6 @@ class Evidence(Record):
     )
 
 
-class Claim(Record):
-    """A statement in slots, so that code can compare two memories."""
-
-    subject: str = Field(description="Whom or what it is about.")
-    relation: str = Field(description="The attribute: likes, lives_in, works_as, ...")
-    value: str = Field(description="Its value.")
-    positive: bool = Field(default=True, description="False for 'does not'.")
-
-
 class Origin(Record):
     """From whom a memory came that another agent, or a pack, gave."""
 
@@ -152,8 +142,9 @@ class Memory(Record):
     kind: Kind = Field(default="semantic", description="Form of the payload (K).")
     category: Category = Field(default="fact", description="What sort of statement it is (F).")
     payload: Json = Field(default_factory=dict, description="Further content in the form of its kind, as JSON.")
-    claims: tuple[Claim, ...] = Field(default=(), description="What it states, in slots.")
-    canonical_topic: str = Field(default="", description="Slot that holds one current truth, e.g. ann:lives_in.")
+    canonical_topic: str = Field(default="", description="Its slot: whose and which attribute, e.g. ann:lives_in.")
+    slot_value: str = Field(default="", description="What stands in the slot, where a model or a caller says so.")
+    slot_many: bool = Field(default=False, description="Whether the slot holds many values at once, e.g. ann:likes.")
     memory_class: MemoryClass = Field(default="episodic", description="policy, episodic or mixed (G).")
     enforcement_level: EnforcementLevel | None = Field(default=None, description="How binding it is (policies only).")
     applies_to: Token = Field(
@@ -188,9 +179,13 @@ class Memory(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _applies_where_it_lives(cls, fields: Any) -> Any:
-        """Fill `applies_to` in, which memories written before there was one lack."""
-        if isinstance(fields, dict) and not fields.get("applies_to") and "partition" in fields:
+    def _as_written_before(cls, fields: Any) -> Any:
+        """Fill `applies_to` in, which old memories lack, and leave out what was once read from their words."""
+        if not isinstance(fields, dict):
+            return fields
+        if "claims" in fields:
+            fields = {name: value for name, value in fields.items() if name != "claims"}
+        if not fields.get("applies_to") and "partition" in fields:
             where = Partition.model_validate(fields["partition"])
             return fields | {"applies_to": where.applies_to}
         return fields
@@ -245,6 +240,11 @@ class Memory(Record):
         """Return whether it was true in the world at a time, as far as is known: since it was said, unless it says when."""
         begins = self.valid_from or self.said_at
         return begins <= time and (self.valid_to is None or time < self.valid_to)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether it never was true: what was corrected held at no time."""
+        return self.valid_to is not None and self.valid_to <= (self.valid_from or self.said_at)
 
     @property
     def live(self) -> bool:

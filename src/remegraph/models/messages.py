@@ -157,8 +157,8 @@ def _words(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-WithheldReason = Literal["forgotten", "edited", "rewound", "removed"]
-"""forgotten: somebody took back what it says; edited: a newer form replaces it; rewound: the conversation took another
+WithheldReason = Literal["forgotten", "edited", "rewound", "removed", "asked"]
+"""forgotten: somebody took back what it says; asked: it sounds like a request to forget, and nobody has decided yet; edited: a newer form replaces it; rewound: the conversation took another
 course; removed: its host took it out, where the settings say that this hides it."""
 
 
@@ -186,9 +186,14 @@ class StoredMessage(Message):
         return any(each.whole for each in self.withheld)
 
     @property
+    def asked(self) -> frozenset[str]:
+        """The requests to forget, by their causes, of which nobody has decided yet whether they mean its words."""
+        return frozenset(each.cause for each in self.withheld if each.reason == "asked")
+
+    @property
     def dropped(self) -> bool:
         """Whether its host holds it no more: it was edited, abandoned or removed, and is no part of the conversation."""
-        return any(each.whole and each.reason != "forgotten" for each in self.withheld)
+        return any(each.whole and each.reason not in {"forgotten", "asked"} for each in self.withheld)
 
     def reading(self, sha256: str) -> str | None:
         """Return what is in one of its attachments; None where that was not read.

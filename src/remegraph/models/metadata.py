@@ -77,7 +77,9 @@ class MemoryMetadata(Record):
     utility_score: float = Field(
         default=0.5, ge=0, le=1, description="How often answers drew on it when it was returned; half: not known."
     )
-    sentiment: float = Field(ge=-1, le=1, description="Of its words: -1 (bad) to 1 (good).")
+    sentiment: float | None = Field(
+        default=None, ge=-1, le=1, description="Where a model or a caller gave it: -1 (bad) to 1 (good)."
+    )
     source: Source = Field(description="How it was written.")
     perspective: Perspective = Field(description="In whose voice.")
     extractor_model_id: str = Field(description="The model that wrote it, or `extractive`.")

@@ -80,6 +80,9 @@ class SummaryReport(Record):
     updated: int = Field(default=0, ge=0, description="New versions of known memories.")
     work: tuple[Work, ...] = Field(default=(), description="Work that failed or waits for a person.")
     objections: tuple[str, ...] = Field(default=(), description="What the reviser objected to.")
+    notes: tuple[Text, ...] = Field(
+        default=(), description="What a model wrote that was read otherwise, or left out, and why."
+    )
     warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
@@ -129,12 +132,21 @@ class SaveResult(Record):
     outcome: Literal["new", "merged", "refused"] = Field(description="What became of it.")
     memory: Memory | None = Field(default=None, description="The memory that holds it now; none where refused.")
     reason: Text = Field(default="", description="Why it was merged or refused.")
-    similarity: float | None = Field(default=None, description="Of the memory it was merged into, if measured: 0 to 1.")
+    similarity: float | None = Field(
+        default=None,
+        description="Likeness to the memory that it was merged into, if measured: 0 to 1. It decided nothing.",
+    )
     superseded: tuple[str, ...] = Field(default=(), description="Memories that it replaces.")
+    similar: tuple[str, ...] = Field(
+        default=(),
+        description="Memories more alike than `merge_threshold`, the most alike first: linked, and left as is.",
+    )
     contradicts: tuple[str, ...] = Field(
         default=(), description="Memories that it contradicts: kept, linked, and with it in dispute."
     )
-    may_contradict: tuple[str, ...] = Field(default=(), description="Memories kept beside it, and linked.")
+    may_contradict: tuple[str, ...] = Field(
+        default=(), description="Rules and knowledge that it may contradict: kept as they are."
+    )
     warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
 

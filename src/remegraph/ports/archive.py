@@ -137,6 +137,7 @@ class Archive(Notes, Protocol):
         time_end: datetime | None = None,
         key_word: str | None = None,
         limit: int | None = None,
+        asked: bool = False,
     ) -> tuple[StoredMessage, ...]:
         """Return messages that meet all conditions, by partition and seq.
 
@@ -151,7 +152,12 @@ class Archive(Notes, Protocol):
             time_end: Said at this time or earlier.
             key_word: Their text holds this literal text, ASCII case aside; wildcards mean themselves.
             limit: At most so many.
+            asked: Whether words are shown that wait for a decision on a request to forget.
         """
+        ...
+
+    def asked(self, partitions: Sequence[Partition]) -> tuple[StoredMessage, ...]:
+        """Return the messages that wait for a decision on a request to forget, with the words that it is about."""
         ...
 
     def recorded(
@@ -318,6 +324,14 @@ class Archive(Notes, Protocol):
             partitions: Where.
             memory_id: Only this memory.
         """
+        ...
+
+    def carried_out(self, partition: Partition) -> tuple[int, datetime] | None:
+        """Return how many memories were forgotten at a person's request since an agent last answered, and when."""
+        ...
+
+    def committed(self, partition: Partition, operation_id: str) -> bool:
+        """Return whether an operation was committed, whatever it changed."""
         ...
 
     def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:

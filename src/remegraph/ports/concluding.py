@@ -27,8 +27,8 @@ class Concluder(Protocol):
         """Recorded as the extractor of what it writes."""
         ...
 
-    def conclude(self, memories: Sequence[Memory], said: Sequence[str], language: str) -> Concluded:
-        """Return what the memories have in common.
+    def conclude(self, memories: Sequence[Memory], said: Sequence[str], language: str) -> Concluded | None:
+        """Return what the memories have in common; none where no lasting statement holds for all of them.
 
         Args:
             memories: Similar memories of one topic.

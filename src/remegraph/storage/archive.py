@@ -38,6 +38,7 @@ from remegraph.models import (
     WorkState,
 )
 from remegraph.models.attachments import Blob
+from remegraph.models.changes import AT_REQUEST
 from remegraph.ports import Clock, Layout, NewId, Pulse, Recorded, Tail, TextMatches
 from remegraph.settings import Settings
 from remegraph.storage import block_notes, fulltext, interning, jobs
@@ -49,14 +50,14 @@ from remegraph.storage import tool_calls as tool_rows
 from remegraph.storage import withheld as withheld_rows
 from remegraph.storage.attached import LOCK, SqlAttachments
 from remegraph.storage.blobs import BlobFolder
-from remegraph.storage.commit import commit
+from remegraph.storage.commit import commit, replayed
 from remegraph.storage.counting import counts
 from remegraph.storage.database import Database
 from remegraph.storage.journal import Entry, Journal
 from remegraph.storage.keys import KeyRing
 from remegraph.storage.layouts import EMPTY_LAYOUT, LayoutCache
 from remegraph.storage.notes import SqlNotes
-from remegraph.storage.rows import micros
+from remegraph.storage.rows import from_micros, micros
 from remegraph.storage.tombstones import Tombstones
 
 __all__ = ["SqlArchive"]
@@ -209,12 +210,18 @@ class SqlArchive(SqlNotes):
         time_end: datetime | None = None,
         key_word: str | None = None,
         limit: int | None = None,
+        asked: bool = False,
     ) -> tuple[StoredMessage, ...]:
         """Return messages that meet all conditions, by partition and seq."""
         wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word)
         with self.database.read() as connection:
             places = interning.known(connection, partitions)
-            return tuple(message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit))
+            return tuple(message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit, asked=asked))
+
+    def asked(self, partitions: Sequence[Partition]) -> tuple[StoredMessage, ...]:
+        """Return the messages that wait for a decision on a request to forget, with the words that it is about."""
+        with self.database.read() as connection:
+            return tuple(message_rows.asked(connection, interning.known(connection, partitions)))
 
     def recorded(
         self,
@@ -406,6 +413,21 @@ class SqlArchive(SqlNotes):
         """Return what is forgotten, to the letter; see `Archive.forgotten`."""
         with self.database.read() as connection:
             return memory_rows.read_forgotten(connection, interning.known(connection, partitions), memory_id)
+
+    def carried_out(self, partition: Partition) -> tuple[int, datetime] | None:
+        """Return how many memories were forgotten at a person's request since an agent last answered, and when."""
+        with self.database.read() as connection:
+            number = next(iter(interning.known(connection, [partition])), None)
+            if number is None:
+                return None
+            count, time = memory_rows.read_carried_out(connection, number, AT_REQUEST)
+            return (count, from_micros(time)) if count else None
+
+    def committed(self, partition: Partition, operation_id: str) -> bool:
+        """Return whether an operation was committed, whatever it changed."""
+        with self.database.read() as connection:
+            numbers = interning.known(connection, [partition])
+            return any(replayed(connection, number, operation_id) for number in numbers)
 
     def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
         """Return what an operation changed, to the letter; see `Archive.operation`."""

@@ -55,7 +55,7 @@ from remegraph.storage.tables import (
 )
 from remegraph.storage.tombstones import Tombstones
 
-__all__ = ["commit"]
+__all__ = ["commit", "replayed"]
 
 
 def commit(
@@ -80,7 +80,7 @@ def commit(
         database.lock(connection, touched)
         if not database.is_sqlite and interning.ensure(connection, named) != numbers:  # it waited for an erasure
             raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
-        if touched and (receipt := _replayed(connection, touched[0], changes.operation_id)):
+        if touched and (receipt := replayed(connection, touched[0], changes.operation_id)):
             return receipt
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
@@ -107,7 +107,8 @@ def _named(changes: ChangeSet) -> list[Partition]:
     return list(dict.fromkeys(named))
 
 
-def _replayed(connection: Connection, partition_id: int, operation_id: str) -> Receipt | None:
+def replayed(connection: Connection, partition_id: int, operation_id: str) -> Receipt | None:
+    """Return what an operation did that was committed before; none: it was not."""
     here = (operations.c.partition_id == partition_id, operations.c.operation_id == operation_id)
     stored = connection.execute(select(operations.c.receipt).where(*here)).scalar_one_or_none()
     return None if stored is None else Receipt.from_json(stored).evolve(replayed=True)
@@ -367,8 +368,9 @@ class _Commit:
             raise ConflictError(sorted(twins), "A memory with the same words is on the shelf: corroborate it instead.")
 
     def _warn_of_crowds(self, written: Sequence[Memory]) -> None:
-        """Warn where a new live memory is not the only one on its canonical topic."""
-        new = [memory for memory in written if memory.version == 1 and memory.live and memory.canonical_topic]
+        """Warn where a new memory is not the only one on its canonical topic, and no dispute says so."""
+        new = [memory for memory in written if memory.version == 1 and memory.status == "active"]
+        new = [memory for memory in new if memory.canonical_topic and not memory.slot_many]
         for partition_id in {self.numbers[memory.partition] for memory in new}:
             slots = {memory.canonical_topic for memory in new if self.numbers[memory.partition] == partition_id}
             holders = memory_rows.holders(self.connection, partition_id, slots)

@@ -7,7 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, case, exists, not_, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    tuple_,
+)
 
 from remegraph.models import (
     CORE,
@@ -29,12 +43,13 @@ from remegraph.rules.tombstones import NAMELESS
 from remegraph.rules.veil import MARK, silenced
 from remegraph.storage import withheld
 from remegraph.storage.rows import chunks, from_micros
-from remegraph.storage.tables import events, links, memories, memory_sources, topics, versions, work
+from remegraph.storage.tables import events, links, memories, memory_sources, messages, topics, versions, work
 
 __all__ = [
     "event_of",
     "holders",
     "read",
+    "read_carried_out",
     "read_events",
     "read_forgotten",
     "read_links",
@@ -47,6 +62,12 @@ __all__ = [
     "shown",
     "shown_versions",
 ]
+
+_RECENT = 200
+"""Events among which it is looked for what was forgotten since an agent last answered."""
+
+_OUT_OF_SIGHT = f'"status": "{FORGOTTEN}"'
+"""Stands in the JSON of a version that is forgotten; what a text says is escaped there."""
 
 # Said once: building a statement costs as much as running it.
 _TOPICS = select(topics).where(
@@ -185,6 +206,28 @@ def _unquoted(memory: Memory, hidden: Mapping[str, Any]) -> Memory:
     return memory if quotes == memory.evidence else memory.evolve(evidence=quotes)
 
 
+def read_carried_out(connection: Connection, partition_id: int, reason: str) -> tuple[int, int]:
+    """Return how many memories were forgotten as a person asked since an agent last answered, and when, in microseconds.
+
+    Args:
+        connection: A connection.
+        partition_id: Where.
+        reason: What the journal says of such a change.
+    """
+    newest = select(events).where(events.c.partition_id == partition_id).order_by(events.c.id.desc()).limit(_RECENT)
+    some = newest.subquery()
+    asked = (some.c.action == "delete", some.c.reason == reason)
+    times = connection.execute(select(some.c.time).where(*asked)).scalars().all()
+    if not times:
+        return 0, 0
+    answers = select(messages.c.recorded_at).where(
+        messages.c.partition_id == partition_id, messages.c.role == "assistant"
+    )
+    answered = connection.execute(answers.order_by(messages.c.seq.desc()).limit(1)).scalar_one_or_none() or 0
+    since = [time for time in times if time > answered]
+    return len(since), max(since, default=0)
+
+
 def read_forgotten(
     connection: Connection, places: Mapping[int, Partition], memory_id: str | None = None
 ) -> tuple[tuple[Memory, str], ...]:
@@ -209,6 +252,8 @@ def read_operation(
 ) -> tuple[tuple[Memory, Memory], ...]:
     """Return what an operation changed, to the letter: each head as it is now, with the version before the operation.
 
+    Of what was out of sight already while a request waited, that is the version that was in sight.
+
     Args:
         connection: A connection.
         places: Where.
@@ -216,10 +261,24 @@ def read_operation(
     """
     heads = memories.alias()
     before = versions.alias()
+    seen = versions.alias()
+    in_sight = (
+        select(func.max(seen.c.version))
+        .where(
+            seen.c.memory == versions.c.memory,
+            seen.c.version < versions.c.version,
+            not_(seen.c.body.contains(_OUT_OF_SIGHT)),
+        )
+        .correlate(versions)
+        .scalar_subquery()
+    )
     query = (
         select(heads.c.body, before.c.body.label("before"))
         .join(versions, versions.c.memory == heads.c.id)
-        .join(before, and_(before.c.memory == heads.c.id, before.c.version == versions.c.version - 1))
+        .join(
+            before,
+            and_(before.c.memory == heads.c.id, before.c.version == func.coalesce(in_sight, versions.c.version - 1)),
+        )
         .where(heads.c.partition_id.in_(list(places)), versions.c.operation_id == operation_id)
         .order_by(heads.c.id)
     )

@@ -198,11 +198,13 @@ def _fold(value: str) -> str:
     return value.translate(_ASCII_FOLD)
 
 
-def stored(partition: Partition, row: Row[Any], readings: Sequence[Reading] = ()) -> StoredMessage:
+def stored(
+    partition: Partition, row: Row[Any], readings: Sequence[Reading] = (), *, asked: bool = False
+) -> StoredMessage:
     """Return the message of a row of the table `messages`, with what is in its attachments, as far as it is shown."""
     body = json.loads(row.body)
     if row.withheld is not None:
-        phrases = withheld.phrases(row.withheld)
+        phrases = withheld.phrases(row.withheld, asked=not asked)
         body = veiled(body, phrases) | {"withheld": withheld.public(row.withheld)}
         some = [phrase for phrase in phrases if phrase is not None]
         readings = () if None in phrases else [each.evolve(text=without(each.text, some)) for each in readings]
@@ -225,6 +227,7 @@ def read(
     ids: Sequence[str] | None,
     seqs: Sequence[int] | None,
     limit: int | None,
+    asked: bool = False,
 ) -> Iterable[StoredMessage]:
     """Yield messages by partition and seq, at most `limit`."""
     left = limit
@@ -242,11 +245,23 @@ def read(
                 return
             read = attachments.mentions(row.body)
             message = stored(
-                partition, row, attachments.readings(connection, partition_id, row.message_id) if read else ()
+                partition,
+                row,
+                attachments.readings(connection, partition_id, row.message_id) if read else (),
+                asked=asked,
             )
             if wanted.holds(message):
                 yield message
                 left = left if left is None else left - 1
+
+
+def asked(connection: Connection, places: Mapping[int, Partition]) -> Iterable[StoredMessage]:
+    """Yield the messages that wait for a decision, with the words that it is about."""
+    query = select(messages).where(
+        messages.c.partition_id.in_(list(places)), messages.c.withheld.contains('"reason": "asked"')
+    )
+    for row in connection.execute(query.order_by(messages.c.partition_id, messages.c.seq)):
+        yield stored(places[row.partition_id], row, asked=True)
 
 
 def recorded(connection: Connection, partition_id: int, ids: Sequence[str]) -> dict[str, Recorded]:

@@ -47,9 +47,14 @@ def notes(stored: str | None) -> Notes:
     return found
 
 
-def phrases(stored: str | None) -> list[str | None]:
-    """Return what is withheld, by the column; None: all of it."""
-    return [note["phrase"] for note in notes(stored)]
+def phrases(stored: str | None, *, asked: bool = True) -> list[str | None]:
+    """Return what is withheld, by the column; None: all of it.
+
+    Args:
+        stored: The column.
+        asked: Whether what waits for a decision counts.
+    """
+    return [note["phrase"] for note in notes(stored) if asked or note["reason"] != "asked"]
 
 
 def public(stored: str | None) -> list[dict[str, Any]]:
@@ -64,7 +69,7 @@ def public(stored: str | None) -> list[dict[str, Any]]:
 
 def dropped(stored: str | None) -> frozenset[WithheldReason]:
     """Return why a message is no part of its host's conversation any more; nothing where it is."""
-    return frozenset(note["reason"] for note in notes(stored) if note["phrase"] is None) - {"forgotten"}
+    return frozenset(note["reason"] for note in notes(stored) if note["phrase"] is None) - {"forgotten", "asked"}
 
 
 def words(body: str, stored: str | None) -> Message:
@@ -143,7 +148,7 @@ def withhold(
         connection: A write transaction that holds the partition's lock.
         partition_id: Where.
         asked: What to withhold, all of it in this partition.
-        cause: The operation that wants it, by which it is released again.
+        cause: The operation by which it is released again, where a withholding names none.
         now: When, in microseconds.
 
     Raises:
@@ -156,7 +161,8 @@ def withhold(
         new: Sequence[str | None] = each.phrases or [None]
         before = notes(rows[each.message_id].withheld)
         after = before + [
-            {"phrase": phrase, "reason": each.reason, "cause": cause, "at": now} for phrase in dict.fromkeys(new)
+            {"phrase": phrase, "reason": each.reason, "cause": each.cause or cause, "at": now}
+            for phrase in dict.fromkeys(new)
         ]
         _write(connection, rows[each.message_id], after)
     _look_anew(connection, partition_id)
