@@ -47,6 +47,14 @@ _Content = Annotated[
 ]
 _Tags = Annotated[tuple[str, ...], Field(description="Labels to find it by.")]
 _Importance = Annotated[float, Field(ge=0, le=1, description="From 0 (a detail) to 1 (must never be forgotten).")]
+_Slot = Annotated[
+    str,
+    Field(
+        description="Whose attribute it tells, as name:attribute, e.g. ann:lives_in; the same name each time. Or empty."
+    ),
+]
+_Value = Annotated[str, Field(description="The attribute's value in a word or two, e.g. Lisbon.")]
+_Many = Annotated[bool, Field(description="Whether it has many values at once, e.g. ann:likes.")]
 _Query = Annotated[str, Field(description="A question or key words.")]
 _K = Annotated[int, Field(ge=1, le=50, description="How many to return.")]
 _Task = Annotated[str, Field(description="The task, in a few words.")]
@@ -121,11 +129,16 @@ class _Tools(OfSomebody):
         content: _Content,
         tags: _Tags = (),
         importance: _Importance = 0.5,
+        *,
+        slot: _Slot = "",
+        value: _Value = "",
+        many: _Many = False,
         runtime: ToolRuntime[Any, Any] = NO_RUNTIME,
     ) -> Answer:
         """Remember a lasting fact about the user or the work: a preference, a decision, something to do or to avoid.
 
-        Save one fact per call. The answer says whether it was new, merged into a known memory, or refused.
+        Save one fact per call. Another value of the same slot replaces the earlier one. The answer says whether the fact
+        was new, merged into a known memory, or refused.
         """
         with answered():
             scope = self._who(runtime)
@@ -135,6 +148,9 @@ class _Tools(OfSomebody):
                 scope=scope,
                 tags=tags,
                 importance=min(importance, _MODEL_LIMIT),
+                slot=slot,
+                value=value,
+                many=many,
                 session=_session(runtime),
                 call_id=_call_id(runtime),
                 by_model=True,

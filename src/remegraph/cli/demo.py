@@ -1,4 +1,4 @@
-"""`remegraph demo`: the whole path on a bundled conversation, offline and without a model."""
+"""`remegraph demo`: the whole path on a bundled conversation, offline, with what a model answered to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.text import Text
 from remegraph.cli import views
 from remegraph.cli.options import AsJson
 from remegraph.cli.session import guarded
-from remegraph.demo import PEOPLE, Person, Played, play
+from remegraph.demo import PEOPLE, Person, Played, model, play
 from remegraph.kit import MemoryKit
 from remegraph.models import MOVES, Memory
 from remegraph.settings import Settings
@@ -52,11 +52,11 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the whole path on a bundled conversation: offline, without a model, in a few seconds."""
+    """Show the whole path on a bundled conversation: offline, with recorded answers of a model, in a few seconds."""
     with (
         guarded(as_json=as_json) as out,
         _folder(home) as folder,
-        MemoryKit.open(settings=Settings(home=folder), model=None, embedder=None) as kit,  # whatever is configured
+        MemoryKit.open(settings=Settings(home=folder), model=model(), embedder=None) as kit,  # whatever is configured
     ):
         started = time.perf_counter()
         with out.bars() as report:
@@ -115,16 +115,17 @@ class _Show:
         )
 
     def traced(self) -> tuple[Person, Memory]:
-        """Return the memory to trace: the newest of a person that replaced another."""
-        return max(
-            ((person, memory) for person in PEOPLE for memory in self.memories[person] if _changed_mind(memory)),
-            key=lambda found: found[1].said_at,
-        )
+        """Return the memory to trace: the newest that a person told of themselves and that took another's place."""
+        told = [(person, memory) for person in PEOPLE for memory in self.memories[person] if _told(memory)]
+        return max(told, key=lambda found: (bool(found[1].supersedes), found[1].said_at))
 
     def views(self, seconds: float, width: int, home: Path | None) -> Iterator[RenderableType]:
         """Yield the show, part by part."""
         count = sum(entry.added + entry.known for entry in self.played)
-        facts = f"{count} messages of two people with their agent Remy, summarised in {seconds:.1f} s. No model, no network."
+        facts = (
+            f"{count} messages of two people with their agent Remy, summarised in {seconds:.1f} s. No network: "
+            "what a large language model answered was recorded."
+        )
         yield Text.assemble(
             ("remegraph", "bold"), "  every memory can be traced to the words that it came from\n", (facts, "dim")
         )
@@ -150,14 +151,14 @@ class _Show:
         yield from _indented(_next(home, person, memory))
 
     def _block(self) -> Iterator[RenderableType]:
-        """Show the block in which somebody changed their mind, to the letter."""
+        """Show the block of the memory that is traced, to the letter."""
         person, memory = self.traced()
         block_id = memory.block_ids[-1]
         yield _head("2", f"One block, to the letter: {block_id}")
         yield from _indented(*views.messages(self.kit.retrieve_block(block_id, scope=person.scope)))
 
     def _topics(self) -> Iterator[RenderableType]:
-        yield _head("3", "What is remembered, topic by topic; what was replaced is kept")
+        yield _head("3", "What is remembered, topic by topic, as a model answered")
         shared = [memory for memory in self.memories[PEOPLE[0]] if memory.partition.user is None]
         yield from _indented(Text("Remy, for all its users", style="bold cyan"), *views.memories(shared))
         for person in PEOPLE:
@@ -165,8 +166,8 @@ class _Show:
             yield from _indented(_name(person), *views.memories(own))
 
 
-def _changed_mind(memory: Memory) -> bool:
-    return bool(memory.supersedes) and memory.live and memory.topic.type == "personal"
+def _told(memory: Memory) -> bool:
+    return memory.live and memory.topic.type == "personal"
 
 
 def _head(number: str, title: str) -> RenderableType:

@@ -23,7 +23,6 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.ports import Archive
-from remegraph.rules.claims import read_claims, slot
 from remegraph.rules.naming import operation_id
 
 __all__ = ["Importing"]
@@ -140,8 +139,6 @@ class Importing:
     def _memory(
         self, each: ForeignMemory, message: Message, block: BroughtBlock, topic: Topic, now: datetime
     ) -> Memory:
-        language = language_of(each.content)
-        claims = read_claims(each.content, self.user, language, {self.user, topic.target_name})
         return Memory(
             memory_id=operation_id("import", self.lives_in.to_json(), message.message_id),
             partition=self.lives_in,
@@ -149,13 +146,11 @@ class Importing:
             content=each.content,
             kind="profile",
             payload=_source(each),
-            claims=claims,
-            canonical_topic=slot(claims[0]) if claims else "",
             evidence=(_evidence(message, block),),
             block_ids=(block.block_id,),
             layer="long_term",
             tags=each.tags,
-            language=language,
+            language=language_of(each.content),
             trust=message.trust,
             source="factual",
             extractor=each.system,

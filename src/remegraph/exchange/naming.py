@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from remegraph.language.entities import entities
 from remegraph.models import Memory, Partition, Scope
 from remegraph.ports import Archive
-from remegraph.rules.claims import named
 from remegraph.rules.generalizing import common_words
 from remegraph.rules.persons import persons
 
@@ -66,10 +65,11 @@ def _shown(said: Iterable[str]) -> Iterator[str]:
 
 
 def _spoken(memories: Iterable[Memory]) -> Iterator[str]:
-    """Yield the names that memories have in their slots."""
+    """Yield the names that memories have in their slots: whose they are."""
     for memory in memories:
-        yield from named(memory.claims)
-        yield from (claim.subject for claim in memory.claims if memory.topic.type == "personal")
+        whose, _, attribute = memory.canonical_topic.partition(":")
+        if attribute and memory.topic.type == "personal":
+            yield whose
 
 
 def _indexed(archive: Archive, places: Sequence[Partition], memories: Sequence[Memory]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from remegraph.exchange.offers import Offer
 from remegraph.exchange.weighing import Candidate
 from remegraph.language.plain import folded, texts
 from remegraph.models import Partition, Skill, Topic
-from remegraph.rules.claims import read_claims
 from remegraph.rules.commanding import commands
 from remegraph.rules.naming import operation_id
 from remegraph.rules.procedures import check_skill, told
@@ -62,7 +61,6 @@ def _candidate(
         offer=offer,
         says=says,
         content=content,
-        claims=() if skill else read_claims(content, "", says.language),
         skill=skill,
         memory_id=memory_id,
         message_id=operation_id("absorbed", said_in.to_json(), memory_id, offer.source),

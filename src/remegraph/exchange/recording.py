@@ -15,7 +15,6 @@ from remegraph.models import (
     Partition,
     Skill,
 )
-from remegraph.rules.claims import slot
 from remegraph.rules.origins import borne_out
 from remegraph.rules.procedures import workflow
 from remegraph.rules.standing import APPROVE
@@ -89,8 +88,6 @@ class Drafts:
             kind=says.kind,
             category="episode" if says.kind == "episode" else "fact",
             payload=workflow(_attributed(skill, offer.agent)) if skill else says.payload,
-            claims=each.claims,
-            canonical_topic=slot(each.claims[0]) if each.claims else "",
             evidence=(_evidence(each, block_id),),
             block_ids=(block_id,),
             layer="procedural" if skill else "long_term",

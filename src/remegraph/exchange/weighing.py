@@ -8,11 +8,9 @@ from typing import Literal
 
 from remegraph.exchange.offers import Offer
 from remegraph.language.plain import folded
-from remegraph.models import Claim, Memory, Skill
-from remegraph.rules.claims import same
-from remegraph.rules.conflicts import Said, compare, said
+from remegraph.models import Memory, Skill
 from remegraph.rules.context import holds_recalled
-from remegraph.rules.duplicates import at_odds, content_digest, near_duplicate
+from remegraph.rules.duplicates import content_digest
 from remegraph.rules.procedures import is_skill, read_workflow, same_procedure
 from remegraph.rules.tombstones import TOMBSTONES
 from remegraph.rules.understanding import Understood
@@ -32,7 +30,6 @@ class Candidate:
     says: Understood
     content: str
     """The words of its memory."""
-    claims: tuple[Claim, ...]
     skill: Skill | None
     """Where it can be executed and checked."""
     memory_id: str
@@ -41,22 +38,16 @@ class Candidate:
     """Follows from what it says, and from who does."""
 
     def repeats(self, memory: Memory) -> bool:
-        """Return whether it says what a memory says; of a skill, whether it does the same for the same task.
+        """Return whether it says what a memory says, in the same words; of a skill, whether it does the same for the same task.
 
         Args:
             memory: A live memory.
         """
         if self.skill is not None or is_skill(memory):
             return self.skill is not None and is_skill(memory) and _same_skill(self.skill, read_workflow(memory))
-        known = said(memory)
-        finding = compare(Said.of(self.content, known.who, self.claims), known)
-        if finding is not None:
-            return finding.kind == "redundancy"
-        if at_odds(self.content, memory.content):
-            return False
-        return same(self.claims, memory.claims) or near_duplicate(
-            self.content, memory.content, [memory.topic.target_name]
-        )
+        mine, yours = self.says.topic, memory.topic
+        of_others = mine.type == yours.type == "personal" and mine.target != yours.target
+        return not of_others and content_digest(self.content) == content_digest(memory.content)
 
 
 @dataclass(frozen=True, slots=True)

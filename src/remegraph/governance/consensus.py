@@ -27,10 +27,10 @@ from remegraph.models import (
     Shelf,
 )
 from remegraph.ports import Archive
-from remegraph.rules.conflicts import compare, said
 from remegraph.rules.consensus import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
 from remegraph.rules.disputes import disputed
 from remegraph.rules.naming import operation_id
+from remegraph.rules.slots import same
 
 __all__ = ["Consensus"]
 
@@ -318,7 +318,7 @@ class Consensus:
         if head.live and not self._moved(head, first.expected_version):
             return head, ()
         heirs = [each for each in ends(self.archive, home, first.replaces) if each.live]
-        return None, [each for each in heirs if _against(proposal.memory, each)]
+        return None, [each for each in heirs if not same(proposal.memory, each)]
 
     def _witnesses(self, words: Iterable[tuple[Partition, Endorsement]]) -> dict[str, Memory]:
         """Return the memories that agents named for proposals, each in a library, as they are now."""
@@ -354,9 +354,3 @@ class Consensus:
 
 
 _LATER = "Both were agreed on in place of one memory."
-
-
-def _against(new: Memory, heir: Memory) -> bool:
-    """Return whether what was to replace a memory contradicts what replaced it first."""
-    finding = compare(said(new), said(heir))
-    return finding is None or finding.kind == "contradiction"

@@ -242,7 +242,9 @@ class Capturing(Verbs):
     def _add(self, partition: Partition, said: Sequence[Message], intake: Intake) -> AddReceipt:
         parts = self._open_parts()
         add = partial(parts.archive.add_messages, partition, said, self._clock(), asleep=True, blobs=intake.blobs)
-        receipt = settled(partial(add, withheld=parts.retraction.screen(partition, said)))
+        screened = parts.wishes.screen(partition, said)
+        receipt = settled(partial(add, withheld=screened))
+        parts.wishes.hold(partition, screened, partition.agent or "operator")
         parts.recent.note(partition, receipt.message_ids)
         return receipt
 

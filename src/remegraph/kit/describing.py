@@ -6,7 +6,6 @@ from remegraph.errors import NotFoundError
 from remegraph.kit.reviewing import ReviewBuffer
 from remegraph.models import Memory, MemoryMetadata, Reviews, Scope
 from remegraph.ports import Archive, GrantBook
-from remegraph.rules.feelings import sentiment
 
 __all__ = ["metadata"]
 
@@ -39,7 +38,7 @@ def metadata(archive: Archive, grants: GrantBook, buffer: ReviewBuffer, memory_i
         access_count=counted.count,
         last_accessed_at=counted.last,
         utility_score=counted.utility,
-        sentiment=sentiment(memory.content),
+        sentiment=_sentiment(memory),
         source=memory.source,
         perspective=memory.perspective,
         extractor_model_id=memory.extractor,
@@ -55,6 +54,12 @@ def _session(archive: Archive, memory: Memory, scope: Scope) -> str:
     first = [item.message_id for item in memory.evidence[:1]]
     said = archive.messages(archive.visible(scope), ids=first) if first else ()
     return said[0].thread if said else ""
+
+
+def _sentiment(memory: Memory) -> float | None:
+    """Return what a model or a caller gave."""
+    given = memory.payload.get("sentiment") if isinstance(memory.payload, dict) else None
+    return max(-1.0, min(1.0, float(given))) if isinstance(given, int | float) else None
 
 
 def _previous(memory: Memory) -> str | None:

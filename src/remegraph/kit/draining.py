@@ -214,6 +214,7 @@ def _add(one: SummaryReport, other: SummaryReport) -> SummaryReport:
         updated=one.updated + other.updated,
         work=one.work + other.work,
         objections=one.objections + other.objections,
+        notes=one.notes + other.notes,
         warnings=one.warnings + other.warnings,
         pending=one.pending + other.pending,
         degraded=tuple(dict.fromkeys(one.degraded + other.degraded)),

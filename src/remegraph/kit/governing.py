@@ -23,6 +23,7 @@ from remegraph.models import (
     RecallFilter,
     Scope,
     Shown,
+    StoredMessage,
 )
 
 if TYPE_CHECKING:
@@ -145,6 +146,38 @@ class Governance(Facade):
         return memory
 
     arestore = twin(restore)
+
+    def requests(self, *, scope: Scope) -> tuple[StoredMessage, ...]:
+        """Return the messages that wait for a decision on a request to forget, with their words.
+
+        Nobody else is shown them meanwhile. Where a model learns, it decides when it reads the block; without one, a
+        person does, with `decide`.
+
+        Args:
+            scope: Whose.
+        """
+        return self._parts().wishes.waiting(required(scope))
+
+    arequests = twin(requests)
+
+    def decide(self, message_id: str, *, forget: bool, scope: Scope) -> None:
+        """Decide a request to forget: its words are forgotten, or it was none, and they are shown again.
+
+        Args:
+            message_id: The message that asks.
+            forget: Whether it does.
+            scope: Who decides.
+
+        Raises:
+            NotFoundError: No request of that message waits here.
+            InputError: The id is no text.
+            ConflictError: Other changes came first.
+        """
+        check_text(message_id=message_id)
+        self._parts().wishes.decide(required(scope), message_id, forget=forget, actor=actor_of(scope))
+        self._follow()
+
+    adecide = twin(decide)
 
     def audit(
         self, *, scope: Scope, since: datetime | None = None, until: datetime | None = None

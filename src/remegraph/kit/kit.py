@@ -277,8 +277,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
         untimed = {each.message_id for value, each in zip(given, named, strict=True) if not timed(value)}
         asleep = not self.settings.for_agent(scope.agent).learns
-        screened = parts.retraction.screen(partition, named)
-        return settled(
+        screened = parts.wishes.screen(partition, named)
+        receipt = settled(
             lambda: parts.archive.add_messages(
                 partition,
                 named,
@@ -289,6 +289,8 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
                 withheld=screened,
             )
         )
+        parts.wishes.hold(partition, screened, partition.agent or "operator")
+        return receipt
 
     aadd_messages = twin(add_messages)
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.errors import BudgetExceededError, ModelUnavailableError
-from remegraph.kit.calling import required, twin
+from remegraph.kit.calling import check_text, required, twin
 from remegraph.kit.observing import observed
 from remegraph.kit.verbs import Verbs
-from remegraph.models import Budget, Consolidation, Maintenance, Partition, Scope
+from remegraph.models import Budget, Conclusion, Consolidation, Maintenance, Partition, Scope
 
 if TYPE_CHECKING:
     from remegraph.engine.metering import Meter
@@ -36,7 +36,7 @@ class Maintaining(Verbs):
     ) -> Maintenance:
         """Tidy up: fade, merge, consolidate, write guidelines of tools, archive, purge.
 
-        What has faded loses its priority, what says the same is merged, what is alike becomes one conclusion, what is
+        What has faded loses its priority, what says the same is merged, a model concludes from what is alike, what is
         all but gone is archived. What was archived for `LifecyclePolicy.purge_after` loses its content: its stub stays,
         and the messages that it came from do. With `LifecyclePolicy.every` it is done in the background, too, after the
         summaries.
@@ -76,22 +76,27 @@ class Maintaining(Verbs):
         budget: Budget | None = None,
         progress: OnProgress | None = None,
         cancel: Cancel | None = None,
+        conclusions: Sequence[Conclusion] = (),
     ) -> Consolidation:
         """Make long-term memories of similar episodes: a conclusion, when it applies, how sure it is, and its sources.
 
-        A new episode joins the long-term memory that it resembles, what says the same becomes one, what says the
-        contrary is linked and makes it less sure, and no long-term memory stands alone. No source is changed, and no
-        words of a conversation come into a conclusion. A run that was stopped is finished by the next one; a second one
-        changes nothing.
+        Likeness proposes which episodes belong together, or to a long-term memory that is there; the model concludes
+        what they have in common, or that it is nothing. Without a model the groups are only named, in `proposed`, and a
+        person may conclude from them. What is linked as contrary makes a conclusion less sure, and no long-term memory
+        stands alone. No source is changed, and a model's conclusion repeats no words of a conversation. A run that was
+        stopped is finished by the next one.
 
         Args:
             scope: Whose memories: the user's own, and the team's where the users of an agent are one.
-            dry_run: Whether only to say what would be done; no model is asked, so conclusions read as they do without.
+            dry_run: Whether only to say what would be asked.
             budget: Hard limits on calls and tokens.
             progress: Told before each batch.
             cancel: Asked before each batch.
+            conclusions: What a person concludes, each from memories of one topic; then no model is asked.
 
         Raises:
+            NotFoundError: A conclusion names a memory that does not live here.
+            InputError: Or memories that may not be mixed.
             ModelUnavailableError: The model is down; what is not done is done by the next call.
             BudgetExceededError: The budget is used up; likewise.
             CancelledError: `cancel` said so; likewise.
@@ -101,7 +106,9 @@ class Maintaining(Verbs):
 
         meter = Meter(budget)
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = self._consolidated(self._open_parts().own(required(scope)), this, meter).evolve(usage=meter.usage())
+        told = [self._redacted(each) for each in conclusions]
+        done = self._consolidated(self._open_parts().own(required(scope)), this, meter, told)
+        done = done.evolve(usage=meter.usage())
         changed = (done.made or done.grown) and not dry_run
         return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
 
@@ -136,7 +143,15 @@ class Maintaining(Verbs):
             "purge": fading.purge,
         }
 
-    def _consolidated(self, partitions: Sequence[Partition], this: Round, meter: Meter) -> Consolidation:
+    def _redacted(self, each: Conclusion) -> Conclusion:
+        told = self._open_parts().redactor.text
+        for text in (*each.sources, *each.conditions, each.conclusion):
+            check_text(conclusion=text)
+        return each.evolve(conclusion=told(each.conclusion.strip()), conditions=tuple(map(told, each.conditions)))
+
+    def _consolidated(
+        self, partitions: Sequence[Partition], this: Round, meter: Meter, conclusions: Sequence[Conclusion] = ()
+    ) -> Consolidation:
         from remegraph.lifecycle.consolidation import consolidate
 
         parts = self._open_parts()
@@ -147,6 +162,7 @@ class Maintaining(Verbs):
             this,
             concluder_of=lambda partition: parts.thinkers.concluder(partition.agent, meter),
             meanings_of=parts.projection.meanings,
+            agreed=conclusions,
         )
 
     def _maintain_in_turn(self, scope: Scope, cancel: Cancel) -> timedelta | None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
     from remegraph.engine.tool_guidelines import Guide
+    from remegraph.engine.wishes import Wishes
 
 __all__ = ["INDEX", "Parts", "lacks_ledger", "ledger_url", "open_parts"]
 
@@ -132,6 +133,13 @@ class Parts:
         return Retraction(self.archive, self.searcher, self.clock, self.new_id, self.settings)
 
     @cached_property
+    def wishes(self) -> Wishes:
+        """Withholds what a request to forget may mean, until it is decided."""
+        from remegraph.engine.wishes import Wishes
+
+        return Wishes(self.archive, self.searcher, self.retraction, self.settings)
+
+    @cached_property
     def retriever(self) -> Retriever:
         """The retriever's graph."""
         return build_retriever(
@@ -162,6 +170,7 @@ class Parts:
                 settings=self.settings,
                 perceiver=Perceiver(self.archive.attachments, self.settings.perception, self.redactor.text),
                 attention=self.attention["later"],
+                wishes=self.wishes,
             )
         )
 

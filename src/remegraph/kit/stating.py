@@ -100,14 +100,19 @@ class Stating(Verbs):
         enforcement_level: EnforcementLevel | None = None,
         applies_to: str = "",
         canonical_topic: str = "",
+        slot: str = "",
+        value: str = "",
+        many: bool = False,
         supersedes: Sequence[str] = (),
+        sentiment: float | None = None,
     ) -> SaveResult:
         """Remember one statement (F3, F4). No model is called.
 
-        The same words, and what is similar strictly above `merge_threshold` (the agent's, else that of the summary
-        policy) without contradiction, are merged into the memory that is there: its priority grows by 10, up to 200.
-        What contradicts a memory is told apart: where both parse into slots, the new one supersedes the old one; else
-        both are kept and linked, and `kit.conflicts` has them. Anything else is a new memory.
+        The same words, and the same value of the same slot, are merged into the memory that is there: its priority grows
+        by 10, up to 200. Another value of a slot that holds one supersedes what the same user said of it before; where
+        somebody else said it, or both at the same moment, both are kept, in dispute, and `kit.conflicts` has them.
+        Anything else is a new memory. What is similar strictly above `merge_threshold` (the agent's, else that of the
+        summary policy) is only linked with it: likeness decides nothing.
 
         Args:
             key: What it is about, in a few words; searched too.
@@ -116,7 +121,7 @@ class Stating(Verbs):
             tags: Labels, searched too. Associative recall goes from a tag to those that stand beside it on memories.
             importance: 0 to 1, priority is 100 times that; .9 and more make it a core rule.
             topic: Key of its topic, `type:name`; the scope's user unless given.
-            category: preference, fact, decision, emotion or episode; told from the words unless given.
+            category: preference, fact, decision, emotion or episode; fact unless given.
             session: The session that it comes from.
             call_id: Names this call, where it may be carried out twice (as on replay): that changes nothing.
             by_model: Whether a model states it, not a person: "I" is the agent then, its words are trusted less, and it
@@ -128,8 +133,12 @@ class Stating(Verbs):
             enforcement_level: How binding a policy is: soft (unless given), or hard.
             applies_to: global, also from within a project; `project:<name>`, the scope's; or `lang:<name>`. The scope's
                 project, or global, unless given.
-            canonical_topic: Names what it settles, as `database:choice`; told from the words unless given.
+            canonical_topic: The slot, by its name in the governance protocol.
+            slot: Whose attribute it tells, as `ann:lives_in` or `database:choice`; it is never read from the words.
+            value: What stands in the slot, as `Lisbon`, so that the same value is known in other words.
+            many: Whether the slot holds many values at once, as `ann:likes` does: they stand side by side.
             supersedes: Memories that it replaces, by id: the only way to replace a policy.
+            sentiment: How good or bad it is for whom it is about, -1 to 1; not known unless given.
 
         Returns:
             Whether it is new, merged or refused, into which memory, and why.
@@ -148,7 +157,12 @@ class Stating(Verbs):
             for one in several:
                 check_text(**{name: one})
         check_text(key=key, content=content, session=session, call_id=call_id)
-        check_text(summary=summary, applies_to=applies_to, canonical_topic=canonical_topic)
+        check_text(summary=summary, applies_to=applies_to, slot=slot, value=value)
+        check_text(canonical_topic=canonical_topic)
+        if slot and canonical_topic and slot != canonical_topic:
+            raise InputError("slot and canonical_topic name two slots.", "Give one of them.")
+        if sentiment is not None and not -1 <= sentiment <= 1:
+            raise InputError(f"The sentiment is {sentiment}.", "Give a number from -1 to 1.")
         if topic is not None:
             check_text(topic=topic)
         told = self._open_parts().redactor.text
@@ -168,9 +182,12 @@ class Stating(Verbs):
                 memory_class,
                 enforcement_level,
                 applies_to,
-                told(canonical_topic),
+                told(slot or canonical_topic),
                 tuple(dict.fromkeys(supersedes)),
+                told(value),
+                many,
             ),
+            sentiment=sentiment,
         )
         result = self._writer().save(candidate, required(scope))
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._bring_up_to_date()))))

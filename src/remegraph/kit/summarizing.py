@@ -30,6 +30,7 @@ class _Tally:
     memory_ids: list[str] = field(default_factory=list)
     created: int = 0
     objections: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, outcome: BlockOutcome) -> None:
@@ -42,6 +43,7 @@ class _Tally:
             self.created += receipt.created
             self.warnings.extend(receipt.warnings)
         self.objections.extend(outcome.get("objections", ()))
+        self.notes.extend(outcome.get("notes", ()))
 
     def report(self, parts: Parts, scope: Scope, recipe: str) -> SummaryReport:
         partition = scope.partition()
@@ -59,6 +61,7 @@ class _Tally:
             updated=len(self.memory_ids) - self.created,
             work=tuple(work for work in open_work if work.state != "pending"),
             objections=tuple(self.objections),
+            notes=tuple(self.notes),
             warnings=tuple(self.warnings),
             pending=sum(work.state == "pending" for work in open_work),
             degraded=degraded,

@@ -134,7 +134,7 @@ def _made(mind: _Mind, policy: SummaryPolicy, telemetry: Telemetry) -> Thinker:
         return ExtractiveThinker()
     voice = Voice(mind.extraction.mode, mind.extraction.voice)
     asker = _asker(mind.model, policy, telemetry)
-    return ModelThinker(asker, similar_limit=policy.similar, voice=voice, template=mind.template)
+    return ModelThinker(asker, similar_tokens=policy.similar_tokens, voice=voice, template=mind.template)
 
 
 def _asker(model: BaseChatModel, policy: SummaryPolicy, telemetry: Telemetry) -> Asker:

@@ -1,7 +1,7 @@
-"""Consolidation: similar episodes become long-term memories, those that say the same become one, none stands alone.
+"""Consolidation: from similar episodes a model or a person concludes long-term memories, and none stands alone.
 
-What shall be done follows from the ledger alone, so a run that was stopped goes on where it stopped, and a second one
-finds nothing left to do. No source is ever changed: what a long-term memory was made of, its links say.
+Likeness only proposes what belongs together. What shall be asked follows from the ledger alone, so a run that was stopped
+goes on where it stopped. No source is ever changed: what a long-term memory was made of, its links say.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import WITHOUT_VECTORS, ConflictError, NotFoundError
-from remegraph.lifecycle.drafting import Drafter, doubted, united
+from remegraph.errors import WITHOUT_VECTORS, ConflictError, InputError, NotFoundError
+from remegraph.lifecycle.drafting import ACTOR, Drafter, doubted
 from remegraph.lifecycle.gathering import Gathered, gather, may_be_mixed
 from remegraph.lifecycle.maintenance import Round
 from remegraph.lifecycle.neighbours import Ties, lifted
@@ -22,6 +22,7 @@ from remegraph.models import (
     LIVE,
     Abstraction,
     ChangeSet,
+    Conclusion,
     Consolidation,
     Link,
     Memory,
@@ -29,19 +30,15 @@ from remegraph.models import (
     Partition,
     Progress,
 )
-from remegraph.ports import Archive, Concluder
-from remegraph.rules.abstracting import same_conclusion, stated
-from remegraph.rules.claims import conflicting, slot
+from remegraph.ports import Archive, Concluded, Concluder
 from remegraph.rules.naming import operation_id
-from remegraph.rules.terms import Lexicon
+from remegraph.rules.terms import Lexicon, recurring
 from remegraph.settings import LifecyclePolicy
 
 if TYPE_CHECKING:
     from remegraph.ports.index import Vectors
 
 __all__ = ["ACTOR", "MeaningsOf", "consolidate"]
-
-ACTOR = "consolidation"
 
 _BATCH = 8
 """Long-term memories in one commit: where a model writes them, no more than so many are done again after a stop."""
@@ -63,31 +60,52 @@ def consolidate(
     *,
     concluder_of: Callable[[Partition], Concluder | None],
     meanings_of: MeaningsOf,
+    agreed: Sequence[Conclusion] = (),
 ) -> Consolidation:
-    """Consolidate the memories of some partitions, or say what would be done.
+    """Consolidate the memories of some partitions, or say what would be asked.
 
     Args:
         archive: The ledger.
         partitions: Whose memories.
         settings_of: How those of a partition live on.
         this: The run. In a dry one no model is asked. Progress is told, and cancelling asked for, before each batch.
-        concluder_of: Who writes the conclusions of a partition; none: they are counted.
+        concluder_of: Who draws the conclusions of a partition; none: groups are only proposed.
         meanings_of: What memories mean.
+        agreed: What a person concludes; then nothing else is asked or proposed.
 
     Raises:
         CancelledError: It was cancelled; what was committed stays.
+        NotFoundError: A person concludes from a memory that does not live here.
+        InputError: Or from memories that may not be mixed.
         ModelUnavailableError: The model is down; likewise.
         BudgetExceededError: The budget is used up; likewise.
     """
     total = Consolidation(dry_run=this.dry_run, examined=0)
-    for partition in partitions:
-        drafter = Drafter(archive, None if this.dry_run else concluder_of(partition), this.at)
+    told = {frozenset(each.sources): Concluded(each.conclusion, each.conditions) for each in agreed}
+    homes = _homes(archive, partitions, agreed)
+    for partition in homes if agreed else partitions:
+        drafter = Drafter(archive, None if this.dry_run or agreed else concluder_of(partition), told, this.at)
         library = _Library(archive, partition, drafter, this.at, dry_run=this.dry_run)
-        for done, of in library.work(settings_of(partition), meanings_of):
+        groups = library.told(homes[partition]) if agreed else library.gathered(settings_of(partition), meanings_of)
+        for done, of in library.work(groups):
             this.tell(Progress(stage="consolidate", done=done, total=of))
             this.check()
         total = total.plus(library.report())
     return total
+
+
+def _homes(
+    archive: Archive, partitions: Sequence[Partition], agreed: Sequence[Conclusion]
+) -> dict[Partition, list[Conclusion]]:
+    """Return what a person concludes, by where the first of its sources lives."""
+    ids = [each.sources[0] for each in agreed]
+    found = {memory.memory_id: memory.partition for memory in archive.memories(partitions, ids=ids)} if ids else {}
+    homes: defaultdict[Partition, list[Conclusion]] = defaultdict(list)
+    for each in agreed:
+        if each.sources[0] not in found:
+            raise NotFoundError(f"There is no memory {each.sources[0]!r} here.")
+        homes[found[each.sources[0]]].append(each)
+    return homes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +116,12 @@ class _Step:
     action: str
     reason: str
     sources: tuple[Memory, ...] = ()
-    retired: Memory | None = None
     links: tuple[Link, ...] = ()
 
     def changes(self) -> Iterator[MemoryChange]:
         """Yield the versions."""
         memory = self.memory
         yield MemoryChange(memory=memory, expected_version=memory.version - 1, action=self.action, reason=self.reason)
-        if self.retired is not None:
-            old = self.retired
-            gone = old.evolve(version=old.version + 1, status="superseded", recorded_at=memory.recorded_at)
-            yield MemoryChange(memory=gone, expected_version=old.version, action="supersede")
 
     def all_links(self) -> Iterator[Link]:
         """Yield the links, first those to what it was made of."""
@@ -147,29 +160,70 @@ class _Library:
         known = {**self._heads, **{memory.memory_id: memory for memory in gone}}
         return {name: frozenset(ids) for name, ids in found.items() if name in known and Abstraction.of(known[name])}
 
-    def work(self, policy: LifecyclePolicy, meanings_of: MeaningsOf) -> Iterator[tuple[int, int]]:
-        """Do everything, batch by batch; yield before each how many of how many groups are done."""
-        groups = self._gathered(policy, meanings_of)
+    def work(self, groups: Sequence[Gathered]) -> Iterator[tuple[int, int]]:
+        """Do everything, batch by batch; yield before each how many of how many groups are done.
+
+        Args:
+            groups: What may belong together.
+        """
         for start in range(0, len(groups), _BATCH):
             yield start, len(groups)
-            self._commit([self._step(group) for group in self._unchanged(groups[start : start + _BATCH])])
+            steps = [self._step(group) for group in self._unchanged(groups[start : start + _BATCH])]
+            self._commit([step for step in steps if step is not None])
         yield len(groups), len(groups)
-        self._merge()
         self._doubt()
         self._tie()
 
     def report(self) -> Consolidation:
         """Return what was done, or would be."""
-        merged = {retired for retired, _ in self._report.merged}
         return self._report.evolve(
-            made=tuple(memory for name, memory in self._made.items() if name not in merged),
-            grown=tuple(memory for name, memory in self._grown.items() if name not in merged),
+            made=tuple(self._made.values()),
+            grown=tuple(self._grown.values()),
             offline=tuple(self._drafter.failed),
         )
 
     # ------------------------------------------------------------------------------- episodes become one
 
-    def _gathered(self, policy: LifecyclePolicy, meanings_of: MeaningsOf) -> list[Gathered]:
+    def told(self, conclusions: Sequence[Conclusion]) -> list[Gathered]:
+        """Return the groups from which a person concludes something.
+
+        Args:
+            conclusions: What, from memories of this partition.
+
+        Raises:
+            NotFoundError: One of them does not live here.
+            InputError: They may not be mixed.
+        """
+        return [self._named(each.sources) for each in conclusions]
+
+    def _named(self, ids: Sequence[str]) -> Gathered:
+        if missing := [each for each in ids if each not in self._heads]:
+            raise NotFoundError(
+                f"There is no live memory {missing[0]!r} here.", "Conclude from memories of one library."
+            )
+        memories = [self._heads[each] for each in ids]
+        grown = [each for each in memories if Abstraction.of(each)]
+        sources = [each for each in memories if each not in grown]
+        if len({each.topic.key for each in memories}) > 1 or not sources or len(grown) > 1:
+            raise InputError(
+                "They are not of one topic.", "Conclude from memories of one topic, and one conclusion at most."
+            )
+        if firm := [each for each in memories if not may_be_mixed(each)]:
+            raise InputError(
+                f"Memory {firm[0].memory_id} may not be mixed.", "Leave rules, knowledge and disputes out."
+            )
+        shelf = (each.content for each in self._heads.values() if each.topic.key == memories[0].topic.key)
+        lexicon = Lexicon(shelf, [memories[0].topic.target_name])
+        terms = recurring([lexicon.words(each.content) for each in sources], lexicon)
+        return Gathered(terms, sources, grown[0] if grown else None)
+
+    def gathered(self, policy: LifecyclePolicy, meanings_of: MeaningsOf) -> list[Gathered]:
+        """Return the groups of memories that are alike.
+
+        Args:
+            policy: How alike, and how many.
+            meanings_of: What memories mean.
+        """
         taken = frozenset[str]().union(*self._sources.values())
         result: list[Gathered] = []
         for memories in self._shelves():
@@ -204,72 +258,31 @@ class _Library:
         self._note(skipped=tuple(each.memory_id for group in late for each in group.sources))
         return [group for group in groups if group not in late]
 
-    def _step(self, group: Gathered) -> _Step:
+    def _step(self, group: Gathered) -> _Step | None:
+        memory = self._drafter.draft(group)
+        if memory is None:
+            self._note(proposed=(group.ids(),))
+            return None
         action = "grow" if group.joined else "abstract"
         reason = f"{len(group.sources)} similar memories"
-        return _Step(self._drafter.draft(group), action, reason, sources=tuple(group.sources))
+        return _Step(memory, action, reason, sources=tuple(group.sources))
 
-    # --------------------------------------------------------------------- two say the same, or the contrary
-
-    def _merge(self) -> None:
-        """Let one of two long-term memories that say the same take in the other: what somebody wrote rather stays."""
-        for memories in self._shelves():
-            left = [each for each in memories if each.layer == "long_term" and may_be_mixed(each)]
-            left.sort(key=lambda each: (Abstraction.of(each) is not None, -each.merges, each.memory_id))
-            while left:
-                kept = left.pop(0)
-                for other in [each for each in left if self._same(kept, each)]:
-                    left.remove(other)
-                    step = self._union(kept, other)
-                    self._commit([step])
-                    kept = self._heads[kept.memory_id]
-
-    def _same(self, one: Memory, other: Memory) -> bool:
-        mine, yours = (self._sources.get(each.memory_id, frozenset()) for each in (one, other))
-        if 2 * len(mine & yours) > min(len(mine), len(yours)):
-            return True
-        return self._ties.share_words(one.memory_id, other.memory_id) and same_conclusion(one, other)
-
-    def _union(self, kept: Memory, retired: Memory) -> _Step:
-        """Return a step in which one memory takes in another, with its sources and links."""
-        ids = {kept.memory_id, retired.memory_id}
-        moved = [link for link in self._links if retired.memory_id in {link.source_id, link.target_id}]
-        carried = [
-            link.evolve(
-                source_id=kept.memory_id if link.source_id == retired.memory_id else link.source_id,
-                target_id=kept.memory_id if link.target_id == retired.memory_id else link.target_id,
-            )
-            for link in moved
-            if not {link.source_id, link.target_id} <= ids
-        ]
-        carried.append(Link(source_id=kept.memory_id, type="supersedes", target_id=retired.memory_id))
-        return _Step(united(kept, retired, self._at), "merge", "says the same", retired=retired, links=tuple(carried))
+    # ----------------------------------------------------------------------------------------- the contrary
 
     def _doubt(self) -> None:
-        """Count what contradicts each abstracted memory, on whichever shelf, and link the two: both stay."""
-        stating: defaultdict[str, set[str]] = defaultdict(set)
-        for memory in self._heads.values():
-            for claim in stated(memory):
-                stating[slot(claim)].add(memory.memory_id)
+        """Count what contradicts each abstracted memory, by the links that say so: both stay."""
         for memory in sorted(self._heads.values(), key=lambda each: each.memory_id):
             abstraction = Abstraction.of(memory)
             if abstraction is None or not may_be_mixed(memory):
                 continue
-            known, own = self._contrary(memory.memory_id), self._sources.get(memory.memory_id, frozenset())
-            near = {name for claim in abstraction.claims for name in stating[slot(claim)]} - own
-            found = {name for name in near if conflicting(abstraction.claims, stated(self._heads[name]))}
-            against = len(found | known)
+            against = len(self._contrary(memory.memory_id))
             if against != abstraction.contradictions:
-                links = tuple(
-                    Link(source_id=memory.memory_id, type="contradicts", target_id=name)
-                    for name in sorted(found - known)
-                )
-                new = doubted(memory, against, self._at)
-                self._commit([_Step(new, "doubt", f"{against} say the contrary", links=links)])
+                self._commit([_Step(doubted(memory, against, self._at), "doubt", f"{against} say the contrary")])
 
     def _contrary(self, memory_id: str) -> set[str]:
         pairs = ({link.source_id, link.target_id} for link in self._links if link.type in _CONTRARY)
-        return {other for pair in pairs if memory_id in pair for other in pair} - {memory_id}
+        found = {other for pair in pairs if memory_id in pair for other in pair} - {memory_id}
+        return found & self._heads.keys()
 
     def _tie(self) -> None:
         """Give each long-term memory the links that its sources have, and the neighbours that it lacks."""
@@ -353,11 +366,6 @@ class _Library:
             self._heads[name] = memory
             self._ties.put(memory)
             made_of = self._sources.get(name, frozenset()) | {each.memory_id for each in step.sources}
-            if step.retired is not None:
-                made_of |= self._sources.pop(step.retired.memory_id, frozenset())
-                del self._heads[step.retired.memory_id]
-                self._ties.drop(step.retired.memory_id)
-                self._note(merged=((step.retired.memory_id, name),))
             if made_of:
                 self._sources[name] = made_of
             (self._made if memory.version == 1 or name in self._made else self._grown)[name] = memory

@@ -1,4 +1,4 @@
-"""Which episodes of a topic become a long-term memory, and which join one that is there."""
+"""Which episodes of a topic are alike enough to ask whether they make a long-term memory, or belong to one that is there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from remegraph.models import Abstraction, Claim, Memory
-from remegraph.rules.abstracting import agreed
-from remegraph.rules.claims import conflicting
+from remegraph.models import Abstraction, Memory
 from remegraph.rules.clustering import clusters
+from remegraph.rules.slots import relation
 from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.rules.terms import Lexicon, recurring
 from remegraph.settings import LifecyclePolicy
@@ -32,10 +31,9 @@ def may_be_mixed(memory: Memory) -> bool:
 
 @dataclass(slots=True)
 class Gathered:
-    """Episodes that belong together, and the long-term memory that they join, if there is one."""
+    """Episodes that may belong together, and the long-term memory that they may join, if there is one."""
 
     terms: tuple[str, ...]
-    claims: tuple[Claim, ...]
     sources: list[Memory] = field(default_factory=list)
     joined: Memory | None = None
 
@@ -43,11 +41,9 @@ class Gathered:
         """Return all that it is made from."""
         return self.sources if self.joined is None else [*self.sources, self.joined]
 
-    def welcomes(self, memory: Memory, words: frozenset[str], lexicon: Lexicon) -> float:
-        """Return how well an episode fits, 0 to 1; not at all where it says the contrary."""
-        if conflicting(self.claims, memory.claims):
-            return 0.0
-        return lexicon.likeness(frozenset(self.terms), words)
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all that it is made from."""
+        return tuple(memory.memory_id for memory in self.memories())
 
 
 def gather(
@@ -57,9 +53,9 @@ def gather(
     policy: LifecyclePolicy,
     vectors: Mapping[str, Vectors],
 ) -> list[Gathered]:
-    """Return what becomes of the episodes of one topic; those that fit nowhere are left as they are.
+    """Return which episodes of one topic are alike; those that fit nowhere are left as they are.
 
-    It goes on until nothing fits any more, so that a second run finds nothing to do.
+    It goes on until nothing fits any more, so that a run that was followed in everything finds nothing to do.
 
     Args:
         free: Episodes that no long-term memory was made of.
@@ -85,14 +81,17 @@ def gather(
 def _known(memory: Memory) -> Gathered:
     abstraction = Abstraction.of(memory)
     assert abstraction is not None  # only such memories are known here
-    return Gathered(abstraction.terms, abstraction.claims, joined=memory)
+    return Gathered(abstraction.terms, joined=memory)
 
 
 def _join(
     memory: Memory, words: frozenset[str], groups: Sequence[Gathered], lexicon: Lexicon, policy: LifecyclePolicy
 ) -> bool:
-    best = max(groups, key=lambda group: group.welcomes(memory, words, lexicon), default=None)
-    if best is None or best.welcomes(memory, words, lexicon) < policy.cluster_likeness:
+    def fits(group: Gathered) -> float:
+        return lexicon.likeness(frozenset(group.terms), words)
+
+    best = max(groups, key=fits, default=None)
+    if best is None or fits(best) < policy.cluster_likeness:
         return False
     best.sources.append(memory)
     return True
@@ -106,7 +105,7 @@ def _made(
     vectors: Mapping[str, Vectors],
 ) -> list[Gathered]:
     def apart(one: int, other: int) -> bool:
-        return conflicting(left[one].claims, left[other].claims)
+        return relation(left[one], left[other], one_source=False) == "disputes"
 
     def near(one: int, other: int) -> float | None:
         first, second = (vectors.get(left[number].memory_id) for number in (one, other))
@@ -116,11 +115,6 @@ def _made(
     found = clusters(
         said, lexicon, threshold=policy.cluster_likeness, least=policy.cluster_size, apart=apart, near=near
     )
-    result: list[Gathered] = []
-    for group in found:
-        claims = agreed([left[number] for number in group])
-        sources = [left[number] for number in group if not conflicting(claims, left[number].claims)]
-        terms = recurring([words[memory.memory_id] for memory in sources], lexicon)
-        if terms and len(sources) >= policy.cluster_size:
-            result.append(Gathered(terms, claims, sources))
-    return result
+    groups = ([left[number] for number in group] for group in found)
+    made = [Gathered(recurring([words[each.memory_id] for each in sources], lexicon), sources) for sources in groups]
+    return [group for group in made if group.terms]

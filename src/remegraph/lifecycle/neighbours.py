@@ -9,7 +9,7 @@ from heapq import nsmallest
 from operator import itemgetter
 
 from remegraph.models import Abstraction, Link, Memory
-from remegraph.rules.terms import Lexicon, phrases
+from remegraph.rules.terms import Lexicon
 
 __all__ = ["WANTED", "Ties", "lifted"]
 
@@ -83,10 +83,6 @@ class Ties:
         """Return whether a memory has no neighbour."""
         return not self._near[memory_id]
 
-    def share_words(self, one: str, other: str) -> bool:
-        """Return whether two memories have a telling word in common."""
-        return not self._words[one].isdisjoint(self._words[other])
-
     def missing(self, memory_id: str) -> list[Link]:
         """Return the links that a long-term memory lacks: to those most like it, long-term ones before others."""
         wanted = WANTED - len(self._near[memory_id])
@@ -104,12 +100,8 @@ class Ties:
         return other.layer != "long_term", not likeness and elsewhere, -likeness, other.memory_id
 
     def _link(self, memory_id: str, other: Memory) -> Link:
-        mine = self._memories[memory_id]
-        shared = self._words[memory_id] & self._words[other.memory_id]
-        words = phrases(
-            sorted(shared, key=lambda each: (-self._lexicon.weight(each), each))[:3], [mine.content, *mine.tags]
-        )
-        reason = f"both are about {', '.join(words)}" if words else "the nearest that is known"
+        alike = self._words[memory_id] & self._words[other.memory_id]
+        reason = "they share telling words" if alike else "the nearest that is known"
         return Link(source_id=memory_id, type="related", target_id=other.memory_id, reason=reason)
 
     def _told(self, memory: Memory) -> frozenset[str]:

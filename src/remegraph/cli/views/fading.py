@@ -73,7 +73,7 @@ def consolidation(found: Consolidation) -> Views:
     looked = counted(found.examined, "live memory", "live memories")
     head = (
         f"Of {looked}, {counted(len(found.made), 'long-term memory', 'long-term memories')} {would}made; "
-        f"{len(found.grown):,} grown, {len(found.merged):,} merged, {counted(found.linked, 'link')}."
+        f"{len(found.grown):,} grown, {len(found.proposed):,} only proposed, {counted(found.linked, 'link')}."
     )
     table = table_of("!id", "conclusion", "when", ">sure", ">said")
     changed = (*found.made, *found.grown)
@@ -84,7 +84,11 @@ def consolidation(found: Consolidation) -> Views:
         add_row(table, memory.memory_id[:SHORT_ID], memory.content, when, sure, f"{memory.merges + 1}")
     notes = [f"{len(found.waiting)} wait for something to be linked with."] if found.waiting else []
     notes += [f"{len(found.skipped)} left alone: changed meanwhile."] if found.skipped else []
-    notes += [f"{len(found.offline)} counted: the model's answers could not be used."] if found.offline else []
+    notes += [f"{len(found.offline)} not concluded: the model's answers could not be used."] if found.offline else []
     notes += [f"Without {plain(reason)}" for reason in found.degraded]
-    tables = (table,) if changed else ()
-    return (Text(head, style="bold"), *tables, *more(len(changed)), *(Text(note, style="yellow") for note in notes))
+    groups = table_of("!alike, for a model or a person to conclude from")
+    for group in found.proposed[:FIRST]:
+        add_row(groups, "  ".join(memory_id[:SHORT_ID] for memory_id in group))
+    shown = ((table, len(changed)), (groups, len(found.proposed)))
+    tables = tuple(part for each, total in shown if total for part in (each, *more(total)))
+    return (Text(head, style="bold"), *tables, *(Text(note, style="yellow") for note in notes))

@@ -63,6 +63,7 @@ def _version(note: VersionNote, quotes: Sequence[Quote]) -> Text:
     memory = note.memory
     begins = minute(memory.valid_from or memory.said_at)
     times = f"true from {begins}" + (f" to {minute(memory.valid_to)}" if memory.valid_to else "")
+    times = "never true" if memory.corrected else times
     done = f"{memory.version}  {minute(memory.recorded_at)}  {note.action} by {plain(note.actor)}"
     shown = Text(done + (f": {plain(note.reason)}" if note.reason else ""))
     shown.append(f"\n   {times}, said {minute(memory.said_at)}", style="dim")

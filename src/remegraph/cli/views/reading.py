@@ -93,6 +93,8 @@ def memories(found: Iterable[Memory]) -> Views:
         grid = Table.grid(padding=(0, 2, 0, 0))
         for memory in group:
             words = Text(plain(memory.content), style="dim strike" if memory.status == "superseded" else "")
+            if memory.live and memory.valid_to:
+                words.append(f"  (until {memory.valid_to:%Y-%m-%d})", style="dim")
             grid.add_row(state_of(memory.status), Text(memory.memory_id[:SHORT_ID], style="dim"), day_of(memory), words)
         lines += [Text(plain(key), style="bold"), Padding(grid, (0, 0, 1, 2))]
     return tuple(lines)
