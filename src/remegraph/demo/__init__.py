@@ -2,19 +2,29 @@
 
 Ann moves from Lisbon to Porto, gives up coffee and keeps hating mushrooms; 小林 loves them and plans a trip. Remy looks
 things up with a search that often times out and a page reader that never does, and learns how Ann judges annual reports.
+What a large language model answered to every prompt of it is bundled, too, so that it runs offline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from importlib.resources import as_file, files
+from typing import Any
 
+from remegraph.errors import SetupError
 from remegraph.exchange.conversations import read_conversations
 from remegraph.kit import MemoryKit
 from remegraph.models import Progress, Scope, SummaryReport
+from remegraph.testing import Answer, ModelCall, ScriptedChatModel, Step
 
-__all__ = ["PEOPLE", "SELF", "Person", "Played", "play"]
+__all__ = ["ANSWERS", "PEOPLE", "SELF", "Person", "Played", "answers", "key", "model", "play"]
+
+ANSWERS = "answers.jsonl"
+"""Name of the file with what a model answered, in this package."""
 
 SELF = "I am Remy, a research assistant. I keep answers short and name my sources."
 """What Remy is configured to know of itself."""
@@ -46,6 +56,42 @@ class Played:
     added: int
     known: int
     report: SummaryReport
+
+
+@cache
+def answers() -> Mapping[str, Any]:
+    """Return what a model answered, by the keys of its prompts."""
+    lines = (files("remegraph.demo") / ANSWERS).read_text(encoding="utf-8").splitlines()
+    return {each["key"]: each["answer"] for each in map(json.loads, lines)}
+
+
+def key(call: ModelCall) -> str:
+    """Return what tells a prompt from any other: a hash of the form that it asks for and of all that it says.
+
+    Args:
+        call: The prompt.
+    """
+    return sha256(f"{call.schema}\n{call.text}".encode()).hexdigest()[:16]
+
+
+def model(step: Step | None = None) -> ScriptedChatModel:
+    """Return a chat model that answers the prompts of the demo as a real one did; it knows no other.
+
+    Args:
+        step: How to answer instead, where answers are recorded anew.
+    """
+
+    def recorded(call: ModelCall) -> Answer:
+        answer: Answer | None = answers().get(key(call))
+        if answer is None:
+            return SetupError(
+                "The demo has no recorded answer to a prompt: settings or prompts are others than when it was recorded.",
+                "Unset the REMEGRAPH_ variables, or pass `model=` a chat model of yours.",
+            )
+        return answer
+
+    script = dict.fromkeys(("DigestAnswer", "ProposalAnswer"), step or recorded)
+    return ScriptedChatModel(script=script, model_name="recorded")
 
 
 def play(kit: MemoryKit, progress: Callable[[Progress], None] | None = None) -> tuple[Played, ...]:
