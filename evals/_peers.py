@@ -122,29 +122,31 @@ class Cached:
 
     Args:
         embedder: The embedder.
+        known: What it has embedded elsewhere.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, known: Mapping[str, NDArray[np.float32]] | None = None) -> None:
         self._embedder = embedder
-        self._known: dict[str, NDArray[np.float32]] = {}
+        self.known: dict[str, NDArray[np.float32]] = {**(known or {})}
         self.name = embedder.name
         self.dimension = embedder.dimension
         self.semantic = embedder.semantic
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector per text, shape (len(texts), dimension)."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known |= dict(zip(new, self._embedder.embed(new), strict=True)) if new else {}
-        return np.array([self._known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        self.known |= dict(zip(new, self._embedder.embed(new), strict=True)) if new else {}
+        return np.array([self.known[text] for text in texts], np.float32).reshape(len(texts), self.dimension)
 
 
-def embedder_of(name: str) -> Cached:
+def embedder_of(name: str, known: Mapping[str, NDArray[np.float32]] | None = None) -> Cached:
     """Return an embedder that embeds no text twice.
 
     Args:
         name: One of `EMBEDDERS`.
+        known: What it has embedded elsewhere.
     """
-    return Cached(MiniLM() if name == "minilm" else as_embedder(None))
+    return Cached(MiniLM() if name == "minilm" else as_embedder(None), known)
 
 
 class AsLangChain(Embeddings):

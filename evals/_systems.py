@@ -31,7 +31,7 @@ from remegraph import CapturePolicy, MemoryKit, RecallPolicy, Settings, SummaryP
 from remegraph.adapters import MemoryMiddleware
 from remegraph.kit.providers import as_embedder
 from remegraph.language.tokens import estimate_tokens
-from remegraph.models import Captured
+from remegraph.models import Captured, Memory
 from remegraph.testing import FrozenClock, SequentialIds
 
 __all__ = ["BUDGETS", "MODES", "WAYS", "Learned", "found_lines", "ours", "whole"]
@@ -78,12 +78,17 @@ def ours(dialogue: Dialogue, mode: str, way: str, answers: Answers) -> Learned:
             _move(clock, dialogue.asked_at)
             kit.drain()
             live = [each for each in kit.memories(scope=dialogue.scope) if each.live]
-            learned.memories = sorted(each.content for each in live)
+            learned.memories = sorted(map(_listed, live))
         for budget in BUDGETS:
             with _opened(home, None, clock, budget) as kit:
                 learned.contexts[budget] = list(_shown(kit, dialogue))
     learned.calls = answers.asked - before
     return learned
+
+
+def _listed(memory: Memory) -> str:
+    """Return a memory as a list shows it: what is over, with its end."""
+    return f"{memory.content} (until {memory.valid_to:%Y-%m-%d})" if memory.valid_to else memory.content
 
 
 def _answerer(mode: str, answers: Answers) -> Callable[[Prompt], dict[str, Any]]:

@@ -28,6 +28,7 @@ import logging
 import os
 import random
 import sys
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ from evals._measuring import ADVERSARIAL, DEPTH, METRICS, STALE_FIRST, Row, meas
 from evals._memories import remembered
 from evals._metrics import interval, told_apart
 from evals._pages import how, place
-from evals._peers import EMBEDDERS, OURS, PEERS, Kit, MakePeer, Mem0, embedder_of, installed
+from evals._peers import EMBEDDERS, OURS, PEERS, Kit, Mem0, embedder_of, installed
 from evals._rankers import MemoryIndex, asked_at, blend_ranker
 from evals._records import Question, Store
 from evals._stores import stores
@@ -69,6 +70,7 @@ _SHOWN = 0.5
 """What memory shows where nothing answers may be half of what it shows where something does."""
 
 _Floats = NDArray[np.float64]
+Vectors = Mapping[str, NDArray[np.float32]]
 Measured = tuple[dict[str, str], list[Figure]]
 """Tables by their places, and bars."""
 
@@ -155,14 +157,21 @@ def _read(path: Path, size: int) -> list[Store]:
     ]
 
 
-def _asked(data: Mapping[str, Sequence[Store]], makers: Mapping[str, MakePeer], embedder: Embedder) -> Found:
-    found = Found({name: [] for name in makers})
-    for kind, whole in data.items():
-        for store, (name, make) in product(whole, makers.items()):
-            made = partial(Kit, timezone=_ZONES.get(kind)) if make is Kit else make
-            found.rows[name] += measure(kind, store, made, embedder, questions_of(kind, store, whole))
-        print(f"{datetime.now(UTC):%H:%M:%S} {embedder.name} {kind}", file=sys.stderr, flush=True)
-    return found
+def _asked(name: str, kind: str, path: Path, memories: Sequence[str], size: int) -> tuple[Found, Vectors]:
+    """Return what each memory found in one kind, and the vectors that took long to make."""
+    logging.getLogger("mem0").setLevel(logging.ERROR)  # it says for each store what it lacks
+    makers = {each: peer.make for each, peer in installed({each: PEERS[each] for each in memories}).items()}
+    embedder, whole = embedder_of(name), _read(path, size)
+    if "mem0" in makers:
+        with TemporaryDirectory() as folder:
+            Mem0(embedder, Path(folder)).check()
+    found, began = Found({name: [] for name in makers}), datetime.now(UTC)
+    for store, (memory, make) in product(whole, makers.items()):
+        made = partial(Kit, timezone=_ZONES.get(kind)) if make is Kit else make
+        found.rows[memory] += measure(kind, store, made, embedder, questions_of(kind, store, whole))
+    took = (datetime.now(UTC) - began).total_seconds()
+    print(f"{embedder.name} {kind}: {took:.0f} s", file=sys.stderr, flush=True)
+    return found, embedder.known if embedder.semantic else {}
 
 
 def _line(cells: Iterable[object]) -> str:
@@ -349,15 +358,11 @@ def _attention(data: Mapping[str, Sequence[Store]]) -> list[str]:
     return lines
 
 
-def _measure(name: str, data: Mapping[str, Path], memories: Sequence[str], size: int) -> Measured:
+def _measure(name: str, data: Mapping[str, Path], size: int, asked: Sequence[tuple[Found, Vectors]]) -> Measured:
     """Return the tables of one embedder by their places, and all bars."""
-    logging.getLogger("mem0").setLevel(logging.ERROR)  # it says for each store what it lacks
-    kinds = installed({each: PEERS[each] for each in memories})
-    embedder, whole = embedder_of(name), {kind: _read(path, size) for kind, path in data.items()}
-    if "mem0" in kinds:
-        with TemporaryDirectory() as folder:
-            Mem0(embedder, Path(folder)).check()
-    found = _asked(whole, {each: kind.make for each, kind in kinds.items()}, embedder)
+    whole = {kind: _read(path, size) for kind, path in data.items()}
+    embedder = embedder_of(name, ChainMap(*(dict(vectors) for _, vectors in asked)))
+    found = Found({memory: [row for part, _ in asked for row in part.rows[memory]] for memory in asked[0][0].rows})
     places = {f"kinds {metric} {name}": "\n".join(table(found, metric)) for metric in (*METRICS, STALE_FIRST)}
     lines, nothing = apart(found, name)
     fitted, bars = refit(_answerable(whole), embedder, found, name)
@@ -412,10 +417,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     packages = [PEERS[name].package for name in memories if PEERS[name].installed]
     place(options.page, {"kinds how": how("kinds", packages)})
     figures: list[Figure] = []
-    tasks = [partial(_measure, name, data, memories, options.questions) for name in options.embedder or EMBEDDERS]
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # the processes share the cores
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(task) for task in (*tasks, partial(_without_model, data))]):
+        size, names = options.questions, options.embedder or EMBEDDERS
+        asked = {
+            name: [pool.submit(_asked, name, kind, path, memories, size) for kind, path in data.items()]
+            for name in sorted(names, key=EMBEDDERS.index, reverse=True)  # what takes longest first
+        }
+        without = pool.submit(_without_model, data)
+        last = [pool.submit(_measure, name, data, size, [each.result() for each in asked[name]]) for name in asked]
+        for done in as_completed([without, *last]):
             tables, found = done.result()
             print(*(f"{name}\n\n{text}\n" for name, text in tables.items()), sep="\n", flush=True)
             place(options.page, tables)

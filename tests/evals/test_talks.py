@@ -359,8 +359,11 @@ def test_a_schema_that_changed_is_another_prompt() -> None:
 # ---------------------------------------------------------------------------------------------- the ways in
 
 
-def test_the_agent_says_what_the_dialogue_says_tool_calls_included(dialogue: Dialogue, tmp_path: Path) -> None:
+def test_the_agent_says_what_the_dialogue_says_tool_calls_included(folder: Path, tmp_path: Path) -> None:
     """Each message is in a block, under its id and at the time of its turn; a turn that nobody answered ends in silence."""
+    small = folder / "small.json"  # whoever asks to forget is shown none of it: that is another test's matter
+    small.write_text(small.read_text(encoding="utf-8").replace(" And please forget what I earn.", ""), encoding="utf-8")
+    dialogue = next(dialogues(folder))
     clock = FrozenClock(datetime.fromisoformat(dialogue.messages[0]["time"]))
     with _systems._opened(str(tmp_path), None, clock, 500) as kit:
         _systems._talked(kit, dialogue, clock)

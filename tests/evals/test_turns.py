@@ -91,7 +91,8 @@ def test_what_is_not_learned_is_not_cheap() -> None:
     assert (cheap.calls, cheap.learned) == (0, 0)
     paid = session(1, 5, turns=3)
     assert paid.calls > 0
-    assert (paid.learned, paid.cached) == (1, 0)
+    assert paid.learned == 1
+    assert paid.sent > paid.cached
     assert paid.sent > paid.written > 0
 
 
