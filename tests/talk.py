@@ -113,9 +113,9 @@ def by_topic(answers: Mapping[str, Answer | Sequence[Answer]]) -> Step:
     taken: dict[str, int] = {}
 
     def step(call: ModelCall) -> Answer:
-        match = re.search(r"(?:one topic|一个主题的记忆)[:：]\s*(\S+)", call.text)
+        match = re.search(r"(?:Topic: |主题：)(\S+)", call.text)
         assert match is not None, call.text
-        key = match[1].rstrip("。.")
+        key = match[1]
         answer = answers[key]
         if isinstance(answer, Sequence):
             at = taken.get(key, 0)
@@ -124,6 +124,16 @@ def by_topic(answers: Mapping[str, Answer | Sequence[Answer]]) -> Step:
         return answer
 
     return step
+
+
+def replaced(kit: MemoryKit, old: str, new: str, scope: Scope = ANN) -> None:
+    """A person says that the memory which has some words replaced the one which has others."""
+    (former,), (latter,) = (
+        [each for each in kit.memories(scope=scope) if words in each.content] for words in (old, new)
+    )
+    kit.link(latter.memory_id, "contradicts", former.memory_id, scope=scope, reason="There is one home.")
+    (conflict,) = kit.conflicts.list(scope=scope)
+    kit.conflicts.resolve(conflict.conflict_id, "supersede", scope=scope, by="Olga", keep=latter.memory_id)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from langchain_core.tools import BaseTool
 
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.adapters import checked_arguments, history_tools
+from remegraph.testing import FrozenClock
 from tests.talk import ANN, misled
 
 OLD, NEW = "Ann lives in Lisbon.", "Ann lives in Porto."
@@ -21,8 +23,11 @@ def tools(kit: MemoryKit, scope: Scope = ANN) -> dict[str, BaseTool]:
 
 def moved(kit: MemoryKit) -> str:
     """Save that Ann moved; return the id of what holds now."""
-    kit.save("home", OLD, scope=ANN)
-    saved = kit.save("home", NEW, scope=ANN).memory
+    kit.save("home", OLD, scope=ANN, slot="ann:lives_in", value="Lisbon")
+    clock = kit._clock
+    assert isinstance(clock, FrozenClock)
+    clock.move(timedelta(hours=1))
+    saved = kit.save("home", NEW, scope=ANN, slot="ann:lives_in", value="Porto").memory
     assert saved is not None
     return saved.memory_id
 
@@ -37,7 +42,7 @@ async def test_a_model_can_say_why_it_remembers_and_until_when(kit: MemoryKit) -
     assert (head["id"], head["text"], head["status"], head["layer"]) == (memory_id, NEW, "active", "long_term")
     assert head["weight"].startswith("weight 1.0000 = ")
     assert head["forgotten_from"] > "2025-03-04"
-    assert {"at": "2025-03-04 12:00", "did": "create", "by": "remy"}.items() <= events[0].items()
+    assert {"at": "2025-03-04 13:00", "did": "create", "by": "remy"}.items() <= events[0].items()
     assert told == await tools(kit)["explain_memory"].ainvoke({"memory_id": memory_id})
 
 

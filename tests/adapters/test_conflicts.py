@@ -19,6 +19,8 @@ from remegraph.rules.context import RECALLED
 from tests.talk import ANN
 
 SMALL, LARGE = "The hall seats 250 guests.", "The hall seats 320 guests."
+LARGER = "The hall seats 400 guests."
+SEATS = "hall:seats"
 RUN: RunnableConfig = {"configurable": {"thread_id": "1"}}
 
 Graph = CompiledStateGraph[MessagesState, None, MessagesState, MessagesState]
@@ -36,6 +38,16 @@ def graph_of(kit: MemoryKit, checkpointer: InMemorySaver | None) -> Graph:
     return graph.compile(checkpointer=checkpointer)
 
 
+def tell(kit: MemoryKit, text: str, **more: Any) -> None:
+    """State how many seats there are; the clock stands still, so neither count is the later one."""
+    kit.save("hall", text, scope=ANN, slot=SEATS, value=text.split()[3], **more)
+
+
+def telling(text: str) -> MessagesState:
+    """The same by the model's tool."""
+    return calling("save_memory", key="hall", content=text, slot=SEATS, value=text.split()[3])
+
+
 def last(state: Any) -> ToolMessage:
     message = state["messages"][-1]
     assert isinstance(message, ToolMessage)
@@ -51,8 +63,8 @@ def test_a_model_lists_conflicts_as_data_and_decides_one(kit: MemoryKit) -> None
     """The user answers in the conversation; what the tool shows is marked as recalled, so nobody learns it again."""
     listing, resolving = conflict_tools(kit, ANN)
     assert listing.invoke({}) == "No memories contradict each other."
-    kit.save("hall", SMALL, scope=ANN)
-    kit.save("hall", LARGE, scope=ANN)
+    tell(kit, SMALL)
+    tell(kit, LARGE)
     (conflict,) = kit.conflicts.list(scope=ANN)
 
     shown = last(graph_of(kit, None).invoke(calling("list_conflicts")))
@@ -70,8 +82,8 @@ def test_a_model_lists_conflicts_as_data_and_decides_one(kit: MemoryKit) -> None
 
 async def test_a_model_that_decides_what_it_may_not_reads_why(kit: MemoryKit) -> None:
     """The agent goes on, and the rule stays; nor does one user's agent reach another's conflicts."""
-    kit.save("hall", SMALL, scope=ANN, importance=0.95)
-    kit.save("hall", LARGE, scope=ANN)
+    tell(kit, SMALL, importance=0.95)
+    tell(kit, LARGE)
     (conflict,) = await kit.conflicts.alist(scope=ANN)
     given = {"conflict_id": conflict.conflict_id, "decision": "supersede"}
     ours, theirs = conflict_tools(kit, ANN), conflict_tools(kit, Scope(user="bob", agent="remy"))
@@ -85,9 +97,9 @@ async def test_a_model_that_decides_what_it_may_not_reads_why(kit: MemoryKit) ->
 @pytest.mark.parametrize("answer", ["supersede", {"decision": "supersede", "by": "Olga", "note": "I counted."}])
 def test_the_run_waits_until_a_person_has_decided(kit: MemoryKit, answer: object) -> None:
     """What to believe is asked where somebody can answer; the save is not carried out twice."""
-    kit.save("hall", SMALL, scope=ANN)
+    tell(kit, SMALL)
     graph = graph_of(kit, InMemorySaver())
-    waiting = graph.invoke(calling("save_memory", key="hall", content=LARGE), RUN)
+    waiting = graph.invoke(telling(LARGE), RUN)
 
     (question,) = waiting["__interrupt__"]
     (asked,) = question.value["conflicts"]
@@ -106,21 +118,21 @@ def test_the_run_waits_until_a_person_has_decided(kit: MemoryKit, answer: object
 
 async def test_one_answer_decides_all_that_a_save_raised_in_async_runs_too(kit: MemoryKit) -> None:
     """A person is asked once, not once for each memory that is contradicted."""
-    kit.save("hall", SMALL, scope=ANN)
-    kit.save("hall", "The hall seats 400 guests.", scope=ANN)
+    tell(kit, SMALL)
+    tell(kit, LARGER)
     graph = graph_of(kit, InMemorySaver())
-    waiting = await graph.ainvoke(calling("save_memory", key="hall", content=LARGE), RUN)
+    waiting = await graph.ainvoke(telling(LARGE), RUN)
     assert len(waiting["__interrupt__"][0].value["conflicts"]) == 2
     await graph.ainvoke(Command(resume="dismiss"), RUN)
     (left,) = kit.conflicts.list(scope=ANN)
-    assert {left.older.content, left.newer.content} == {SMALL, "The hall seats 400 guests."}
+    assert {left.older.content, left.newer.content} == {SMALL, LARGER}
 
 
 def test_an_answer_that_decides_nothing_is_told_and_the_conflict_waits(kit: MemoryKit) -> None:
     """A slip of the finger must not end the run, nor settle what nobody decided."""
-    kit.save("hall", SMALL, scope=ANN)
+    tell(kit, SMALL)
     graph = graph_of(kit, InMemorySaver())
-    graph.invoke(calling("save_memory", key="hall", content=LARGE), RUN)
+    graph.invoke(telling(LARGE), RUN)
     done = last(graph.invoke(Command(resume={"verdict": "yes"}), RUN))
     assert done.status == "error"
     assert "decides nothing" in str(done.content)
@@ -129,8 +141,8 @@ def test_an_answer_that_decides_nothing_is_told_and_the_conflict_waits(kit: Memo
 
 def test_without_a_checkpointer_nobody_is_asked_and_the_model_is_told(kit: MemoryKit) -> None:
     """A run that cannot go on would lose its answer; the conflict waits in the queue instead."""
-    kit.save("hall", SMALL, scope=ANN)
-    done = graph_of(kit, None).invoke(calling("save_memory", key="hall", content=LARGE))
+    tell(kit, SMALL)
+    done = graph_of(kit, None).invoke(telling(LARGE))
     assert "__interrupt__" not in done
     assert "both are kept, in dispute, until a person decides" in str(last(done).content)
     assert len(kit.conflicts.list(scope=ANN)) == 1

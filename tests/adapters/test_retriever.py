@@ -14,7 +14,7 @@ from langgraph.graph import START, StateGraph
 from remegraph import InputError, MemoryKit, Scope, ScopeError, VectorIndexError
 from remegraph.adapters import MemoryRetriever, ScopeSource
 from remegraph.models import Depth
-from tests.talk import ANN, said
+from tests.talk import ANN, replied, said
 
 BOB = Scope(user="bob", agent="remy")
 
@@ -22,7 +22,8 @@ BOB = Scope(user="bob", agent="remy")
 @pytest.fixture
 def told(kit: MemoryKit) -> MemoryKit:
     """A kit in which Ann has talked, and Bob too."""
-    kit.add_messages([said("I live in Lisbon. I hate mushrooms."), said("I love tea.", minutes=1)], scope=ANN)
+    talk = [said("I hate mushrooms."), replied("Noted.", minutes=1), said("I live in Lisbon.", minutes=2)]
+    kit.add_messages([*talk, replied("I see.", minutes=3), said("I love tea.", minutes=4)], scope=ANN)
     kit.add_messages([said("I live in Rome.", name="Bob")], scope=BOB)
     kit.summarize(scope=ANN, close=True)
     kit.summarize(scope=BOB, close=True)
@@ -36,7 +37,7 @@ def told(kit: MemoryKit) -> MemoryKit:
         ("memories", "memory", "Ann: I hate mushrooms."),
         ("blocks", "block", "mushrooms"),
         ("summaries", "block", "mushrooms"),
-        ("messages", "message", "Ann: I live in Lisbon. I hate mushrooms."),
+        ("messages", "message", "Ann: I hate mushrooms."),
     ],
 )
 def test_a_document_says_what_it_is_where_it_comes_from_and_how_good(

@@ -198,14 +198,16 @@ def test_what_is_said_twice_is_one_memory_that_knows_both(service: MemoryService
 
 @pytest.mark.requirement("K6")
 def test_an_added_contradiction_names_both_memories(kit: MemoryKit, service: MemoryService, user: Scope) -> None:
-    """The protocol's own example: who prefers red and hates red. The later word counts, and both ids come back."""
+    """The protocol's own example: who prefers red and hates red. Both ids come back, and both wait until somebody decides."""
     red = {"entity_name": "Ann", "entity_type": "user", "attributes": {"preferences": ["red"]}}
     hated = {"entity_name": "Ann", "entity_type": "user", "attributes": {"dislikes": ["red"]}}
     (old,) = service.add({"memory_type": "profile", "content": red})
-    new, replaced = service.add({"memory_type": "profile", "content": hated})
-    assert replaced == old
+    new, other = service.add({"memory_type": "profile", "content": hated})
+    assert other == old
     assert new != old
-    assert kit.explain(old, scope=user).status == "superseded"
+    assert {kit.explain(each, scope=user).status for each in (old, new)} == {"disputed"}
+    (conflict,) = kit.conflicts.list(scope=user)
+    kit.conflicts.resolve(conflict.conflict_id, "supersede", scope=user, by="Ann")
     with pytest.raises(InputError, match="is superseded"):
         service.update(MemoryItem.model_validate(fact("x", "x", memory_id=old, timestamp=NOON)))
 
@@ -251,11 +253,13 @@ def test_an_update_that_contradicts_another_memory_is_marked(
     kit: MemoryKit, service: MemoryService, user: Scope
 ) -> None:
     """A correction by id must not bring two truths that nobody is told of."""
-    (ann,) = service.add("Ann lives in Porto.")
-    profile = {"entity_name": "Ann", "entity_type": "user", "attributes": {"statements": ["Ann works as a nurse."]}}
-    (other,) = service.add({"memory_type": "profile", "content": profile})
+    ids = []
+    for told in ({"lives_in": "Porto"}, {"works_as": "nurse"}):
+        profile = {"entity_name": "Ann", "entity_type": "user", "attributes": told}
+        ids += service.add({"memory_type": "profile", "content": profile})
+    ann, other = ids
     (item,) = words(service, other, EXACT)
-    service.update(item.evolve(content=item.content.evolve(attributes={"statements": ["Ann lives in Lisbon."]})))
+    service.update(item.evolve(content=item.content.evolve(attributes={"lives_in": "Lisbon"})))
     assert {kit.explain(each, scope=user).status for each in (ann, other)} == {"disputed"}
 
 

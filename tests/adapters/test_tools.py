@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from langgraph.prebuilt import ToolNode
 from remegraph import Memory, MemoryKit, Scope, ScopeError, VectorIndexError
 from remegraph.adapters import ScopeSource, memory_tools
 from remegraph.rules.context import RECALLED
-from remegraph.testing import FailingCall, ScriptedChatModel
+from remegraph.testing import FailingCall, FrozenClock, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
 
 BOB = Scope(user="bob", agent="remy")
@@ -48,13 +49,16 @@ def only(kit: MemoryKit, scope: Scope = ANN) -> Memory:
 @pytest.mark.requirement("F3", "C6")
 def test_the_answer_tells_new_merged_replacing_or_refused(kit: MemoryKit) -> None:
     """The model must know what became of it, or it saves again and again."""
-    save = tools(kit)["save_memory"]
-    new = save.invoke({"key": "home", "content": "Ann lives in Lisbon."})
+    save, clock = tools(kit)["save_memory"], kit._clock
+    assert isinstance(clock, FrozenClock)
+    lives = {"key": "home", "slot": "ann:lives_in"}
+    new = save.invoke({**lives, "content": "Ann lives in Lisbon.", "value": "Lisbon"})
     first = only(kit).memory_id
     merged = save.invoke({"key": "home", "content": "Ann lives in Lisbon."})
-    replacing = save.invoke({"key": "home", "content": "Ann lives in Porto.", "importance": 1.0})
-    kit.save("home", "Bob lives in Rome.", scope=ANN, importance=0.95)
-    refused = save.invoke({"key": "home", "content": "Bob lives in Paris."})
+    clock.move(timedelta(minutes=1))
+    replacing = save.invoke({**lives, "content": "Porto is Ann's home now.", "value": "Porto", "importance": 1.0})
+    kit.save("home", "Bob lives in Rome.", scope=ANN, importance=0.95, slot="bob:lives_in", value="Rome")
+    refused = save.invoke({"key": "home", "content": "Bob moved.", "slot": "bob:lives_in", "value": "Paris"})
 
     assert new == f"Saved as new memory {first}."
     assert merged.startswith(f"Merged into memory {first}. It says the same.")
@@ -101,7 +105,18 @@ def test_only_what_the_model_may_say_is_in_the_schema(kit: MemoryKit) -> None:
     """A model that could name the user could read anybody's memory."""
     for tool in memory_tools(kit):
         fields = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
-        assert set(fields) <= {"key", "content", "tags", "importance", "query", "k", "memory_id"}
+        assert set(fields) <= {
+            "key",
+            "content",
+            "tags",
+            "importance",
+            "slot",
+            "value",
+            "many",
+            "query",
+            "k",
+            "memory_id",
+        }
         assert all("description" in field for field in fields.values())
 
 

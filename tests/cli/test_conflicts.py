@@ -10,17 +10,24 @@ import pytest
 from typer.testing import Result
 
 from remegraph import MemoryKit, Scope
+from remegraph.testing import FrozenClock
+from tests.talk import NOON
 
 Run = Callable[..., Result]
+
+
+def _count_twice(home: Path) -> None:
+    """Two counts of one hall, told at one moment: neither is the later one."""
+    with MemoryKit.open(home, model=None, embedder=None, clock=FrozenClock(NOON)) as kit:
+        for count in ("250", "320"):
+            kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"), slot="hall:seats", value=count)
 
 
 @pytest.mark.requirement("K4", "G7")
 @pytest.mark.slow
 def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path) -> None:
     """Whoever decides needs no Python for it: both sentences, one word, and why."""
-    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
-        for count in (250, 320):
-            kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"))
+    _count_twice(tmp_path / "home")
 
     (conflict,) = json.loads(run("conflicts", "--json").stdout)
     short = conflict["conflict_id"][:6]
@@ -37,9 +44,7 @@ def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path)
 @pytest.mark.requirement("G7")
 def test_the_one_that_stays_is_named_by_what_the_list_shows_of_its_id(run: Run, tmp_path: Path) -> None:
     """Both sentences stand there with the beginnings of their ids: whoever keeps the older one types what they see."""
-    with MemoryKit.open(tmp_path / "home", model=None, embedder=None) as kit:
-        for count in (250, 320):
-            kit.save("hall", f"The hall seats {count}.", scope=Scope(user="me"))
+    _count_twice(tmp_path / "home")
 
     (conflict,) = json.loads(run("conflicts", "--json").stdout)
     older = conflict["older"]["memory_id"]

@@ -22,7 +22,8 @@ def moved(tmp_path: Path) -> list[str]:
     with MemoryKit.open(tmp_path / "home", model=None, embedder=None, clock=clock) as kit:
         ids = []
         for city in ("Paris", "Porto"):
-            memory = kit.save("home", f"Ann lives in {city}.", scope=Scope(user="me")).memory
+            text = f"Ann lives in {city}."
+            memory = kit.save("home", text, scope=Scope(user="me"), slot="ann:lives_in", value=city).memory
             assert memory is not None
             ids.append(memory.memory_id)
             clock.move(DAY)

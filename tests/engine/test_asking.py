@@ -311,3 +311,23 @@ async def test_a_retry_waits_as_long_as_the_provider_asks_but_not_for_ever(
 
     assert asking.ask(QUESTION, Meter()) == await asking.aask(QUESTION, Meter()) == 3
     assert waits == [waited, waited]
+
+
+class Choosy(ScriptedChatModel):
+    """A model that takes tools, and refuses to be made to use one; or refuses any, with an error of its own."""
+
+    takes_tools: bool = True
+
+    def bind_tools(self, tools: Any, *, tool_choice: Any = None, **kwargs: Any) -> Any:
+        """Refuse a choice."""
+        if tool_choice or not self.takes_tools:
+            raise ValueError(f"tool_choice {tool_choice!r} is not supported")
+        return super().bind_tools(tools, **kwargs)
+
+
+@pytest.mark.parametrize("takes_tools", [True, False])
+def test_a_model_that_refuses_a_tool_choice_is_asked_without(takes_tools: bool) -> None:
+    """A client's ValueError came out raw, and the user's memory stood still."""
+    model = Choosy(script={"": spoken(RIGHT), "Sum": RIGHT}, takes_tools=takes_tools)
+
+    assert Asker(model, repairs=0, retries=0, backoff=0).ask(QUESTION, Meter()) == 3

@@ -232,9 +232,13 @@ OTHER = {
     "en": ("The refund window is 14 days.", "The refund window is 30 days."),
     "zh": ("退款期限是14天。", "退款期限是30天。"),
 }
+KEYED = {
+    "en": ("refund window", "length", "14 days", "30 days"),
+    "zh": ("退款期限", "时长", "14天", "30天"),
+}
 MORE = {
-    "en": ("The parcel arrives on Monday.", "The parcel from the shop arrives on Monday."),
-    "zh": ("退款期限是14天。", "在网店，退款期限是14天。"),
+    "en": ("parcel", {"arrives": "Monday"}, {"arrives": "Monday", "from": "the shop"}),
+    "zh": ("退款期限", {"时长": "14天"}, {"时长": "14天", "店": "网店"}),
 }
 
 
@@ -261,31 +265,31 @@ def test_what_is_known_is_borne_out_once_by_each_agent_and_believed_no_more(home
 
 
 @pytest.mark.requirement("K4")
-@pytest.mark.parametrize("language", OTHER)
+@pytest.mark.parametrize("language", KEYED)
 def test_what_contradicts_ones_own_is_kept_beside_it_and_waits_for_a_decision(home: Household, language: str) -> None:
     """Contradiction: neither side wins in silence, and both are shown with each other until somebody decides."""
-    own, other = OTHER[language]
-    memory = home.saved(own)
-    done = home.absorb(told(other))
+    concept, key, own, other = KEYED[language]
+    memory = home.memory(home.absorb(fact(concept, "clerk", **{key: own})).memory_id)
+    done = home.absorb(fact(concept, **{key: other}))
     assert (done.outcome, done.contradicts) == ("created", (memory.memory_id,))
     now = home.memory(memory.memory_id)
-    assert (now.status, now.content, now.supersedes) == ("disputed", own, ())
+    assert (now.status, now.content, now.supersedes) == ("disputed", memory.content, ())
     assert now.importance > memory.importance
     (conflict,) = home.kit.conflicts.list(scope=home.scope)
     assert (conflict.older.memory_id, conflict.newer.memory_id) == (memory.memory_id, done.memory_id)
     assert conflict.newer.origin is not None
     home.kit.conflicts.resolve(conflict.conflict_id, "supersede", scope=home.scope, by="ann", keep=memory.memory_id)
     assert home.memory(memory.memory_id).status == "active"
-    assert home.absorb(told(other)).outcome == "known", "it does not come back"
+    assert home.absorb(fact(concept, **{key: other})).outcome == "known", "it does not come back"
 
 
 @pytest.mark.requirement("K4")
 @pytest.mark.parametrize("language", MORE)
 def test_what_says_more_or_less_than_ones_own_is_linked_both_ways(home: Household, language: str) -> None:
     """Superset and subset: each leads to the other, and neither is rewritten."""
-    less, more = MORE[language]
-    memory = home.saved(less)
-    done = home.absorb(told(more))
+    concept, less, more = MORE[language]
+    memory = home.memory(home.absorb(fact(concept, "clerk", **less)).memory_id)
+    done = home.absorb(fact(concept, **more))
     assert (done.outcome, done.more_than, done.less_than) == ("created", (memory.memory_id,), ())
     assert home.memory(memory.memory_id) == memory
     links = home.kit.trace(memory.memory_id, scope=home.scope).links
@@ -498,8 +502,8 @@ def test_approved_by_a_person_it_is_recalled_and_held_against_what_is_known_and_
     home: Household,
 ) -> None:
     """A person's word lets it in; it neither makes it truer nor lets it win."""
-    own = home.saved("The refund window is 14 days.")
-    done = home.absorb(told("The refund window is 30 days.", "shady"))
+    own = home.memory(home.absorb(fact("refund window", length="14 days")).memory_id)
+    done = home.absorb(fact("refund window", "shady", length="30 days"))
     assert (done.contradicts, home.memory(own.memory_id)) == ((), own)
     approved = home.kit.knowledge.approve(done.memory_id, scope=home.scope, by="ann", note="Ann asked the shop.")
     assert (approved.status, approved.trust) == ("disputed", 0.2)
@@ -679,8 +683,8 @@ def test_it_is_done_on_postgresql_alike(postgres_url: str, tmp_path: Path) -> No
         settings=settings, model=None, embedder=None, index=InMemoryVectorIndex(), clock=FrozenClock()
     ) as kit:
         home = Household(kit)
-        home.saved("The refund window is 14 days.")
-        items = [told("The refund window is 14 days."), told("The refund window is 30 days."), skill_item()]
+        home.absorb(fact("refund window", "clerk", length="14 days"))
+        items = [fact("refund window", length=length) for length in ("14 days", "30 days")] + [skill_item()]
         items.append(told("The parcel\x00 code is \ud800.", "shady"))
         done = home.absorbs(*items)
         assert [each.outcome for each in done.items] == ["corroborated", "created", "created", "quarantined"]

@@ -26,7 +26,7 @@ from remegraph import (
 )
 from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
 from remegraph.exchange.extraction import ShareInput, Sources, build_extractor
-from remegraph.models import Budget, Extraction, KnowledgeItem, Memory, Progress
+from remegraph.models import Budget, Conclusion, Extraction, KnowledgeItem, Memory, Progress
 from remegraph.ports import Draft, Reworded
 from remegraph.rules.standardizing import item_digest
 from remegraph.testing import refusal, spoken, truncated
@@ -206,10 +206,13 @@ def test_what_was_concluded_from_many_episodes_is_shared(library: Library) -> No
         *(f"I bought a {thing} at the market." for thing in ("lamp", "kettle", "carpet", "printer", "mirror", "tent")),
         *("I jog along the river on Sundays.", "My sister teaches chemistry.", "The garden needs new roses."),
     )
-    library.kit.add_messages([said(text, name="Henrietta", thread="tea") for text in texts], scope=library.remy)
+    library.kit.add_messages([said(text, name="Henrietta", thread=text) for text in texts], scope=library.remy)
     library.kit.summarize(scope=library.remy, close=True)
-    made = library.kit.consolidate(scope=library.remy).made
-    assert made
+    groups = library.kit.consolidate(scope=library.remy, dry_run=True).proposed
+    tea = {memory.memory_id for memory in library.kit.memories(scope=library.remy) if "sencha" in memory.content}
+    (group,) = [each for each in groups if tea.issuperset(each)]
+    told = Conclusion(sources=group, conclusion="Green sencha tea suits office work.", conditions=("at work",))
+    assert library.kit.consolidate(scope=library.remy, conclusions=[told]).made
     (item,) = library.share("sencha tea").items
     assert item.source_memory_type == "semantic"
     assert "sencha" in text_of([item])

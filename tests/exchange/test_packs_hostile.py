@@ -18,14 +18,16 @@ from remegraph.exchange.signing import SigningKey
 from remegraph.models import PackKind
 from remegraph.storage.tables import metadata
 from tests.exchange.hostile_packs import CASES, Case, Forge, zipped
-from tests.talk import ANN, open_kit, said
+from tests.talk import ANN, open_kit, replied, said
 
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
     """A kit with memories of its own, which no pack may touch."""
     with open_kit(tmp_path_factory.mktemp("victim")) as opened:
-        opened.add_messages([said("I like black tea."), said("I live in Oslo.", minutes=1)], scope=ANN)
+        opened.add_messages(
+            [said("I like black tea."), replied("Noted."), said("I live in Oslo.", minutes=1)], scope=ANN
+        )
         opened.summarize(scope=ANN, close=True)
         yield opened
 
@@ -39,7 +41,9 @@ def forge(kit: MemoryKit, tmp_path_factory: pytest.TempPathFactory) -> Forge:
     kit.packs.trust_key("mallory", revoked.public)
     kit.packs.revoke_key(revoked.key_id)
     with open_kit(folder / "home") as source:
-        source.add_messages([said("I like green tea."), said("I live in Rome.", minutes=1)], scope=ANN)
+        source.add_messages(
+            [said("I like green tea."), replied("Noted."), said("I live in Rome.", minutes=1)], scope=ANN
+        )
         source.summarize(scope=ANN, close=True)
         lines: dict[PackKind, dict[str, list[bytes]]] = {}
         for kind in ("export", "preset"):

@@ -29,7 +29,9 @@ class Office:
     def saved(self, content: str, scope: Scope | None = None) -> Memory:
         """Save a statement, a day after the one before."""
         self.clock.move(DAY)
-        memory = self.kit.save("note", content, scope=scope or self.ann).memory
+        city = content.removeprefix("Ann lives in ").rstrip(".") if content.startswith("Ann lives in ") else ""
+        slot = "ann:lives_in" if city else ""
+        memory = self.kit.save("note", content, scope=scope or self.ann, slot=slot, value=city).memory
         assert memory is not None
         return memory
 

@@ -32,7 +32,8 @@ class Crew:
     def saved(self, scope: Scope, content: str, **fields: Any) -> Memory:
         """Let a person tell an agent something, an hour after what came before."""
         self.clock.move(HOUR)
-        memory = self.kit.save("note", content, scope=scope, **fields).memory
+        home = {"slot": "ann:lives_in", "value": content} if content.startswith("Ann lives in ") else {}
+        memory = self.kit.save("note", content, scope=scope, **(home | fields)).memory
         assert memory is not None
         return memory
 

@@ -34,7 +34,7 @@ from remegraph.rules.remaking import Loss, remade
 from remegraph.storage import interning
 from remegraph.storage.tables import metadata, reviews
 from remegraph.testing import FailingCall, InMemoryVectorIndex
-from tests.talk import ANN, NOON, SHARED_KEY, open_kit, said
+from tests.talk import ANN, NOON, SHARED_KEY, open_kit, replied, said
 
 pytestmark = pytest.mark.requirement("X7")
 
@@ -54,6 +54,7 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
 def tell(kit: MemoryKit) -> None:
     messages = [
         said(TEA, message_id="tea"),
+        replied("Noted.", message_id="reply"),
         said(ROWS, minutes=1, message_id="rows"),
         said("I play chess on Sundays.", minutes=2, message_id="chess", thread="games"),
     ]
@@ -84,21 +85,20 @@ def memory_of(kit: MemoryKit, word: str) -> Memory:
     return found
 
 
-def conclusion(sources: list[Memory]) -> ChangeSet:
+def conclusion(sources: list[Memory], says: str) -> ChangeSet:
     """A change set that makes a long-term memory of others."""
     abstraction = Abstraction(
         conditions=("when Uji comes up",),
         confidence=0.5,
         corroborations=len(sources),
         terms=("love", "rowing", "chess"),
-        words=("love", "rowing", "chess"),
     )
     memory = sources[0].evolve(
         memory_id="long",
         version=1,
-        content="Recurs for Ann: love, rowing, chess.",
+        content=says,
         summary="",
-        claims=(),
+        slot_value="",
         canonical_topic="",
         payload=abstraction.within({}),
         evidence=tuple(item for each in sources for item in each.evidence),
@@ -177,20 +177,46 @@ def test_a_memory_goes_and_its_messages_stay(kit: MemoryKit) -> None:
 
 
 def test_a_conclusion_lives_on_with_words_from_the_rest_of_its_sources(kit: MemoryKit) -> None:
-    """What was abstracted from several memories is still true of the others."""
+    """What was abstracted from several memories, without a word of the one that goes, is still true of the others."""
     sources = [memory_of(kit, word) for word in ("Uji", "rowing", "chess")]
-    kit._open_parts().archive.commit(conclusion(sources))
+    kit._open_parts().archive.commit(conclusion(sources, "Ann likes quiet, and chess."))
     kit.admin.erase(ANN, message_ids=["rows"])
     long = kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0]
     assert long.live
     assert "rowing" not in long.to_json()
-    assert "chess" in long.content
+    assert long.content == "Ann likes quiet, and chess."
+    found = Abstraction.of(long)
+    assert found is not None
+    assert (found.terms, found.corroborations) == (("love", "chess"), 2)
     assert "rowing" not in everything(kit)
     assert {item.message_id for item in long.evidence} == {"tea", "chess"}
     assert healthy(kit)
     kit.admin.erase(ANN, message_ids=["tea"])
     assert kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
     assert healthy(kit)
+
+
+def test_a_conclusion_that_says_what_only_the_erased_source_said_goes(kit: MemoryKit) -> None:
+    """Nobody but a model could say it anew, and none is asked; what remains may be concluded from again."""
+    sources = [memory_of(kit, word) for word in ("Uji", "rowing", "chess")]
+    kit._open_parts().archive.commit(conclusion(sources, "Ann likes quiet: rowing, and chess."))
+    kit.admin.erase(ANN, message_ids=["rows"])
+    assert kit._open_parts().archive.memories([ANN.partition()], ids=["long"])[0].status == "erased"
+    assert "rowing" not in everything(kit)
+    assert healthy(kit)
+
+
+def test_a_turn_of_which_one_message_goes_keeps_the_words_of_the_other(tmp_path: Path) -> None:
+    """Messages in a row are one memory, and each of them may be erased alone."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said(TEA, message_id="tea"), said(ROWS, minutes=1, message_id="rows")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        assert contents(kit) == {f"Ann: {TEA}\n{ROWS}"}
+        assert kit.admin.erase(ANN, message_ids=["rows"]).complete
+        kit.summarize(scope=ANN, close=True)
+        assert contents(kit) == {f"Ann: {TEA}"}
+        assert "zanzibar" not in everything(kit)
+        assert healthy(kit)
 
 
 def test_a_memory_of_two_messages_keeps_the_words_of_the_one_that_remains() -> None:
@@ -296,7 +322,7 @@ def decide(kit: MemoryKit, scope: Scope, by: str) -> None:
     (waiting,) = kit.knowledge.waiting(scope=scope)
     kit.knowledge.approve(waiting.memory_id, scope=scope, by=by)
     for words in ("The hall seats 250 guests.", "The hall seats 320 guests."):
-        kit.save(words, words, scope=scope)
+        kit.save(words, words, scope=scope, slot="hall:seats", value=words.split()[3])
     conflict, *_ = kit.conflicts.list(scope=scope)
     kit.conflicts.resolve(conflict.conflict_id, "keep_both", scope=scope, by=by)
 
@@ -370,7 +396,7 @@ def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: Memory
     with at("erase.files_gone", come_back):
         receipt = kit.admin.erase(PERSON)
     removed = {place.place: place.removed for place in receipt.places}
-    assert removed.items() >= {"messages": 3, "memories": 3, "versions": 3, "blocks": 2, "threads": 2}.items()
+    assert removed.items() >= {"messages": 4, "memories": 3, "versions": 3, "blocks": 2, "threads": 2}.items()
     assert min(removed[place] for place in ("full text", "vectors", "topics", "summaries", "journal")) > 0
     assert (receipt.complete, receipt.left) == (False, 1)
     assert {place.place for place in receipt.places if place.left} == {"reviews"}
@@ -417,7 +443,7 @@ def test_a_repeated_import_and_a_replayed_operation_bring_nothing_back(kit: Memo
     archive = kit._open_parts().archive
     old = archive.memories([ANN.partition()])
     summaries = archive.summaries([ANN.partition()])
-    late = conclusion(list(old))
+    late = conclusion(list(old), "Ann likes quiet, and chess.")
     alone = late.evolve(
         changes=(late.changes[0].evolve(memory=late.changes[0].memory.evolve(evidence=(), block_ids=())),)
     )
@@ -676,7 +702,7 @@ def test_two_machines_that_finish_one_erasure_at_once_do_it_once(postgres_url: s
             listen(None)
         receipt = parts.eraser.run(erasure_id)
     assert receipt.complete
-    assert {place.place: place.removed for place in receipt.places}["messages"] == 3
+    assert {place.place: place.removed for place in receipt.places}["messages"] == 4
 
 
 def test_a_message_that_is_told_again_while_its_person_is_erased_writes_no_name(

@@ -67,8 +67,9 @@ class Team:
     def told(self, *texts: str, scope: Scope | None = None) -> list[Memory]:
         """Let Ann tell scout something, which makes episodes of it."""
         scope, kit = scope or self.scout, self.office.kit
-        messages = [Message(role="user", name="Ann", content=text, time=self.office.clock()) for text in texts]
-        kit.add_messages(messages, scope=scope, thread=texts[0])
+        for text in texts:
+            message = Message(role="user", name="Ann", content=text, time=self.office.clock(), thread=text)
+            kit.add_messages([message], scope=scope)
         kit.summarize(scope=scope, close=True)
         known = {memory.content.removeprefix("Ann: "): memory for memory in kit.memories(scope=scope)}
         return [known[text] for text in texts]

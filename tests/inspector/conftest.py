@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from remegraph import MemoryKit, Scope
 from remegraph.integrations.inspector import Session, inspector
+from remegraph.testing import FrozenClock
 from tests.talk import ANN, NOON, called, create, digest, open_kit, proposal, replied, returned, said
 
 BOB = Scope(user="bob", agent="remy")
@@ -42,8 +43,15 @@ Visiting = Callable[..., Visit]
 
 @pytest.fixture(scope="session")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
-    """A home in which Ann moved and likes two teas, and in which somebody else is, too."""
+    """A home in which Ann moved and changed her instrument, has two birthdays, and in which somebody else is, too."""
     with open_kit(tmp_path_factory.mktemp("inspected")) as kit:
+        clock = kit._clock
+        assert isinstance(clock, FrozenClock)
+        kit.save("instrument", "Ann plays the cello.", scope=ANN, slot="ann:plays", value="cello")
+        clock.move(timedelta(minutes=1))
+        kit.save("instrument", "Ann took up the oboe.", scope=ANN, slot="ann:plays", value="oboe")
+        for day in ("the first of May", "the second of May"):
+            kit.save("birthday", f"Ann was born on {day}.", scope=ANN, slot="ann:birthday", value=day)
         kit.remember_self("I am Remy.", scope=ANN)
         kit.add_messages(
             [said("I live in Lisbon. I hate mushrooms.", name="Ann"), replied("Noted.", minutes=1)], scope=ANN

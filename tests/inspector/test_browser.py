@@ -217,7 +217,7 @@ def test_a_conflict_is_decided_by_a_click(browser: Any, served: Any, tmp_path: P
     """Whoever sees at a glance which of two is right should need no more than that."""
     with open_kit(tmp_path) as kit:
         for text in ("The meeting is on Monday.", "The meeting is not on Monday."):
-            kit.save("meeting", text, scope=ANN)
+            kit.save("meeting", text, scope=ANN, slot="meeting:day")  # at one moment: neither is the later one
         look = _look(browser, served(kit, ANN))
         page = look.at("/conflicts")
         page.get_by_label("Why (for the journal)").fill("both rooms are booked")

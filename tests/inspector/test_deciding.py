@@ -30,7 +30,7 @@ def own(tmp_path: Path) -> Iterator[MemoryKit]:
             assert memory is not None
             kit.sharing.propose(memory.memory_id, scope=ANN, reason="all need it")
         for text in ("The meeting is on Monday.", "The meeting is not on Monday."):
-            kit.save("meeting", text, scope=ANN)
+            kit.save("meeting", text, scope=ANN, slot="meeting:day")  # at one moment: neither is the later one
         yield kit
 
 

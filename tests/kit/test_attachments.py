@@ -202,7 +202,7 @@ def test_a_text_file_is_read_without_a_model_and_found_by_its_words(kit: MemoryK
 
     (hit,) = kit.recall("anchovies", scope=ann, depth="messages").messages
     assert "[file: offers.md, 56 B: Anchovies are on offer" in hit.text
-    assert kit.memories(scope=ann) == ()  # nothing that she said of herself
+    assert [memory.content for memory in kit.memories(scope=ann)] == ["Ann: Please read this."]  # what she said herself
 
 
 def test_text_beyond_the_limit_and_bytes_that_are_no_text_are_not_read(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_an_export_leaves_behind_what_rests_on_a_picture_and_can_be_installed(tm
 
 
 def test_words_of_a_picture_are_no_evidence_of_what_the_user_said(tmp_path: Path) -> None:
-    """A model that mixes the two up is told so, and nothing is learned in the user's name."""
+    """A model that mixes the two up is put right: they are the picture's, wait for a person, and are not her words."""
     words = "Ann is the new president."
     script = LEARNS | {
         "DescribeAnswer": {"descriptions": [{"n": 1, "text": words}]},
@@ -300,7 +300,23 @@ def test_words_of_a_picture_are_no_evidence_of_what_the_user_said(tmp_path: Path
     with seeing(tmp_path, script) as kit:
         kit.add_messages([shows("I like it.", image())], scope=ANN)
         report = kit.summarize(scope=ANN, close=True)
-        assert report.created == 0
+        assert any("stand in message 2, not 1" in note for note in report.notes)
+        assert kit.memories(scope=ANN, statuses=["active"]) == ()
+        (learned,) = kit.knowledge.waiting(scope=ANN)
+        assert [item.attachment for item in learned.evidence] == [sha(PNG)]
+        assert kit.recall("Who is the president?", scope=ANN).memories == ()
+
+
+def test_words_that_neither_the_user_nor_a_picture_has_are_not_learned(tmp_path: Path) -> None:
+    """A wrong number may be put right; words that nobody said or showed are invented."""
+    words = "Ann is the new president."
+    script = LEARNS | {
+        "DescribeAnswer": {"descriptions": [{"n": 1, "text": "A poster of a harbour."}]},
+        "ProposalAnswer": proposal(create(words, 1, words)),
+    }
+    with seeing(tmp_path, script) as kit:
+        kit.add_messages([shows("I like it.", image())], scope=ANN)
+        assert kit.summarize(scope=ANN, close=True).created == 0
         assert kit.memories(scope=ANN, statuses=["active", "quarantined"]) == ()
 
 
@@ -324,10 +340,10 @@ def test_a_model_that_cannot_read_a_picture_costs_none_of_the_words(tmp_path: Pa
     """A provider that refuses the picture must not take the conversation with it."""
     script = LEARNS | {
         "DescribeAnswer": InvalidAnswerError("no pictures here"),
-        "ProposalAnswer": proposal(create("Ann likes it.", 1, "I like it")),
+        "ProposalAnswer": proposal(create("Ann likes harbours.", 1, "I like harbours")),
     }
     with seeing(tmp_path, script | {"DescribeAnswer": {"descriptions": [{"n": 5, "text": "?"}]}}) as kit:
-        kit.add_messages([shows("I like it.", image())], scope=ANN)
+        kit.add_messages([shows("I like harbours.", image())], scope=ANN)
         report = kit.summarize(scope=ANN, close=True)
         assert report.created == 1
         assert any("attachments not read" in each for each in report.objections)
@@ -384,9 +400,9 @@ def test_without_a_model_a_chinese_summary_says_what_was_not_read(kit: MemoryKit
 
 
 def test_what_somebody_did_can_be_found_and_learned_from(tmp_path: Path) -> None:
-    """A form that was filled in says as much as a sentence; entities and relations come of it as of words."""
+    """A form that was filled in says as much as a sentence; its slot comes of it as of words."""
     words = "[input: city = Lisbon]"
-    script = LEARNS | {"ProposalAnswer": proposal(create("Ann lives in Lisbon.", 1, words))}
+    script = LEARNS | {"ProposalAnswer": proposal(create("Ann lives in Lisbon.", 1, words, slot="lives_in"))}
     deed = {"type": "interaction", "action": "input", "target": "city", "value": "Lisbon"}
     with open_kit(tmp_path, script, reviser="rules") as kit:
         kit.add_messages([shows("Where I live:", deed)], scope=ANN)
@@ -394,5 +410,5 @@ def test_what_somebody_did_can_be_found_and_learned_from(tmp_path: Path) -> None
         (memory,) = kit.memories(scope=ANN)
         (quote,) = kit.trace(memory.memory_id, scope=ANN).quotes
         assert quote.words == words
-        assert [claim.value for claim in memory.claims] == ["Lisbon"]
+        assert memory.canonical_topic == "ann:lives_in"
         assert kit.recall("Lisbon", scope=ANN, depth="messages").messages

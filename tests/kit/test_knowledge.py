@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import pytest
 
 from remegraph import AgentMemorySettings, ConflictError, InputError, Memory, MemoryKit
 from remegraph.models import ChangeSet, Link, MemoryChange
+from remegraph.testing import FrozenClock
 from tests.talk import ANN, change, create, digest, model_of, open_kit, proposal, said
 
 TALK = said("I live in Porto now, in the old town.", name="ann")
 QUOTE = "live in Porto now"
 
 
+HOME = "ann:lives_in"
+
+
 def known(kit: MemoryKit, content: str = "Ann lives in Lisbon.") -> Memory:
-    memory = kit.save("home", content, scope=ANN, usage="knowledge").memory
+    memory = kit.save("home", content, scope=ANN, usage="knowledge", slot=HOME, value="Lisbon").memory
     assert memory is not None
     return memory
 
@@ -63,7 +68,8 @@ def test_no_operation_of_a_model_changes_knowledge(
         assert [(memory.content, memory.usage, memory.status) for memory in beside] == [
             (content, "memory", "active") for content in left
         ]
-        for memory in beside:
+        in_its_place = {"slot", "id"} & operation.keys()
+        for memory in beside if in_its_place else ():  # that the words alone say otherwise, nothing reads
             (link,) = kit.trace(memory.memory_id, scope=ANN).links
             assert (link.type, link.target_id) == ("may_contradict", knowledge.memory_id)
         assert reason in "".join(work.reason for work in report.work)
@@ -74,21 +80,19 @@ def test_no_operation_of_a_model_changes_knowledge(
 
 @pytest.mark.requirement("F9")
 @pytest.mark.parametrize(
-    ("words", "left"), [("I live in Porto.", ["ann: I live in Porto."]), ("I live in Lisbon.", [])]
+    ("words", "left"), [("I live in Porto.", ["ann: I live in Porto."]), ("I live in  Lisbon!", [])]
 )
 def test_without_a_model_knowledge_stays_too(tmp_path: Path, words: str, left: list[str]) -> None:
-    """Rules are as careful as models: said again it is simply known, said otherwise it stands beside it."""
+    """Said again in the same words it is simply known; anything else stands beside it, and nothing reads what it says."""
     with open_kit(tmp_path) as kit:
-        knowledge = known(kit)
+        knowledge = known(kit, "ann: I live in Lisbon.")
         kit.add_messages([said(words, name="ann")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 
         assert knowledge in kit.memories(scope=ANN)
         beside = others(kit, knowledge)
-        assert [memory.content for memory in beside] == left
-        for memory in beside:
-            (link,) = kit.trace(memory.memory_id, scope=ANN).links
-            assert (link.type, link.target_id) == ("may_contradict", knowledge.memory_id)
+        assert [(memory.content, memory.status) for memory in beside] == [(content, "active") for content in left]
+        assert not any(kit.trace(memory.memory_id, scope=ANN).links for memory in beside)
 
 
 def _rewritten(old: Memory) -> dict[str, Any]:
@@ -151,11 +155,19 @@ def test_a_model_that_saves_mere_memory_leaves_knowledge_as_it_is(tmp_path: Path
     with open_kit(tmp_path) as kit:
         knowledge = known(kit)
         same = kit.save("home", "Ann lives in Lisbon.", scope=ANN, by_model=True)
-        other = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True)
+        worded = kit.save("home", "Lisbon is Ann's home.", scope=ANN, by_model=True, slot=HOME, value="Lisbon")
+        other = kit.save("home", "Ann lives in Porto.", scope=ANN, by_model=True, slot=HOME, value="Porto")
         assert knowledge in kit.memories(scope=ANN)
-        person = kit.save("home", "Ann lives in Faro.", scope=ANN)
+        clock = kit._clock
+        assert isinstance(clock, FrozenClock)
+        clock.move(timedelta(minutes=1))
+        person = kit.save("home", "Ann lives in Faro.", scope=ANN, slot=HOME, value="Faro")
 
-    assert (same.outcome, same.reason) == ("refused", f"Memory {knowledge.memory_id} says it already, as knowledge.")
+    for known_already in (same, worded):
+        assert (known_already.outcome, known_already.reason) == (
+            "refused",
+            f"Memory {knowledge.memory_id} says it already, as knowledge.",
+        )
     assert (other.outcome, other.superseded, other.may_contradict) == ("new", (), (knowledge.memory_id,))
     assert knowledge.memory_id in person.superseded
 

@@ -34,10 +34,12 @@ def clocked(home: Path, clock: FrozenClock) -> MemoryKit:
 def test_a_memory_tells_its_source_its_voice_and_its_feeling(tmp_path: Path) -> None:
     """Who wonders why an agent believes something starts here."""
     with open_kit(tmp_path) as kit:
-        saved = kit.save("mushrooms", "Ann hates mushrooms.", scope=ANN, session="monday").memory
+        saved = kit.save(
+            "mushrooms", "Ann hates mushrooms.", scope=ANN, category="preference", session="monday", sentiment=-0.8
+        ).memory
         assert saved is not None
         known = kit.metadata(saved.memory_id, scope=ANN)
-        assert (known.memory_type, known.source_session_id, known.sentiment) == ("preference", "monday", -1)
+        assert (known.memory_type, known.source_session_id, known.sentiment) == ("preference", "monday", -0.8)
         assert (known.source, known.extractor_model_id) == ("tool-call", saved.extractor)
         assert (known.access_count, known.last_accessed_at, known.previous_version_id) == (0, None, None)
 
@@ -46,10 +48,11 @@ def test_what_was_learned_names_its_thread_agent_and_former_version(tmp_path: Pa
     """A memory's path is followed backwards, version by version."""
     scope = Scope(user="ann", agent="remy")
     with open_kit(tmp_path) as kit:
-        for home, minutes in (("Lisbon", 0), ("Porto", 600)):
-            kit.add_messages([said(f"I live in {home} now.", thread=home, minutes=minutes)], scope=scope)
-            kit.summarize(scope=scope, close=True)
-        old, new = sorted(kit.memories(scope=scope), key=lambda memory: memory.said_at)
+        kit.add_messages([said("I live in Lisbon now.", thread="Lisbon")], scope=scope)
+        kit.summarize(scope=scope, close=True)
+        (old,) = kit.memories(scope=scope)
+        new = kit.save("home", "I live in Porto now.", scope=scope, supersedes=[old.memory_id]).memory
+        assert new is not None
         assert kit.metadata(new.memory_id, scope=scope).previous_version_id == old.memory_id
         known = kit.metadata(old.memory_id, scope=scope)
         assert (known.source_session_id, known.source_agent_id) == ("Lisbon", "remy")

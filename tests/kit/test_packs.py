@@ -345,7 +345,9 @@ def test_a_pack_says_itself_what_should_be_active(source: MemoryKit, target: Mem
 
 def test_a_preset_that_contradicts_a_memory_is_kept_beside_it(target: MemoryKit, tmp_path: Path) -> None:
     """A pack replaces nothing that the agent knows: somebody decides."""
-    own = target.save("tea", "Ann likes green tea.", scope=ANN).memory
+    likes = {"entity_name": "Ann", "entity_type": "user", "attributes": {"preferences": ["green tea"]}}
+    mine = {"memory_id": "tea", "memory_type": "profile", "timestamp": NOON.isoformat(), "importance": "mid"}
+    own = target.forms.add(mine | {"content": likes}, scope=ANN).memory
     assert own is not None
     item = {
         "memory_type": "profile",

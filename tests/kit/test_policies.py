@@ -13,6 +13,7 @@ from remegraph.models import ChangeSet, MemoryChange
 from tests.talk import ANN, change, create, digest, open_kit, proposal, said
 
 QUOTE = "live in Porto now"
+HOME = "ann:lives_in"
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,8 @@ def test_a_statement_replaces_a_policy_only_where_a_person_names_it(
     kit: MemoryKit, ann: Scope, *, by_model: bool
 ) -> None:
     """Who states something in passing must not do away with a rule that others rely on."""
-    rule = policy(kit, ann)
-    refused = kit.save("home", "Ann lives in Porto.", scope=ann, by_model=by_model)
+    rule = policy(kit, ann, slot=HOME, value="Lisbon")
+    refused = kit.save("home", "Ann lives in Porto.", scope=ann, by_model=by_model, slot=HOME, value="Porto")
     assert (refused.outcome, refused.memory) == ("refused", None)
     assert f"contradicts memory {rule.memory_id}, a policy" in refused.reason
     assert kit.memories(scope=ann) == (rule,)
@@ -55,15 +56,16 @@ def test_a_statement_replaces_a_policy_only_where_a_person_names_it(
 
 
 @pytest.mark.requirement("G3")
-def test_what_is_like_a_policy_is_kept_beside_it(kit: MemoryKit, ann: Scope) -> None:
-    """A rule that grows by whatever sounds alike says in the end what nobody decided."""
+def test_what_says_the_same_as_a_policy_in_other_words_is_kept_beside_it(kit: MemoryKit, ann: Scope) -> None:
+    """A rule that grows by whatever is said to mean the same says in the end what nobody decided."""
     one = "Deploy on Mondays and Tuesdays only, when all of the tests have passed."
     other = "Deploy on Mondays and Tuesdays only, when all of the old tests have passed."
     elsewhere = Scope(user=f"not {ann.user}")
-    assert [kit.save("home", text, scope=elsewhere).outcome for text in (one, other)] == ["new", "merged"]
+    days: dict[str, Any] = {"slot": "deploy:days", "value": "Mondays and Tuesdays"}
+    assert [kit.save("days", text, scope=elsewhere, **days).outcome for text in (one, other)] == ["new", "merged"]
 
-    rule = policy(kit, ann, one)
-    assert kit.save("home", other, scope=ann).outcome == "new"
+    rule = policy(kit, ann, one, **days)
+    assert kit.save("days", other, scope=ann, **days).outcome == "new"
     assert rule in kit.memories(scope=ann)
     assert kit.save("home", one, scope=ann).outcome == "merged"
 
@@ -102,7 +104,7 @@ def test_confirming_a_memory_as_a_policy_makes_it_one(kit: MemoryKit, ann: Scope
 
 @pytest.mark.requirement("G3")
 def test_without_a_model_conversations_leave_policies_as_they_are(kit: MemoryKit, ann: Scope) -> None:
-    """What a user says otherwise is remembered beside the rule, and linked: a person decides."""
+    """What a user says otherwise is remembered beside the rule: only who names a rule takes it back."""
     rule = policy(kit, ann)
     kit.add_messages([said("I live in Porto.", name="Ann")], scope=ann)
     kit.summarize(scope=ann, close=True)
@@ -124,10 +126,11 @@ def test_without_a_model_conversations_leave_policies_as_they_are(kit: MemoryKit
             "",
         ),
         (create("Ann lives in Porto.", 1, QUOTE), ["Ann lives in Porto."], ""),
+        (create("Ann has Porto as her home.", 1, QUOTE, slot="lives_in"), ["Ann has Porto as her home."], ""),
         (change("REFINE", "m1", 1, QUOTE, content="Ann lives in Porto."), [], "leave it as it is"),
         (change("DELETE", "m1", 1, QUOTE), [], "leave it as it is"),
     ],
-    ids=["supersede", "create", "refine", "delete"],
+    ids=["supersede", "create", "create-in-slot", "refine", "delete"],
 )
 def test_no_operation_of_a_model_changes_a_policy(
     tmp_path: Path, operation: dict[str, Any], left: list[str], reason: str
@@ -139,14 +142,15 @@ def test_no_operation_of_a_model_changes_a_policy(
         "VerdictAnswer": {"objections": []},
     }
     with open_kit(tmp_path, steps) as kit:
-        rule = policy(kit, ANN)
+        rule = policy(kit, ANN, slot=HOME, value="Lisbon")
         kit.add_messages([said("I live in Porto now, in the old town.", name="ann")], scope=ANN)
         report = kit.summarize(scope=ANN, close=True)
         beside = [memory for memory in kit.memories(scope=ANN) if memory != rule]
         assert rule in kit.memories(scope=ANN)
         assert [memory.content for memory in beside] == left
         assert reason in "".join(work.reason for work in report.work)
-        for memory in beside:
+        in_its_place = {"slot", "id"} & operation.keys()
+        for memory in beside if in_its_place else ():  # that the words alone say otherwise, nothing reads
             (link,) = kit.trace(memory.memory_id, scope=ANN).links
             assert (link.type, link.target_id) == ("may_contradict", rule.memory_id)
 

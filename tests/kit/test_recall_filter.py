@@ -19,14 +19,14 @@ from remegraph import (
     Settings,
 )
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import ANN, NOON, replied, returned, said
+from tests.talk import ANN, NOON, replaced, replied, returned, said
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
-    """Ann says that she lives in Oslo, and tells it on the next day; ten days later, that she lives in Rome."""
+    """Ann says that she lives in Oslo, and tells it on the next day; ten days later, Rome, which a person says replaced it."""
     clock = FrozenClock(NOON + DAY)
     settings = Settings(home=tmp_path_factory.mktemp("filter"))
     ids, index = SequentialIds(), InMemoryVectorIndex()
@@ -38,6 +38,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
         answer = replied("You live in Rome, then.", minutes=later + 1)
         opened.add_messages([said("I live in Rome now.", minutes=later), answer], scope=ANN)
         opened.summarize(scope=ANN, close=True)
+        replaced(opened, "in Oslo", "in Rome")
         opened.save("Where to live", "Living in Rome is dear.", scope=ANN, tags=["money"], topic="task:rents")
         yield opened
 

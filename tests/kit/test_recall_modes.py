@@ -10,7 +10,7 @@ import pytest
 
 from remegraph import InputError, MemoryKit, RecallFilter, Scope, Settings
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from tests.talk import ANN, NOON, said
+from tests.talk import ANN, NOON, replaced, said
 
 BOB = Scope(user="bob", agent="remy")
 DAYS = {
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.requirement("K5")
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
-    """Ann tells something on five days, the last of them three days ago."""
+    """Ann tells something on five days, the last of them three days ago; a person says that one replaced another."""
     with MemoryKit.open(
         settings=Settings(home=tmp_path_factory.mktemp("modes")),
         model=None,
@@ -38,6 +38,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryKit]:
         talk = [said(text, minutes=day * 24 * 60) for day, text in DAYS.items()]
         opened.add_messages(talk, scope=ANN)
         opened.summarize(scope=ANN, close=True)
+        replaced(opened, "in Oslo", "in Rome")
         yield opened
 
 

@@ -59,6 +59,27 @@ def test_what_would_go_along_is_shown_first_and_may_be_left(kit: MemoryKit) -> N
     assert PAY not in shown(kit)
 
 
+def test_a_date_and_common_words_take_nothing_along(kit: MemoryKit) -> None:
+    """Of one woman 31 true memories were lost, as they said "Stand 12. Juni 2025" or "nicht mit", too."""
+    quarrel = (
+        "Birgit redet seit dem Streit am Sonntag, 8. Juni 2025, nicht mit Leonie: Am Telefon nannte sie Leonie "
+        "Erbschleicherin, weil Leonie das Konto der Mutter macht (Stand 12. Juni 2025)."
+    )
+    others = [
+        "Ferdl ist Leonies Cousin; er hat seit 12. Juni 2025 ihren Fabia.",
+        "Jakob hat am 7. Juni Geburtstag; 2025 wurde er 14.",
+        "Der Hausarzt ist Dr. Prassl (nicht mit der Neurologin Wutte zu verwechseln).",
+        "Leonie hat am Donnerstag um 16 Uhr Klarinettenstunde.",
+    ]
+    for statement in (quarrel, *others):
+        kit.save("note", statement, scope=ANN)
+    done = kit.forget(holding(kit, "Erbschleicherin").memory_id, scope=ANN)
+
+    assert done.along == ()
+    assert {memory.content for memory in kit.memories(scope=ANN) if memory.live} == set(others)
+    assert "Erbschleicherin" not in shown(kit)
+
+
 def test_forgetting_again_changes_nothing_and_restoring_undoes_all_of_it(kit: MemoryKit) -> None:
     """One call each way."""
     told(kit, said(f"I like tea. {PAY}"), replied("91,000, noted.", minutes=1))

@@ -17,16 +17,21 @@ pytestmark = pytest.mark.requirement("B6")
 
 TEA = ("I drink sencha tea from Uji.", "I keep my sencha tea at the office.", "Bob gave me sencha tea from Uji.")
 RIVER = ("I jog along the river on Sundays.", "I jog by the river with Rex.", "My knee hurts when I jog by the river.")
+MORE = "I ordered sencha tea from Uji again."
 GOOD = {"conclusion": "Sencha from Uji is Ann's tea.", "conditions": ["at work and as a gift"]}
 QUOTE = {"conclusion": "Ann says: I keep my sencha tea at the office!", "conditions": ["always"]}
 
 
 def script(conclude: Any) -> dict[str, Any]:
-    """Six episodes from one conversation, then whatever is concluded."""
-    made = (create(text.replace("I ", "Ann does ", 1), n, text) for n, text in enumerate((*TEA, *RIVER), start=1))
+    """Six episodes from one conversation, and one more from another, then whatever is concluded."""
+
+    def made(call: ModelCall) -> Answer:
+        told = (MORE,) if MORE in call.text else (*TEA, *RIVER)
+        return proposal(*(create(text.replace("I ", "Ann does ", 1), n, text) for n, text in enumerate(told, start=1)))
+
     return {
         "DigestAnswer": digest("personal:Ann"),
-        "ProposalAnswer": proposal(*made),
+        "ProposalAnswer": made,
         "VerdictAnswer": {"objections": []},
         "ConclusionAnswer": conclude,
     }
@@ -52,13 +57,13 @@ def kit(tmp_path: Path) -> Iterator[MemoryKit]:
         yield kit
 
 
-def test_a_quote_is_sent_back_and_what_cannot_be_written_is_counted(kit: MemoryKit) -> None:
+def test_a_quote_is_sent_back_and_what_cannot_be_written_is_only_proposed(kit: MemoryKit) -> None:
     """A conclusion that repeats what was said is dialogue, not knowledge; a stubborn model must not stop the run."""
     done = kit.consolidate(scope=ANN)
-    tea, river = sorted(done.made, key=lambda memory: "river" in memory.content)
+    (tea,) = done.made
+    (river,) = done.proposed
     assert (tea.content, tea.extractor) == (GOOD["conclusion"], "scripted")
-    assert (river.content, river.extractor) == ("Ann comes back to this, 3 times: river, jog.", "extractive")
-    assert done.offline == (river.memory_id,)
+    assert (len(river), done.offline) == (3, river[:1])
     sure = Abstraction.of(tea)
     assert sure is not None
     assert (sure.conditions, sure.corroborations, sure.confidence) == (("at work and as a gift",), 3, 4 / 5)
@@ -67,13 +72,55 @@ def test_a_quote_is_sent_back_and_what_cannot_be_written_is_counted(kit: MemoryK
     repairs = [call.text for call in calls if len(call.messages) > 2]
     assert any("'i keep my sencha tea at'" in text for text in repairs)
     assert kit.recall("Where does my sencha come from?", scope=ANN).memories
-    assert kit.consolidate(scope=ANN).usage.calls == ()
+
+
+@pytest.mark.requirement("B6", "X11")
+def test_a_model_may_find_that_what_looks_alike_has_nothing_in_common(tmp_path: Path) -> None:
+    """Likeness proposes; what was and what is now are no one lasting statement."""
+    with opened(tmp_path, {"conclusion": "", "conditions": []}) as kit:
+        done = kit.consolidate(scope=ANN)
+        assert (done.made, done.offline, len(done.proposed)) == ((), (), 2)
+        assert {memory.layer for memory in kit.memories(scope=ANN)} == {"episodic"}
+
+
+@pytest.mark.requirement("B6", "X11")
+def test_what_a_model_found_to_have_nothing_in_common_is_not_asked_again_until_the_group_changes(
+    tmp_path: Path,
+) -> None:
+    """A nightly run must not pay each night for the same no; a new episode, or new words, make it another question."""
+    with opened(tmp_path, {"conclusion": "", "conditions": []}) as kit:
+        first = kit.consolidate(scope=ANN)
+        again = kit.consolidate(scope=ANN)
+        assert (len(first.usage.calls), len(again.usage.calls)) == (2, 0)
+        assert again.proposed == first.proposed
+        kit.add_messages([said(MORE, thread="later")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        assert len(kit.consolidate(scope=ANN).usage.calls) == 1
+        assert len(kit.consolidate(scope=ANN).usage.calls) == 0
+        assert kit.admin.verify().healthy
+
+
+def test_a_model_that_failed_to_answer_is_asked_again(kit: MemoryKit) -> None:
+    """A no is a decision; a fault is none."""
+    first, again = kit.consolidate(scope=ANN), kit.consolidate(scope=ANN)
+    assert len(first.offline) == 1
+    assert again.offline == first.offline
+    assert again.usage.calls
+
+
+@pytest.mark.requirement("B8")
+def test_an_episode_joins_a_conclusion_only_where_the_model_says_it_anew(tmp_path: Path) -> None:
+    """A count that grows by likeness would make a guess surer with every sentence that shares its words."""
+    with opened(tmp_path, concluding) as kit:
+        kit.consolidate(scope=ANN)
+        (tea,) = [memory for memory in kit.memories(scope=ANN) if memory.layer == "long_term"]
+        assert tea.merges == 2
 
 
 def test_a_budget_ends_the_run_and_the_next_one_goes_on(kit: MemoryKit) -> None:
     """Nobody pays more than they said, nor twice for the same; a dry run costs nothing."""
-    assert len(kit.consolidate(scope=ANN, dry_run=True).made) == 2
+    assert len(kit.consolidate(scope=ANN, dry_run=True).proposed) == 2
     with pytest.raises(BudgetExceededError):
         kit.consolidate(scope=ANN, budget=Budget(max_calls=0))
     assert {memory.layer for memory in kit.memories(scope=ANN)} == {"episodic"}
-    assert len(kit.consolidate(scope=ANN).made) == 2
+    assert len(kit.consolidate(scope=ANN).made) == 1

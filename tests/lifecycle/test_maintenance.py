@@ -18,7 +18,7 @@ from remegraph import (
     Scope,
 )
 from remegraph.lifecycle import fading, maintenance
-from remegraph.models import ChangeSet, Memory, MemoryChange, Progress, Receipt
+from remegraph.models import ChangeSet, Conclusion, Memory, MemoryChange, Progress, Receipt
 from remegraph.rules.veil import MARK
 from remegraph.storage.archive import SqlArchive
 from remegraph.testing import InMemoryVectorIndex
@@ -275,11 +275,20 @@ def test_the_journal_keeps_the_reason_of_any_change(house: House) -> None:
 
 def twice(house: House) -> tuple[Memory, Memory]:
     """One fact, noted twice in words that differ too much to be merged when they are written."""
-    short = house.saved("Ann lives in Lisbon.")
+    short = house.saved("Ann lives in Lisbon.", 0.6)
     house.clock.move(DAY)
     long = house.saved("Ann lives in Lisbon. She found a flat above the bakery there after a long search.")
     assert short.memory_id != long.memory_id
-    return short, long
+    return _at_home(house, short), _at_home(house, long)
+
+
+def _at_home(house: House, memory: Memory) -> Memory:
+    """A memory of which somebody says since that it tells where Ann lives."""
+    told = memory.evolve(version=2, canonical_topic="ann:lives_in", slot_value="Lisbon")
+    change = MemoryChange(memory=told, expected_version=1, action="refine")
+    changes = ChangeSet(operation_id=memory.memory_id, actor="a", recorded_at=house.clock(), changes=(change,))
+    house.kit._open_parts().archive.commit(changes)
+    return told
 
 
 def test_what_says_the_same_is_merged_and_can_be_traced(house: House) -> None:
@@ -357,14 +366,15 @@ def test_one_run_does_all_that_is_due_and_a_second_nothing_more(house: House) ->
     )
     kit.summarize(scope=ann, close=True)
     heard: list[Progress] = []
-    foreseen = kit.maintain(scope=ann, dry_run=True)
-    assert len(foreseen.abstracted) == 1
+    (group,) = kit.consolidate(scope=ann, dry_run=True).proposed
     done = kit.maintain(scope=ann, progress=heard.append)
     assert list(dict.fromkeys(step.detail for step in heard if step.stage == "maintain")) == [
         "fade", "merge", "consolidate", "guide", "archive", "purge",
     ]  # fmt: skip
-    (learned,) = done.abstracted
-    assert (learned.layer, "tea" in learned.content) == ("long_term", True)
+    assert done.abstracted == ()  # nobody concludes anything without a model
+    concluded = Conclusion(sources=group, conclusion="Ann is a tea drinker.", conditions=("in the kitchen",))
+    (learned,) = kit.consolidate(scope=ann, conclusions=[concluded]).made
+    assert (learned.layer, learned.extractor, learned.content) == ("long_term", "person", "Ann is a tea drinker.")
     (guideline,) = done.guidelines
     assert guideline.topic.key == "tool:brew"
     assert not kit.maintain(scope=ann).changed

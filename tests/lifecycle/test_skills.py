@@ -216,8 +216,8 @@ def test_a_skill_stays_what_it_is_whatever_is_said(house: House) -> None:
     assert saved.memory_id != memory.memory_id
     assert kit.skills.get(memory.memory_id, scope=ann) == deploying()
     shelf = Shelf(partition=memory.partition, topic=memory.topic)
-    shown = kit._open_parts().searcher.similar(shelf, [said("Deploy the site")], 10)
-    assert [each.memory_id for each in shown] == [saved.memory_id]  # what a Sub Agent may rewrite
+    shown = kit._open_parts().searcher.similar(shelf, [said("Deploy the site")], 1000)
+    assert [each.memory_id for each in shown.memories] == [saved.memory_id]  # what a Sub Agent may rewrite
 
 
 def test_a_crash_before_the_commit_and_a_race_leave_one_record_and_one_version(

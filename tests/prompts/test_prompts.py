@@ -26,7 +26,7 @@ FOLDER = Path(prompts.__file__).parent
 def test_every_prompt_is_there_in_each_language_with_the_same_variables(name: str) -> None:
     """A variable that one language lacks is a block that its model never sees."""
     english, chinese = (load(name, language) for language in LANGUAGES)
-    assert english.variables == chinese.variables != frozenset()
+    assert english.variables == chinese.variables
     assert bool(english.system) == bool(chinese.system)
     assert english.user
     assert chinese.user
@@ -83,7 +83,7 @@ def test_missing_and_unknown_values_are_refused(values: dict[str, str]) -> None:
         load("repair", "en").render(**values)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if load(name, "en").variables])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_braces_in_values_stay_what_they_are(name: str, language: Language) -> None:
     """A message that says {{memories}} must not pull the memories into its place."""

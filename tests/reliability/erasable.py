@@ -17,7 +17,7 @@ from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange, Subject
 from remegraph.models.items import ItemChange
 from remegraph.settings import RecallPolicy
-from tests.talk import NOON, called, returned, said
+from tests.talk import NOON, called, replied, returned, said
 
 ANN = Scope(user="zzannuser", agent="remy", project="zzannproject")
 BOB = Scope(user="bob", agent="remy")
@@ -49,7 +49,9 @@ def fill(kit: MemoryKit) -> None:
     """Tell, learn, consolidate, call tools and keep items for Ann; tell something of Bob, for whom she decided."""
     told = [
         said("I like the zzmessage tea of Assam.", name="Zztopic", message_id="a1", thread="zzthread"),
+        replied("Noted.", message_id="r1", thread="zzthread"),
         said("I like green tea from Uji.", name="Zztopic", minutes=1, message_id="a2", thread="zzthread"),
+        replied("Noted, too.", minutes=2, message_id="r2", thread="zzthread"),
         said("I like black tea from Ceylon.", name="Zztopic", minutes=5, message_id="a5", thread="zzthread"),
         called("search", "c1", minutes=2, query="zzquery").model_copy(
             update={"thread": "zzthread", "message_id": "a3"}
@@ -74,7 +76,7 @@ def fill(kit: MemoryKit) -> None:
 
 
 def conclude(kit: MemoryKit) -> None:
-    """Learn a long-term memory from three messages, one of them with a word of its own, and link it with a reason."""
+    """Conclude twice from three messages, one of them with words of its own, which one conclusion repeats; say why."""
     archive, place = kit._open_parts().archive, ANN.partition()
     first, *others = sorted(
         (each for each in archive.memories([place]) if each.topic.type == "personal" and each.evidence),
@@ -85,13 +87,12 @@ def conclude(kit: MemoryKit) -> None:
         confidence=0.5,
         corroborations=3,
         terms=("tea", "zzmessage"),
-        words=("tea", "zzmessage"),
     )
-    memory = Memory(
+    long = Memory(
         memory_id="long",
         partition=place,
         topic=first.topic,
-        content="Zztopic: tea, zzmessage, zzmemory",
+        content="Zztopic comes back to tea.",
         payload=abstraction.within({}),
         evidence=tuple(item for each in (first, *others) for item in each.evidence),
         block_ids=first.block_ids,
@@ -99,17 +100,23 @@ def conclude(kit: MemoryKit) -> None:
         said_at=NOON + timedelta(minutes=1),
         recorded_at=NOON,
     )
+    repeating = long.evolve(memory_id="repeating", content="Zztopic: tea, zzmessage, zzmemory", summary="")
     links = [
-        Link(source_id="long", type="derived_from", target_id=each.memory_id, reason="zzreason of a link")
+        Link(source_id=memory.memory_id, type="derived_from", target_id=each.memory_id, reason="zzreason of a link")
+        for memory in (long, repeating)
         for each in (first, *others)
     ]
+    why = "zzreason of a change"
     archive.commit(
         ChangeSet(
             operation_id="conclude",
             actor="test",
             recorded_at=NOON,
             at_home=True,
-            changes=(MemoryChange(memory=memory, expected_version=0, action="create", reason="zzreason of a change"),),
+            changes=tuple(
+                MemoryChange(memory=memory, expected_version=0, action="create", reason=why)
+                for memory in (long, repeating)
+            ),
             links=tuple(links),
         )
     )

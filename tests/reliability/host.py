@@ -130,6 +130,11 @@ class Commands:
         self.kit.maintain(scope=ANN)
         return [str(memory.status) for memory in self.kit.memories(scope=ANN)]
 
+    def remembered(self) -> list[str]:
+        """Return the id of each message that a live memory stands on, once for each."""
+        live = self.kit.memories(scope=ANN, statuses=["active"])
+        return [item.message_id for memory in live for item in memory.evidence]
+
     def learn(self, memories: Mapping[str, str]) -> int:
         """Commit memories by id, new or with another text; the index is not told yet."""
         archive = self.kit._open_parts().archive

@@ -96,8 +96,10 @@ class Place:
 def _buried(memory: Memory) -> Memory:
     """What is left of a memory that is gone for good."""
     gone = f"({memory.status})"
-    emptied: dict[str, Any] = dict.fromkeys(("claims", "evidence", "tags"), ())
-    return memory.evolve(content=gone, summary=gone, when_to_use="", canonical_topic="", payload={}, **emptied)
+    emptied: dict[str, Any] = dict.fromkeys(("evidence", "tags"), ())
+    return memory.evolve(
+        content=gone, summary=gone, when_to_use="", canonical_topic="", slot_value="", payload={}, **emptied
+    )
 
 
 class KitMachine(RuleBasedStateMachine):
@@ -208,7 +210,7 @@ class KitMachine(RuleBasedStateMachine):
         place.memories[memory.memory_id] = [memory]
 
     def _expect_summary(self, scope: Scope, *, close: bool) -> None:
-        """All messages of the tails became blocks, and each message one memory."""
+        """All messages of the tails became blocks, and each turn one memory, of all its messages."""
         if not close:
             return
         place, partition = self.places[scope.partition()], scope.partition()
@@ -218,10 +220,10 @@ class KitMachine(RuleBasedStateMachine):
             unread |= {message.message_id: message for _, message in tail}
         for memory in self.home.archive.memories([partition]):
             if memory.memory_id not in place.memories:
-                (evidence,) = memory.evidence
-                word = unread.pop(evidence.message_id).text.split()[-1]
-                assert word in memory.content
-                assert word in f"{evidence.quote}."
+                for evidence in memory.evidence:
+                    word = unread.pop(evidence.message_id).text.split()[-1]
+                    assert word in memory.content
+                    assert word in f"{evidence.quote}."
                 assert (memory.version, memory.status, memory.topic.key) == (1, "active", f"personal:{scope.user}")
                 place.memories[memory.memory_id] = [memory]
         assert not unread
@@ -273,7 +275,7 @@ class KitMachine(RuleBasedStateMachine):
             status="active",
             content=f"It is quark{self.words} now.",
             summary="",
-            claims=(),
+            slot_value="",
             supersedes=(like.memory_id,),
         )
         return MemoryChange(memory=memory, expected_version=0, action="create")

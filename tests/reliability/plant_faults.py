@@ -59,12 +59,12 @@ FAULTS = (
         (
             Patch(
                 "kit/kit.py",
-                "        screened = parts.retraction.screen(partition, named)\n        return settled(\n",
+                "        screened = parts.wishes.screen(partition, named)\n        receipt = settled(\n",
                 "        import threading\n"
                 "        threading.Timer(0.2, parts.archive.add_messages, (partition, named, now)).start()\n"
                 "        ids, screened = tuple(each.message_id for each in named), ()\n"
                 "        return AddReceipt(message_ids=ids, added=len(ids), known=0)\n"
-                "        return settled(\n",
+                "        receipt = settled(\n",
             ),
         ),
         (f"{_REME}::test_defect_5_a_kill_before_close_loses_nothing",),
@@ -150,7 +150,7 @@ FAULTS = (
                 "        newest = _newest(made)\n        try:\n",
             ),
         ),
-        ("tests/engine/test_summarizer.py::test_a_rejected_proposal_is_not_committed_when_its_retry_fails",),
+        ("tests/engine/test_summarizer.py::test_what_was_sound_in_a_rejected_proposal_is_kept_when_its_retry_fails",),
     ),
     Fault(
         "add for upsert",
@@ -242,8 +242,8 @@ FAULTS = (
         "recalled text learned again",
         (
             Patch(
-                "engine/summarizer.py",
-                "return tuple(row for row in rows if not shows_recalled(row) and not row.hidden)",
+                "engine/slicing.py",
+                "return tuple(row for row in rows if not shows_recalled(row) and not _hidden(row))",
                 "return tuple(rows)",
             ),
         ),

@@ -20,7 +20,7 @@ BLOCKS = 3
 
 def script() -> dict[str, Any]:
     def propose(call: ModelCall) -> dict[str, Any]:
-        number = call.text.split("on mountain ", 1)[1][0]
+        number = call.text.rsplit("on mountain ", 1)[1][0]  # the block; what was said before it stands above
         return proposal(create(f"Ann loves mountain {number}.", 1, f"I love hiking on mountain {number}"))
 
     return {

@@ -63,7 +63,7 @@ WRITES = ("BEGIN IMMEDIATE", "SELECT pg_advisory_xact_lock", "INSERT", "UPDATE",
 
 def open_kit(home: Path, embedder: HashedEmbedder | None = None) -> MemoryKit:
     def propose(call: Any) -> dict[str, Any]:
-        if "one topic: personal:Zoe" in call.text:
+        if "Topic: personal:Zoe" in call.text:
             return proposal(create("Zoe plays chess.", 2, "I play chess"))
         return proposal(create("Ann loves hiking.", 1, "I love hiking"))
 

@@ -79,6 +79,16 @@ def test_a_duplicate_of_what_the_budget_left_out_is_shown_if_there_is_room() -> 
     assert context.left_out == {"long": "budget"}
 
 
+def test_what_the_agent_knows_of_itself_takes_a_quarter_of_the_budget_at_most() -> None:
+    """Eight lines on how it should talk once took all 500 tokens, and of the person nothing was shown."""
+    own = [memory(f"s{at}", f"Remy keeps rule {at}.").evolve(topic="self:self") for at in range(8)]
+    context = assemble([*own, memory("a", "Ann lives in Porto."), memory("b", "Ann has a dog.")], 300, estimate_tokens)
+    shown = shown_ids(context.text)
+    assert shown[0] == "s0"
+    assert {"a", "b"} <= set(shown)
+    assert {context.left_out[each.record_id] for each in own if each.record_id not in shown} == {"cap"}
+
+
 def test_messages_that_follow_each_other_become_a_passage_in_their_order() -> None:
     """An answer is understood from the question before it, and who said what must stay plain."""
     hits = [

@@ -9,7 +9,6 @@ import pytest
 
 from remegraph.models import Message
 from remegraph.rules.coverage import statements
-from remegraph.rules.duplicates import likeness
 from remegraph.rules.fitted import Model, model
 
 
@@ -21,7 +20,6 @@ def test_every_weight_has_its_sign(language: Literal["en", "zh"]) -> None:
     )
     (statement,) = statements([said], [])
     assert model("omission", language).weights.keys() <= statement.signs.keys()
-    assert model("duplicate", language).weights.keys() <= likeness("Ann hates figs.", "Ann loathes figs.").keys()
 
 
 def test_a_score_is_the_weighed_signs_above_the_threshold() -> None:
@@ -33,6 +31,5 @@ def test_a_score_is_the_weighed_signs_above_the_threshold() -> None:
 
 def test_what_a_memory_holds_speaks_against_an_omission() -> None:
     """Fitted weights must not contradict what everybody knows, whatever the cases were."""
-    omission, duplicate = model("omission", "en").weights, model("duplicate", "en").weights
+    omission = model("omission", "en").weights
     assert omission["missing"] > 0 > max(omission["words_held"], omission["asks"])
-    assert duplicate["share_of_longer"] > 0 > duplicate["names_clash"]

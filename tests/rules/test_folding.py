@@ -6,13 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from remegraph.models import Claim, Evidence, Memory, Partition, Topic
+from remegraph.models import Evidence, Memory, Partition, Topic
 from remegraph.rules.folding import folded_together, twins
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("F5")
-
-LISBON = Claim(subject="Ann", relation="lives_in", value="Lisbon")
 
 
 def memory(name: str, content: str = "Ann lives in Lisbon.", **fields: object) -> Memory:
@@ -21,7 +19,8 @@ def memory(name: str, content: str = "Ann lives in Lisbon.", **fields: object) -
         partition=Partition(tenant="t", user="ann"),
         topic=Topic(type="personal", target_name="Ann"),
         content=content,
-        claims=(LISBON,),
+        canonical_topic="ann:lives_in",
+        slot_value="Lisbon",
         evidence=(Evidence(message_id=name, quote=content, block_id=f"block {name}"),),
         block_ids=(f"block {name}",),
         said_at=NOON,
@@ -33,8 +32,8 @@ def memory(name: str, content: str = "Ann lives in Lisbon.", **fields: object) -
 def test_what_states_the_same_or_says_the_same_is_one() -> None:
     """Two notes of one fact take two places among ten hits, and each fades as if it stood alone."""
     near = memory("b", "Ann lives in Lisbon, near the river.")
-    word, again = (memory(name, f"Tea{end}", claims=()) for name, end in (("c", ""), ("d", ".")))
-    other = memory("e", "Ann has a cat.", claims=())
+    word, again = (memory(name, f"Tea{end}", slot_value="") for name, end in (("c", ""), ("d", ".")))
+    other = memory("e", "Ann has a cat.", slot_value="")
     assert [(kept.memory_id, [each.memory_id for each in others]) for kept, others in twins([memory("a"), near])] == [
         ("a", ["b"])
     ]
@@ -45,8 +44,9 @@ def test_what_states_the_same_or_says_the_same_is_one() -> None:
     "fields",
     [
         {"topic": Topic(type="personal", target_name="Bob")},
-        {"claims": (LISBON.evolve(value="Porto"),)},
-        {"claims": (LISBON.evolve(positive=False),)},
+        {"slot_value": "Porto"},
+        {"slot_value": ""},
+        {"canonical_topic": "ann:works_in"},
         {"status": "disputed"},
         {"usage": "knowledge"},
         {"layer": "procedural"},
@@ -67,7 +67,7 @@ def test_the_one_that_stays_holds_all_words_and_all_evidence() -> None:
     ((kept, others),) = twins([small, core])
     one = folded_together(kept, others)
     assert (one.memory_id, one.version, one.importance, one.supersedes) == ("b", 2, 0.9, ("a",))
-    assert one.content == "Ann lives in Lisbon, near the river."
+    assert one.content == "Ann lives in Lisbon, near the river.\nAnn lives in Lisbon."
     assert [item.message_id for item in one.evidence] == ["b", "a"]
     assert (one.block_ids, one.tags) == (("block b", "block a"), ("city", "home"))
     assert (one.merges, one.trust, one.said_at) == (0, 0.5, later)

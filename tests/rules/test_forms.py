@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from remegraph.models import (
     CORE,
     CausalChain,
-    Claim,
     EpisodeContent,
     Kind,
     Link,
@@ -50,7 +49,9 @@ MEMORY = Memory(
     partition=Partition(tenant="t", user="ann", agent="remy"),
     topic=Topic(type="personal", target_name="Ann"),
     content="Ann likes green tea.",
-    claims=(Claim(subject="Ann", relation="likes", value="green tea"),),
+    canonical_topic="ann:likes",
+    slot_value="green tea",
+    slot_many=True,
     said_at=NOON,
     recorded_at=NOON,
 )
@@ -72,7 +73,7 @@ ITEMS = instances(MemoryItem).filter(whole)
 
 def remembered(item: MemoryItem) -> Memory:
     """A new memory of what an item says."""
-    return MEMORY.evolve(memory_id=item.memory_id, claims=(), **fields_of(item))
+    return MEMORY.evolve(memory_id=item.memory_id, canonical_topic="", slot_value="", **fields_of(item))
 
 
 @pytest.mark.requirement("K1")
@@ -116,7 +117,7 @@ def test_every_importance_has_a_level_and_every_level_an_importance_of_its_own(i
                 attributes={"likes": ["green tea"], "statements": ["Ann likes green tea."]},
             ),
         ),
-        ("semantic", SemanticContent(concept_name="Ann", definition="Ann likes green tea.")),
+        ("semantic", SemanticContent(concept_name="ann:likes", definition="Ann likes green tea.")),
         (
             "episode",
             EpisodeContent(
@@ -160,15 +161,6 @@ def test_our_own_notes_are_part_of_no_content() -> None:
     assert content_of(old) == content
     new = revised(old, item_of(old).evolve(content=content.evolve(definition="Ann likes black tea.")))
     assert new.payload == payload_of(item_of(new).content) | {"key": "tea", "session": "s"}
-
-
-def test_a_negative_claim_is_no_liking_of_a_profile() -> None:
-    """Told as "likes mushrooms", "does not like mushrooms" would be the contrary."""
-    claim = Claim(subject="Ann", relation="likes", value="mushrooms", positive=False)
-    content = content_of(MEMORY.evolve(kind="profile", content="Ann does not like mushrooms.", claims=(claim,)))
-    assert isinstance(content, ProfileContent)
-    assert content.attributes["not_likes"] == ["mushrooms"]
-    assert "likes" not in content.attributes
 
 
 def test_what_came_from_another_agent_says_so() -> None:

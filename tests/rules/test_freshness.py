@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from remegraph.rules.freshness import Said, asks_past, freshened, tells_change
+from remegraph.rules.freshness import Said, asks_past, freshened
 from tests.talk import NOON
 
 
@@ -92,18 +92,3 @@ def test_a_statement_gains_just_what_its_place_needs() -> None:
 def test_questions_about_the_present_are_not_taken_for_the_past(question: str) -> None:
     """Words such as old and before have more than one meaning."""
     assert not asks_past(question)
-
-
-@pytest.mark.parametrize(
-    ("sentence", "tells"),
-    [
-        ("I sleep six hours a night now.", True),
-        ("We moved the party to Sunday.", True),
-        ("签证已经批下来。", True),
-        ("Did you move?", False),
-        ("The bus is late again.", False),
-    ],
-)
-def test_what_became_of_something_is_told_from_small_talk(sentence: str, tells: bool) -> None:
-    """What changed is worth remembering, however short it is said."""
-    assert tells_change(sentence) is tells

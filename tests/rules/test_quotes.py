@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from remegraph.rules.quotes import find_quote
+from remegraph.rules.quotes import find_copied, find_quote
 
 TEXT = "I said: “Let’s go — now”, but she dislikes　Ｐｙｔｈｏｎ 3 since 2012.  我喜欢 Python，真的。"
 
@@ -57,3 +60,101 @@ def test_a_span_always_lies_in_the_text(quote: str, text: str) -> None:
     """Whatever was typed, a span can be cut out of the message."""
     span = find_quote(quote, text)
     assert span is None or 0 <= span[0] < span[1] <= len(text)
+
+
+WRONG = tomllib.loads(Path(__file__).with_name("wrong_quotes.toml").read_text(encoding="utf-8"))["message"]
+LETTER = "I'm Ann, and I don't eat **raw** fish; I realy like it cooked.\nSince 2012 I've lived in Porto, in my sister's house."
+
+
+@pytest.mark.requirement("C9", "X1")
+@pytest.mark.parametrize(
+    ("quote", "words"),
+    [
+        ("I'm Ann … I don't eat raw fish", "I'm Ann, and I don't eat **raw** fish"),
+        ("Since 2012 I've lived ... in my sister's house", "Since 2012 I've lived in Porto, in my sister's house"),
+        ("I am Ann and I do not eat raw fish", "I'm Ann, and I don't eat **raw** fish"),
+        ("I have lived, in Porto", "I've lived in Porto"),
+        ("it cooked.\\nSince 2012", "it cooked.\nSince 2012"),
+        ("I really like it cooked", "I realy like it cooked"),
+        ("[...] I've lived in Porto, [...]", "I've lived in Porto"),
+    ],
+)
+def test_a_copy_is_found_despite_what_models_do_when_they_copy(quote: str, words: str) -> None:
+    """Each of these cost good memories; the evidence is what stands there, to the letter."""
+    span = find_copied(quote, LETTER)
+    assert span is not None
+    assert LETTER[slice(*span)] == words
+
+
+@pytest.mark.requirement("X6")
+@pytest.mark.parametrize(
+    ("text", "quote"), [(each["text"], quote) for each in WRONG for quote in each["wrong"]], ids=lambda each: each[:40]
+)
+def test_a_quote_that_says_something_else_is_never_found(text: str, quote: str) -> None:
+    """However generously copies are read, a memory must not rest on words that nobody said."""
+    assert find_copied(quote, text) is None
+
+
+def test_there_are_enough_wrong_quotes_in_each_language() -> None:
+    """A handful proves nothing."""
+    assert sum(len(each["wrong"]) for each in WRONG) >= 100
+
+
+SAID = (
+    "My sister Giulia moved from Porto to a small village near Bologna last September because her husband found work there.",
+    "We never travel with more than three suitcases and always book morning flights, unless the children are sick.",
+    "Meine Tochter besucht seit Oktober eine andere Schule, weil die alte im Sommer geschlossen wurde.",
+    "我姐姐去年九月从杭州搬到了苏州的一个小村子，因为她丈夫在那里找到了工作。",
+    "我姊姊去年九月從台北搬到了台中的一個小村子，因為她先生在那裡找到了工作。",
+)
+OTHER_WORDS = (
+    "brother cousin Julia Marco Lisbon Paris city town far October March wife lost stay always seldom four two boxes evening "
+    "trains healthy parents Sohn Tochter November Kirche neue Winter eröffnet besuchte nicht kein no not without ohne 12 2024"
+).split()
+OTHER_CHARACTERS = "哥弟妹明后十八月年无不没沒別未北南东西大城市妻子妈失丢三二"
+
+
+@pytest.mark.requirement("X6")
+@given(st.sampled_from(SAID), st.data())
+def test_a_word_exchanged_for_another_is_never_found(text: str, data: st.DataObject) -> None:
+    """Whatever word of a quote is another, left out or put in: it is not what was said."""
+    chinese = " " not in text
+    words = list(text.rstrip("。")) if chinese else text.split()
+    first = data.draw(st.integers(0, len(words) - 4))
+    quote = words[first : data.draw(st.integers(first + 4, len(words)))]
+    at = data.draw(st.integers(0, len(quote) - 1))
+    other = data.draw(st.sampled_from(OTHER_CHARACTERS if chinese else OTHER_WORDS))
+    assume(other not in text and quote[at].isalnum())
+    kept = ("" if chinese else " ").join(quote)
+
+    exchanged = ("" if chinese else " ").join([*quote[:at], other, *quote[at + 1 :]])
+    put_in = ("" if chinese else " ").join([*quote[:at], other, *quote[at:]])
+
+    assert find_copied(kept, text) is not None
+    assert find_copied(exchanged, text) is None
+    assert find_copied(put_in, text) is None
+
+
+@given(st.sampled_from(SAID[:3]), st.data())
+def test_a_word_left_out_without_a_mark_is_never_found(text: str, data: st.DataObject) -> None:
+    """What is left out may be the "not"; where it is marked, no negation may be."""
+    words = text.split()
+    first = data.draw(st.integers(0, len(words) - 5))
+    quote = words[first : first + 5]
+    left = data.draw(st.integers(1, 3))
+    assert find_copied(" ".join(quote[:left] + quote[left + 1 :]), text) is None
+
+
+@given(st.text(), st.text())
+def test_a_copys_span_always_lies_in_the_text(quote: str, text: str) -> None:
+    """Whatever a model wrote, a span can be cut out of the message."""
+    span = find_copied(quote, text)
+    assert span is None or 0 <= span[0] < span[1] <= len(text)
+
+
+@given(st.text(min_size=1), st.data())
+def test_a_number_is_never_found_in_another(digits: str, data: st.DataObject) -> None:
+    """12 is neither 12.5 nor 12:30 nor 112."""
+    number = data.draw(st.integers(0, 9999))
+    text = f"It costs {number}.5 or {number}:30 or {number},000 or 7{number}7 {digits if not digits.isdigit() else ''}"
+    assert find_copied(f"costs {number}", text) is None

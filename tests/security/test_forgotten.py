@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from conftest import Figure
 from remegraph import Memory, MemoryKit, Message, Scope, ToolCall
+from remegraph.language.sentences import sentences
 from remegraph.language.tokens import tokenize
 from remegraph.testing import ModelCall
 from tests.security import doors
@@ -86,13 +87,31 @@ def _told(kit: MemoryKit, case: Mapping[str, Any]) -> Scope:
 
 
 def _chosen(kit: MemoryKit, case: Mapping[str, Any], scope: Scope) -> Memory:
-    """The memory that shall be forgotten; a person who finds none says it outright."""
-    found = [memory for memory in kit.memories(scope=scope) if case["forget"] in memory.content and memory.live]
-    if not found:
-        kit.save("", case["statement"], scope=scope)
-        found = [memory for memory in kit.memories(scope=scope) if case["forget"] in memory.content and memory.live]
+    """The memory that shall be forgotten; a person who finds none that says this alone saves it, in the words it was said.
+
+    Without a model, a memory is a whole turn, which may say much that shall stay.
+    """
+    if not (found := _saying(kit, case, scope)):
+        kit.save("", next(iter(_words(case)), case["statement"]), scope=scope)
+        found = _saying(kit, case, scope)
     wanted = set(tokenize(case["statement"]))
     return max(found, key=lambda memory: len(wanted.intersection(tokenize(memory.content))))
+
+
+def _words(case: Mapping[str, Any]) -> Iterator[str]:
+    """The sentences in which a person said it, and nothing that is kept."""
+    for message in (each for session in case["sessions"] for each in session["messages"] if each["role"] == "user"):
+        for span in sentences(message["content"]):
+            said = span.text.casefold()
+            planted = any(word.casefold() in said for word in case["planted"])
+            if planted and not any(word.casefold() in said for word in case["kept"]):
+                yield span.text
+
+
+def _saying(kit: MemoryKit, case: Mapping[str, Any], scope: Scope) -> list[Memory]:
+    live = [memory for memory in kit.memories(scope=scope) if case["forget"] in memory.content and memory.live]
+    more = [word.casefold() for word in case["kept"] if word.casefold() not in case["statement"].casefold()]
+    return [memory for memory in live if not any(word in memory.content.casefold() for word in more)]
 
 
 @pytest.mark.requirement("X14")

@@ -155,8 +155,8 @@ def reasons(kit: MemoryKit) -> None:
     kit.sharing.revoke(given.grant_id, scope=ANN, reason=f"asked by {MAIL}", actor="Ann")
     in_project = ANN.evolve(project="house")
     kit.promote(saved(kit, "Ann likes oolong tea.", in_project), scope=in_project, reason=f"told {MAIL}")
-    saved(kit, "Ann never eats fish.")
-    saved(kit, "Ann eats fish every Friday.")
+    never = saved(kit, "Ann never eats fish.")
+    kit.link(saved(kit, "Ann eats fish every Friday."), "contradicts", never, scope=ANN, reason=f"says {CARD}")
     (conflict, *_) = kit.conflicts.list(scope=ANN)
     kit.conflicts.resolve(conflict.conflict_id, "keep_both", scope=ANN, by="Ann", note=f"says {MAIL}")
     knowledge = {
