@@ -26,11 +26,17 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 if TYPE_CHECKING:
-    from remegraph.storage.database import Database
+    from remegraph.ledger.database import Database
 
 _TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
+
+_MEMORY = Path("/dev/shm")
+"""Where Linux keeps files in memory. Thousands of small homes that wait for a disk were a third of the tests' time."""
+
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4 * 2**30:
+    os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None  # what processes of tests write, too
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are busy
 settings.load_profile("untimed")
@@ -106,7 +112,7 @@ def anyio_backend() -> str:
 def _patient_writes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a write gives its index up that would be there in a moment, and a test would see either."""
     if request.node.get_closest_marker("impatient") is None:
-        monkeypatch.setattr("remegraph.storage.projection._SHARE", 120.0)
+        monkeypatch.setattr("remegraph.ledger.index.projection._SHARE", 120.0)
 
 
 # ------------------------------------------------------------------------------------------- databases
@@ -118,7 +124,7 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
 
     Other processes migrate as ever, and so do the tests of the migrations, which begin with older ledgers.
     """
-    from remegraph.storage.database import Database
+    from remegraph.ledger.database import Database
 
     template, really, one_at_a_time = tmp_path_factory.mktemp("migrated") / "ledger.sqlite", Database.open, Lock()
     really(f"sqlite:///{template}").close()
@@ -209,7 +215,7 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
 def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
-    from remegraph.storage.keys import add_key
+    from remegraph.ledger.keys import add_key
     from tests import talk
 
     where: str = request.param

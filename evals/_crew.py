@@ -21,11 +21,11 @@ from typing import Any, Literal, Self
 
 import chromadb  # noqa: F401 - the workers need it
 
-from remegraph import MemoryKit, Scope, Settings
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.engine import summarizer  # noqa: F401 - likewise
-from remegraph.kit import parts, serving  # noqa: F401 - likewise
+from remegraph.kit import background, components  # noqa: F401 - likewise
+from remegraph.ledger import procrastinate_queue  # noqa: F401 - likewise
 from remegraph.settings import CapturePolicy, SummaryPolicy
-from remegraph.storage import procrastinating  # noqa: F401 - likewise
 from remegraph.testing import ModelCall, ScriptedChatModel
 
 __all__ = ["FACTS", "Crew", "Order", "effects", "fill", "scopes"]
@@ -53,6 +53,8 @@ class Order:
     latency: float = 0.2
     concurrency: int = 2
     lease: float = 300.0
+    background: bool = False
+    """Whether a worker works as a service does beside its answers, and not as `remegraph worker`."""
 
     def open(self) -> MemoryKit:
         """Open a kit that leaves its work to the crew."""
@@ -63,7 +65,8 @@ class Order:
             queue=self.queue,
             journal_key="of all workers of a crew",
             summary=SummaryPolicy(attention=0, reviser="rules"),
-            capture=CapturePolicy(lease=self.lease, poll=0.2, background=False),
+            agent=AgentMemorySettings(extraction=ExtractionPolicy(trigger="per-turn")),
+            capture=CapturePolicy(lease=self.lease, poll=0.2, background=False, concurrency=self.concurrency),
         )
         steps = {"DigestAnswer": _digest, "ProposalAnswer": _propose}
         return MemoryKit.open(
@@ -193,12 +196,16 @@ def _said(call: ModelCall) -> str:
 
 def _work(order: Order, gate: int) -> None:
     """Work until SIGTERM, from when the gate opens."""
-    with serving.until_signalled() as stop, order.open() as kit:
+    with background.until_signalled() as stop, order.open() as kit:
         kit.summarize(scope=Scope(user="nobody"))  # what is built at first use is there
         sys.stdout.write(f"ready {os.getpid()}\n")  # at once: others say it, too
         sys.stdout.flush()
         os.read(gate, 1)
-        kit.serve(stop, concurrency=order.concurrency)
+        if order.background:
+            kit._background().wake()  # noqa: SLF001 - as a capture of this process would
+            stop.wait()
+        else:
+            kit.serve(stop)
 
 
 def _main() -> None:

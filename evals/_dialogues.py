@@ -31,6 +31,8 @@ class Fact:
     question: str
     answer: str
     stale_answer: str
+    evidence: Sequence[str] = ()
+    """Ids of the messages that tell it."""
 
     @property
     def shown(self) -> dict[str, str]:
@@ -99,8 +101,11 @@ def _read(raw: dict[str, Any]) -> Dialogue:
         Session(each["thread"], [_message(each["thread"], message, speakers) for message in each["messages"]])
         for each in raw["sessions"]
     ]
-    names = Fact.__slots__[1:]
-    facts = [Fact(n, **{name: expected[name] for name in names}) for n, expected in enumerate(raw["expect"])]
+    names = [name for name in Fact.__slots__ if name not in {"n", "evidence"}]
+    facts = [
+        Fact(n, **{name: expected[name] for name in names}, evidence=expected.get("evidence", ()))
+        for n, expected in enumerate(raw["expect"])
+    ]
     return Dialogue(raw["id"], raw["lang"], Scope(user=user, agent=agent), sessions, facts)
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from remegraph.models import Access, Explanation
-from remegraph.rules.retention import life_of, retention
+from remegraph.retention.forgetting import life_of, retention
 from remegraph.settings import LifecyclePolicy
 
 __all__ = ["draw"]

@@ -14,9 +14,9 @@ from chromadb.api.collection_configuration import CreateHNSWConfiguration
 from chromadb.config import Settings as ChromaSettings
 from numpy.typing import NDArray
 
-from remegraph.language.tokens import query_tokens
-from remegraph.storage.chroma import SPACE
-from remegraph.storage.shelves import CAPACITY, RESERVED
+from remegraph.ledger.index.chroma import SPACE
+from remegraph.ledger.index.placement import CAPACITY, RESERVED
+from remegraph.text.tokens import query_tokens
 
 __all__ = ["RawBucket", "RawCommits", "RawLedger", "raw_ledger"]
 

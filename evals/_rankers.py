@@ -9,18 +9,17 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evals._records import Message
-from remegraph.exchange.chat import to_messages
-from remegraph.exchange.times import parse_time
-from remegraph.language.sentences import asks
-from remegraph.language.tokens import query_tokens, token_counts
+from remegraph.importers.messages import parse_time, to_messages
+from remegraph.ledger.index.meanings import cosines
 from remegraph.models import Partition
-from remegraph.ports import Embedder, Layout, TextMatch, TextMatches
-from remegraph.rules.blending import Meant, Ranked, Weights, freshen, judge, rank
+from remegraph.ports import Embedder, Layout, Meant, TextMatch, TextMatches
+from remegraph.rules.blend import Ranked, Weights, freshen, judge, rank
 from remegraph.rules.questions import Question, read_question
-from remegraph.rules.ranking import bm25, meaning_signs, message_signs
+from remegraph.rules.scores import bm25, signs_of_all
+from remegraph.text.sentences import asks
+from remegraph.text.tokens import query_tokens, token_counts
 
 __all__ = ["MemoryIndex", "Ranker", "asked_at", "blend_ranker", "bm25_ranker", "bm25_scores"]
 
@@ -62,9 +61,9 @@ class MemoryIndex:
         self.last = asked_at(messages, timezone)
         self._embedder = embedder if embedder and embedder.semantic else None
         self._ids = [message["id"] for message in messages]
-        self._rows = {record_id: row for row, record_id in enumerate(self._ids)}
         if self._embedder:
-            self._vectors = self._embedder.embed([f"{each.speaker}: {each.text}" for each in read])
+            vectors = self._embedder.embed([f"{each.speaker}: {each.text}" for each in read])
+            self._vectors = vectors.astype(np.float16)
 
     def match(self, tokens: Collection[str]) -> TextMatches:
         """Return the messages that hold one of the tokens."""
@@ -79,25 +78,17 @@ class MemoryIndex:
 
     def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
         """Return the best messages of all, with all that the product knows of them."""
-        signs = message_signs(self.match(question.tokens), self.layout, question.tokens)
+        matches = self.match(question.tokens)
+        signs = signs_of_all([matches], self._meant(question.text), lambda _: self.layout, question.tokens)
         found = [
-            Ranked(_PLACE, self._ids[each.seq - 1], each.contributions)
-            for each in islice(rank([(_PLACE, signs)], weights), k)
+            Ranked(_PLACE, self._ids[each.seq - 1], each.contributions) for each in islice(rank(signs, weights), k)
         ]
-        meant = self.meant(question.text, [item.record_id for item in found])
-        return judge(question, [(item, self.read[item.record_id]) for item in found], weights, meant)
+        return judge(question, [(item, self.read[item.record_id]) for item in found], weights)
 
-    def meant(self, question: str, record_ids: Sequence[str]) -> Meant:
-        """Return what these messages mean, beside a question."""
-        if self._embedder is None or not record_ids:
+    def _meant(self, question: str) -> Mapping[Partition, Meant]:
+        if self._embedder is None:
             return {}
-        cosines = self._vectors @ self._embedder.embed([question])[0]
-
-        def of(seqs: Sequence[int]) -> NDArray[np.float64]:
-            return np.asarray(cosines[np.array(seqs) - 1], np.float64)
-
-        signs = meaning_signs(self.layout, [self._rows[each] + 1 for each in record_ids], of)
-        return {(_PLACE, self._ids[seq - 1]): values for seq, values in signs.of_each().items()}
+        return {_PLACE: Meant(self.layout.seqs, cosines(self._vectors, self._embedder.embed([question])[0]))}
 
 
 def asked_at(messages: Sequence[Message], timezone: str | None, time: str | None = None) -> datetime:

@@ -10,16 +10,25 @@
 from __future__ import annotations
 
 import json
+import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from evals._measuring import ADVERSARIAL
 from evals._records import Message, Question, Store
 from evals._tool_calls import tool_call_stores
 
-__all__ = ["stores"]
+__all__ = ["QUESTIONS", "ZONES", "answerable", "drawn", "files", "stores"]
+
+ZONES = {"memdaily": "Asia/Shanghai"}
+"""Of kinds whose times name none."""
+
+QUESTIONS = 300
+"""Of a kind that has more, so many are drawn."""
+
 
 _PAUSE = timedelta(seconds=20)
 """Between two messages of a session, of which only the beginning is known."""
@@ -119,3 +128,43 @@ def _longmemeval(sample: Mapping[str, Any]) -> Store:
 
 def _time(date: str) -> datetime:
     return datetime.strptime(_WEEKDAY.sub(" ", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def files(given: Iterable[Path]) -> dict[str, Path]:
+    """Return the files of stores that were named, or that lie in a folder, by kind.
+
+    Args:
+        given: Files and folders.
+    """
+    paths = [each for path in given for each in (sorted(path.glob("*_dev.jsonl")) if path.is_dir() else [path])]
+    return {path.stem.removesuffix("_dev"): path for path in paths if path.suffix == ".json" or _holds_stores(path)}
+
+
+def _holds_stores(path: Path) -> bool:
+    with path.open(encoding="utf-8") as lines:
+        first = json.loads(next(lines)).keys()
+    return bool(first >= {"messages", "questions"} or first >= {"tool", "trial"})
+
+
+def drawn(path: Path, size: int) -> list[Store]:
+    """Return the stores of a file with so many of their questions in all, the same in every run; 0 is all of them."""
+    whole = list(stores(path))
+    asked = [(number, question) for number, store in enumerate(whole) for question in store["questions"]]
+    drawn = sorted(random.Random(7).sample(range(len(asked)), min(size or len(asked), len(asked))))
+    kept = [asked[at] for at in drawn]
+    return [
+        {**store, "questions": [question for at, question in kept if at == number]}
+        for number, store in enumerate(whole)
+    ]
+
+
+def answerable(data: Iterable[Store]) -> list[Store]:
+    """Return stores with the questions that something answers.
+
+    Args:
+        data: The stores.
+    """
+    return [
+        {**store, "questions": [each for each in store["questions"] if each.get("category") != ADVERSARIAL]}
+        for store in data
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -27,17 +28,25 @@ from evals._dialogues import Dialogue
 from evals._handoff import Answers, HandedModel, Prompt, damaged
 from evals._peers import PEERS
 from evals._records import Message
-from remegraph import CapturePolicy, MemoryKit, RecallPolicy, Settings, SummaryPolicy
+from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Settings, SummaryPolicy
 from remegraph.adapters import MemoryMiddleware
 from remegraph.kit.providers import as_embedder
-from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Captured, Memory
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.testing import FrozenClock, SequentialIds
+from remegraph.text.scripts import folded
+from remegraph.text.tokens import estimate_tokens
 
-__all__ = ["BUDGETS", "MODES", "WAYS", "Learned", "found_lines", "ours", "whole"]
+__all__ = ["BUDGETS", "MODES", "NOTE", "TRACED", "WAYS", "Learned", "found_lines", "ours", "remembered", "whole"]
 
 BUDGETS = (500, 2000)
-"""Tokens of a context."""
+"""Tokens of a context that is asked for."""
+
+TRACED = 1000
+"""Tokens of a context in which the words of the memories found are looked for."""
+
+NOTE = "note"
+"""Name of what the default middleware shows by itself."""
 
 MODES = ("no model", "strong", "weak")
 WAYS = ("summarize", "middleware")
@@ -50,12 +59,15 @@ _PATIENT = 10_000_000.0
 class Learned:
     """What a kit has after a dialogue."""
 
-    contexts: dict[int, list[str]] = field(default_factory=dict)
-    """What an agent would see, by budget, for each question."""
+    contexts: dict[str, list[str]] = field(default_factory=dict)
+    """What an agent would see, by budget or by default, for each question."""
     memories: list[str] = field(default_factory=list)
     """What its live memories say."""
     calls: int = 0
     """How often the model was asked."""
+    traced: list[list[bool]] = field(default_factory=list)
+    """Of each memory found that stands on words which tell the fact asked for: whether a context of `TRACED` tokens shows
+    its quotes, one by one."""
 
 
 def ours(dialogue: Dialogue, mode: str, way: str, answers: Answers) -> Learned:
@@ -73,17 +85,38 @@ def ours(dialogue: Dialogue, mode: str, way: str, answers: Answers) -> Learned:
     before, learned, clock = answers.asked, Learned(), FrozenClock(datetime.fromisoformat(dialogue.messages[0]["time"]))
     model = None if mode == "no model" else HandedModel(answer=_answerer(mode, answers))
     with tempfile.TemporaryDirectory() as home:
-        with _opened(home, model, clock, BUDGETS[-1]) as kit:
+        with _opened(home, model, clock, _TRIGGERS[way]) as kit:
             _TOLD[way](kit, dialogue, clock)
             _move(clock, dialogue.asked_at)
             kit.drain()
             live = [each for each in kit.memories(scope=dialogue.scope) if each.live]
             learned.memories = sorted(map(_listed, live))
-        for budget in BUDGETS:
-            with _opened(home, None, clock, budget) as kit:
-                learned.contexts[budget] = list(_shown(kit, dialogue))
+        with _opened(home, None, clock, _TRIGGERS[way]) as kit:
+            for budget in BUDGETS:
+                learned.contexts[f"{budget}"] = [
+                    _asked(kit, dialogue, fact.question, budget) for fact in dialogue.facts
+                ]
+            learned.contexts[NOTE] = list(_shown(kit, dialogue))
+            learned.traced = list(_traced(kit, dialogue))
     learned.calls = answers.asked - before
     return learned
+
+
+@contextmanager
+def remembered(dialogue: Dialogue, mode: str, answers: Answers) -> Iterator[MemoryKit]:
+    """Open a kit that was told a dialogue session by session, a day after its last words.
+
+    Args:
+        dialogue: What is said.
+        mode: One of `MODES`.
+        answers: What the model answers.
+    """
+    clock = FrozenClock(datetime.fromisoformat(dialogue.messages[0]["time"]))
+    model = None if mode == "no model" else HandedModel(answer=_answerer(mode, answers))
+    with tempfile.TemporaryDirectory() as home, _opened(home, model, clock, _TRIGGERS["summarize"]) as kit:
+        _summarized(kit, dialogue, clock)
+        _move(clock, dialogue.asked_at)
+        yield kit
 
 
 def _listed(memory: Memory) -> str:
@@ -97,14 +130,16 @@ def _answerer(mode: str, answers: Answers) -> Callable[[Prompt], dict[str, Any]]
     return lambda prompt: damaged(answers.nearest(prompt), prompt.key)
 
 
-def _opened(home: str, model: BaseChatModel | None, clock: FrozenClock, budget: int) -> MemoryKit:
+def _opened(
+    home: str, model: BaseChatModel | None, clock: FrozenClock, extraction: ExtractionPolicy | None = None
+) -> MemoryKit:
     settings = Settings(
         home=Path(home),
-        recall=RecallPolicy(context_tokens=budget),
         capture=CapturePolicy(background=False),  # `drain` does at once what the background would do a moment later
         summary=SummaryPolicy(max_concurrency=1, timeout=_PATIENT),
+        agent=AgentMemorySettings(extraction=extraction or ExtractionPolicy()),
     )
-    ids = SequentialIds(f"{budget}-" if model is None else "id-")
+    ids = SequentialIds("asked-" if model is None else "id-")
     return MemoryKit.open(settings=settings, model=model, embedder=None, clock=clock, new_id=ids)
 
 
@@ -136,11 +171,15 @@ def _talked(kit: MemoryKit, dialogue: Dialogue, clock: FrozenClock) -> None:
         config: RunnableConfig = {"configurable": {"thread_id": session.thread}}
         for said, answered in _turns(session.messages):
             _move(clock, datetime.fromisoformat(said[-1]["time"]))
+            kit.drain()  # nobody spoke for a while, perhaps
             results.told = {each["tool_call_id"]: each for each in answered if each["role"] == "tool"}
             lines.due = list(_due(said, answered, clock))
             agent.invoke({"messages": [_spoken(each) for each in said]}, config)
             kit.drain()
 
+
+_TRIGGERS = {"summarize": ExtractionPolicy(trigger="manual"), "middleware": ExtractionPolicy()}
+"""When blocks are cut: where slicing alone says so, or as by default."""
 
 _TOLD: Mapping[str, Callable[[MemoryKit, Dialogue, FrozenClock], None]] = {
     "summarize": _summarized,
@@ -247,6 +286,25 @@ class _Unrecording:
     def capture(self, *given: Any, **options: Any) -> Captured:  # noqa: ARG002 - as the kit is called
         """Record nothing."""
         return Captured()
+
+
+def _asked(kit: MemoryKit, dialogue: Dialogue, question: str, budget: int) -> str:
+    """Return what who asks the kit for so many tokens is shown."""
+    return kit.recall(question, scope=dialogue.scope, depth="messages", budget=budget).context
+
+
+def _traced(kit: MemoryKit, dialogue: Dialogue) -> Iterator[list[bool]]:
+    """Yield of each memory found that tells a fact whether the context shows its quotes, as far as they may be shown."""
+    for fact in dialogue.facts:
+        recall = kit.recall(fact.question, scope=dialogue.scope, depth="messages", budget=TRACED, review=False)
+        context = folded(recall.context)
+        for hit in recall.memories:
+            if {item.message_id for item in hit.evidence}.isdisjoint(fact.evidence):
+                continue
+            quotes = kit.trace(hit.record_id, scope=dialogue.scope).quotes
+            told = [each for each in quotes if each.message.trust >= QUARANTINE_BELOW and not each.message.hidden]
+            if told:
+                yield [folded(each.words) in context for each in told]
 
 
 def _shown(kit: MemoryKit, dialogue: Dialogue) -> Iterator[str]:

@@ -41,7 +41,7 @@ WORTHS = ("useful", "history", "junk", "double", "wrong")
 _ROWS = 8
 """Rows of a batch, as the judge works."""
 
-_RECORD_ID = re.compile(r'"id": "[^"]*", ')
+_RECORD_ID = re.compile(r"^\[(?!\d{4}-\d\d)[^],]*(?:, )?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Shown:
     def rows(self, name: str) -> Iterator[tuple[Fact, str]]:
         """Yield each fact with what a judge is shown of a system: ids of records tell nothing."""
         for fact, context in zip(self.dialogue.facts, self.contexts[name], strict=True):
-            yield fact, _RECORD_ID.sub("", context)
+            yield fact, _RECORD_ID.sub("[", context)
 
 
 class Verdicts:

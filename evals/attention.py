@@ -8,7 +8,7 @@ Each store is summarised without a model, as it is and without the messages unde
 evidence is found where the block of one of the first ten holds it. As summaries of two sentences are a low bar, a higher
 one stands beside it: by `attended evidence`, a message must have got attention, too, so that a summary could tell of it.
 
-`--fit` prints the weights of `later` in `rules/data/attention.toml`: a logistic regression of which messages are
+`--fit` prints the weights of `later` in `data/attention.toml`: a logistic regression of which messages are
 evidence, with what each store keeps of its evidence by the weights of the others.
 """
 
@@ -30,10 +30,10 @@ from evals._rankers import asked_at
 from evals._records import Store
 from evals._stores import stores
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
-from remegraph.engine.attention import attended
-from remegraph.language.tokens import estimate_tokens
+from remegraph.engine.perception import attended
 from remegraph.rules.salience import salience, signs_of
 from remegraph.testing import InMemoryVectorIndex
+from remegraph.text.tokens import estimate_tokens
 
 __all__ = ["figures", "fit_attention", "fitted", "main", "signs_of_evidence", "weighed"]
 

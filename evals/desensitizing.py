@@ -27,7 +27,8 @@ from random import Random
 from evals._figures import Figure, finish
 from evals._planting import Planted, Values, filled
 from evals._stores import stores
-from remegraph.rules.desensitizing import Finding, findings
+from remegraph.text.desensitization import findings
+from remegraph.text.findings import Finding
 
 __all__ = ["BARS", "LANGUAGES", "Sentence", "figures", "main", "misses", "sentences", "templates"]
 

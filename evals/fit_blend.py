@@ -1,19 +1,19 @@
 """Fits the weights by which messages are ranked, and writes them into the product.
 
-    python -m evals fit_blend --data locomo_dev.jsonl --data memdaily_dev.jsonl [--timezone ZONE] [--write]
-    python -m evals fit_blend --data locomo_dev.jsonl --embedder minilm [--write]
+    python -m evals fit_blend --data FOLDER [--embedder minilm] [--write]
 
-One set of weights for all files; another one for embedders that know meaning. A question's messages compete: the weights
-maximise the likelihood of the gold ones (softmax over the best candidates, Adam, weight decay). What they are worth for
-kinds that they were not fitted to, `python -m evals kinds` measures. `--write` writes `rules/data/blend.toml`.
+One set of weights for all kinds of conversation, which count alike; another one for embedders that know meaning. A
+question's messages compete: the weights maximise the likelihood of the gold ones (softmax over the best candidates, Adam,
+weight decay), of 300 questions of each kind, drawn as `python -m evals kinds` draws them. What they are worth for
+kinds that they were not fitted to, `python -m evals kinds` measures. `--write` writes `data/blend.toml`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +23,11 @@ from evals._figures import explain_data
 from evals._peers import EMBEDDERS, embedder_of
 from evals._rankers import MemoryIndex, asked_at
 from evals._records import Store
-from evals._stores import stores
-from remegraph.rules.blending import Weights, default_weights
+from evals._stores import QUESTIONS, ZONES, answerable, drawn, files
+from remegraph.rules.blend import Weights, default_weights
 from remegraph.rules.questions import read_question
 
-__all__ = ["Asked", "asked_of", "fit", "main", "refitted"]
+__all__ = ["Asked", "alike", "asked_of", "fit", "main", "refitted"]
 
 _STEPS = 150
 _RATE = 0.3
@@ -41,6 +41,17 @@ class Asked:
     signs: NDArray[np.float64]
     """Shape (candidates, signs)."""
     gold: NDArray[np.bool_]
+    counts: float = 1.0
+    """How much it counts in a fit."""
+
+
+def alike(kinds: Iterable[Sequence[Asked]]) -> list[Asked]:
+    """Return the questions of several kinds, so that each kind counts alike.
+
+    Args:
+        kinds: The questions of each.
+    """
+    return [replace(each, counts=1 / len(asked)) for asked in kinds for each in asked]
 
 
 def _even(*, semantic: bool) -> Weights:
@@ -84,12 +95,14 @@ def fit(questions: Sequence[Asked]) -> NDArray[np.float64]:
     signs = np.concatenate([each.signs for each in taught])
     owner = np.repeat(np.arange(len(taught)), [len(each.gold) for each in taught])
     target = np.concatenate([each.gold / each.gold.sum() for each in taught])
+    shares = np.array([each.counts for each in taught])
+    counts = (shares / shares.sum())[owner]
     weights = np.ones(signs.shape[1])
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, _STEPS + 1):
         scores = np.exp(signs @ weights - 20)
         likely = scores / np.bincount(owner, scores)[owner]
-        slope = signs.T @ (likely - target) / len(taught) + _DECAY * weights
+        slope = signs.T @ (counts * (likely - target)) + _DECAY * weights
         mean, square = 0.9 * mean + 0.1 * slope, 0.99 * square + 0.01 * slope**2
         weights -= _RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
         weights = np.maximum(weights, 0)
@@ -113,7 +126,7 @@ def refitted(questions: Sequence[Asked], *, semantic: bool) -> Weights:
 
 def _write(weights: Mapping[str, float], table: str) -> None:
     """Write the weights into their table of the file that the product reads; comments stay."""
-    path = Path(str(files("remegraph.rules") / "data" / "blend.toml"))
+    path = Path(str(resources.files("remegraph") / "data" / "blend.toml"))
     lines = []
     here = False
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -130,26 +143,29 @@ def _write(weights: Mapping[str, float], table: str) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Fit, print the weights, and write them where asked."""
     parser = argparse.ArgumentParser(prog="python -m evals fit_blend", description="Fits the weights of the blend.")
-    parser.add_argument("--data", type=Path, action="append", help="A file of stores; repeatable.")
-    parser.add_argument("--timezone", help="Zone of times that name none.")
+    parser.add_argument(
+        "--data", type=Path, action="append", help="A folder of kinds, or a file of stores; repeatable."
+    )
     parser.add_argument("--embedder", choices=EMBEDDERS, default="hashed", help="minilm: for those that know meaning.")
     parser.add_argument("--write", action="store_true", help="Write the weights into the product.")
     options = parser.parse_args(argv)
     if not options.data:
-        explain_data("fit_blend", "locomo_dev.jsonl [--timezone ZONE]")
+        explain_data("fit_blend", "FOLDER, or a file")
         return
     embedder = embedder_of(options.embedder)
-    questions = [
-        each
-        for path in options.data
-        for store in stores(path)
-        for each in asked_of(
-            store,
-            MemoryIndex(store["messages"], options.timezone, embedder),
-            options.timezone,
-            semantic=embedder.semantic,
-        )
-    ]
+    questions = alike(
+        [
+            each
+            for store in answerable(drawn(path, QUESTIONS))
+            for each in asked_of(
+                store,
+                MemoryIndex(store["messages"], ZONES.get(kind), embedder),
+                ZONES.get(kind),
+                semantic=embedder.semantic,
+            )
+        ]
+        for kind, path in files(options.data).items()
+    )
     even = _even(semantic=embedder.semantic)
     weights = dict(zip((*even.words, *even.meaning, *even.message), fit(questions).tolist(), strict=True))
     print(", ".join(f"{name} {value:.2f}" for name, value in weights.items()))

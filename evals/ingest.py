@@ -36,7 +36,7 @@ from sqlalchemy import create_engine, inspect, text
 
 from evals._figures import Figure, explain_data, finish
 from remegraph import MemoryKit, Message, Scope, Settings
-from remegraph.exchange.conversations import Conversation, read_conversations
+from remegraph.importers.conversations import Conversation, read_conversations
 from remegraph.testing import InMemoryVectorIndex
 
 if TYPE_CHECKING:

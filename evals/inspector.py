@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 from evals._figures import Figure, finish
 from evals._talk import PER_MEMORY, Talk, learn
 from remegraph import MemoryKit
-from remegraph.integrations.inspector import Session, inspector
+from remegraph.servers.inspector import Session, inspector
 
 __all__ = ["main"]
 

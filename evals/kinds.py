@@ -50,18 +50,16 @@ from evals._pages import how, place
 from evals._peers import EMBEDDERS, OURS, PEERS, Kit, Mem0, embedder_of, installed
 from evals._rankers import MemoryIndex, asked_at, blend_ranker
 from evals._records import Question, Store
-from evals._stores import stores
+from evals._stores import QUESTIONS, ZONES, answerable, drawn, files, stores
 from evals.attention import fit_attention, signs_of_evidence, weighed
-from evals.fit_blend import asked_of, refitted
+from evals.fit_blend import alike, asked_of, refitted
 from remegraph.ports import Embedder
-from remegraph.rules.blending import Weights, default_weights
+from remegraph.rules.blend import Weights, default_weights
 from remegraph.rules.salience import weights as attention
 
 __all__ = ["Found", "apart", "files", "losses", "main", "never_mentioned", "questions_of", "refit", "table"]
 
 NEVER = Path(__file__).with_name("kinds_unanswerable.json")
-_ZONES = {"memdaily": "Asia/Shanghai"}
-"""Of kinds whose times name none."""
 _OTHERS = 10
 """Questions of other stores that each store is asked."""
 _ELSEWHERE, _NEVER = "asked of another store", "never mentioned"
@@ -97,22 +95,6 @@ class Found:
         return [row for row in rows if row.category == category or not (category or row.category in _APART)]
 
 
-def files(given: Iterable[Path]) -> dict[str, Path]:
-    """Return the files of stores that were named, or that lie in a folder, by kind.
-
-    Args:
-        given: Files and folders.
-    """
-    paths = [each for path in given for each in (sorted(path.glob("*_dev.jsonl")) if path.is_dir() else [path])]
-    return {path.stem.removesuffix("_dev"): path for path in paths if path.suffix == ".json" or _holds_stores(path)}
-
-
-def _holds_stores(path: Path) -> bool:
-    with path.open(encoding="utf-8") as lines:
-        first = json.loads(next(lines)).keys()
-    return bool(first >= {"messages", "questions"} or first >= {"tool", "trial"})
-
-
 def never_mentioned(kind: str, store: Store, path: Path = NEVER) -> list[Question]:
     """Return the questions that somebody else wrote about what a store never mentions; a word of it drops one.
 
@@ -145,29 +127,17 @@ def questions_of(kind: str, store: Store, all_stores: Sequence[Store]) -> list[Q
     return [*store["questions"], *drawn, *never_mentioned(kind, store)]
 
 
-def _read(path: Path, size: int) -> list[Store]:
-    """Return the stores of a file with so many of their questions in all, the same in every run; 0 is all of them."""
-    whole = list(stores(path))
-    asked = [(number, question) for number, store in enumerate(whole) for question in store["questions"]]
-    drawn = sorted(random.Random(7).sample(range(len(asked)), min(size or len(asked), len(asked))))
-    kept = [asked[at] for at in drawn]
-    return [
-        {**store, "questions": [question for at, question in kept if at == number]}
-        for number, store in enumerate(whole)
-    ]
-
-
 def _asked(name: str, kind: str, path: Path, memories: Sequence[str], size: int) -> tuple[Found, Vectors]:
     """Return what each memory found in one kind, and the vectors that took long to make."""
     logging.getLogger("mem0").setLevel(logging.ERROR)  # it says for each store what it lacks
     makers = {each: peer.make for each, peer in installed({each: PEERS[each] for each in memories}).items()}
-    embedder, whole = embedder_of(name), _read(path, size)
+    embedder, whole = embedder_of(name), drawn(path, size)
     if "mem0" in makers:
         with TemporaryDirectory() as folder:
             Mem0(embedder, Path(folder)).check()
     found, began = Found({name: [] for name in makers}), datetime.now(UTC)
     for store, (memory, make) in product(whole, makers.items()):
-        made = partial(Kit, timezone=_ZONES.get(kind)) if make is Kit else make
+        made = partial(Kit, timezone=ZONES.get(kind)) if make is Kit else make
         found.rows[memory] += measure(kind, store, made, embedder, questions_of(kind, store, whole))
     took = (datetime.now(UTC) - began).total_seconds()
     print(f"{embedder.name} {kind}: {took:.0f} s", file=sys.stderr, flush=True)
@@ -285,14 +255,14 @@ def refit(
     """
     semantic = embedder.semantic
     indexes = {
-        kind: [MemoryIndex(store["messages"], _ZONES.get(kind), embedder) for store in whole]
+        kind: [MemoryIndex(store["messages"], ZONES.get(kind), embedder) for store in whole]
         for kind, whole in data.items()
     }
     asked = {
         kind: [
             each
             for store, index in zip(whole, indexes[kind], strict=True)
-            for each in asked_of(store, index, _ZONES.get(kind), semantic=semantic)
+            for each in asked_of(store, index, ZONES.get(kind), semantic=semantic)
         ]
         for kind, whole in data.items()
     }
@@ -300,7 +270,7 @@ def refit(
     lines = _heads("kind left out", "questions", *(f"{metric}, {how}" for metric in METRICS for how in hows))
     figures: list[Figure] = []
     for kind, whole in data.items():
-        others = [each for other, every in asked.items() if other != kind for each in every]
+        others = alike(every for other, every in asked.items() if other != kind)
         weights = default_weights(semantic=semantic), refitted(others, semantic=semantic) if others else None
         shipped, without = (list(_ranked(kind, whole, indexes[kind], each)) if each else [] for each in weights)
         kit = [row.found for row in found.of(OURS) if row.kind == kind]
@@ -331,7 +301,7 @@ def _ranked(
         rank, unit = blend_ranker(index, weights), store.get("gold_unit", "message")
         thread_of = {message["id"]: message["thread"] for message in store["messages"]}
         for question in store["questions"]:
-            at = asked_at(store["messages"], _ZONES.get(kind), question.get("time"))
+            at = asked_at(store["messages"], ZONES.get(kind), question.get("time"))
             ids = rank(question["text"], DEPTH[unit], at)
             yield question, list(ids) if unit == "message" else list(dict.fromkeys(thread_of[each] for each in ids))
 
@@ -360,27 +330,17 @@ def _attention(data: Mapping[str, Sequence[Store]]) -> list[str]:
 
 def _measure(name: str, data: Mapping[str, Path], size: int, asked: Sequence[tuple[Found, Vectors]]) -> Measured:
     """Return the tables of one embedder by their places, and all bars."""
-    whole = {kind: _read(path, size) for kind, path in data.items()}
+    whole = {kind: drawn(path, size) for kind, path in data.items()}
     embedder = embedder_of(name, ChainMap(*(dict(vectors) for _, vectors in asked)))
     found = Found({memory: [row for part, _ in asked for row in part.rows[memory]] for memory in asked[0][0].rows})
     places = {f"kinds {metric} {name}": "\n".join(table(found, metric)) for metric in (*METRICS, STALE_FIRST)}
     lines, nothing = apart(found, name)
-    fitted, bars = refit(_answerable(whole), embedder, found, name)
+    fitted, bars = refit({kind: answerable(each) for kind, each in whole.items()}, embedder, found, name)
     places |= {f"kinds apart {name}": "\n".join(lines), f"kinds fitted {name}": "\n".join(fitted)}
     figures = [*losses(found, name), *nothing, *bars]
     missed = [figure for figure in figures if figure.verdict == "FAIL"]
     places[f"kinds losses {name}"] = block(missed) if missed else "None."
     return places, figures
-
-
-def _answerable(data: Mapping[str, Sequence[Store]]) -> dict[str, list[Store]]:
-    return {
-        kind: [
-            {**store, "questions": [each for each in store["questions"] if each.get("category") != ADVERSARIAL]}
-            for store in whole
-        ]
-        for kind, whole in data.items()
-    }
 
 
 def _without_model(data: Mapping[str, Path]) -> Measured:
@@ -390,9 +350,12 @@ def _without_model(data: Mapping[str, Path]) -> Measured:
     made = [
         figure
         for kind, store in smallest.items()
-        for figure in remembered(kind, store, embedder_of("hashed"), _ZONES.get(kind))
+        for figure in remembered(kind, store, embedder_of("hashed"), ZONES.get(kind))
     ]
-    return {"kinds attention": "\n".join(_attention(_answerable(whole))), "kinds memories": block(made)}, []
+    return {
+        "kinds attention": "\n".join(_attention({kind: answerable(each) for kind, each in whole.items()})),
+        "kinds memories": block(made),
+    }, []
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -407,7 +370,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--embedder", action="append", choices=EMBEDDERS, help="That of all memories; both unless given."
     )
     parser.add_argument("--memory", action="append", choices=list(PEERS), help="Beside these only; repeatable.")
-    parser.add_argument("--questions", type=int, default=300, help="At most so many of each kind; 0: all.")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="At most so many of each kind; 0: all.")
     parser.add_argument("--page", type=Path, help="A page with places for the tables, as docs/evals.md.")
     options = parser.parse_args(argv)
     if not options.data:

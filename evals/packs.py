@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo
 from evals._figures import Figure, explain_data, finish
 from evals.ingest import ingest, table_digests
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.exchange.conversations import read_conversations
+from remegraph.importers.conversations import read_conversations
 from remegraph.models import LIVE, Block, Link, Memory, Message
 
 __all__ = ["Whole", "main", "unequal", "whole"]

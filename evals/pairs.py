@@ -36,8 +36,10 @@ from langchain_core.language_models import BaseChatModel
 from evals._figures import Figure, finish
 from evals._handoff import Answers, HandedModel, Unanswered
 from remegraph import (
+    AgentMemorySettings,
     CapturePolicy,
     ConsensusError,
+    ExtractionPolicy,
     MemoryKit,
     Message,
     Scope,
@@ -45,9 +47,9 @@ from remegraph import (
     SharingPolicy,
     SummaryPolicy,
 )
+from remegraph.mek.items import knowledge_id
 from remegraph.models import KnowledgeItem, Memory
-from remegraph.rules.duplicates import content_digest
-from remegraph.rules.standardizing import knowledge_id
+from remegraph.rules.identity import content_digest
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 
 __all__ = [
@@ -124,13 +126,14 @@ class House:
             scope: Who told them.
         """
         live = [each for each in self.kit.memories(scope=scope) if each.live]
-        found = {name: _of(live, text) for name, text in (("earlier", pair.earlier), ("later", pair.later))}
-        for name, memory in found.items():
-            if memory is None or memory.merges or memory.supersedes:
-                return name
-        if found["earlier"] == found["later"] or any(each.status != "active" for each in live):
+        earlier, later = _of(live, pair.earlier), _of(live, pair.later)
+        if earlier is None or earlier.merges or earlier.supersedes:
+            return "earlier"
+        if later is None or later.merges or later.supersedes:
+            return "later"
+        if earlier == later or any(each.status != "active" for each in live):
             return "both"
-        return "later" if found["later"].said_at <= found["earlier"].said_at else ""  # type: ignore[union-attr]
+        return "later" if later.said_at <= earlier.said_at else ""
 
 
 def _of(memories: Sequence[Memory], text: str) -> Memory | None:
@@ -368,6 +371,7 @@ def told(batch: Batch, model: BaseChatModel) -> dict[Pair, Fate]:
             ledger_url="sqlite://",
             capture=CapturePolicy(background=False),
             summary=SummaryPolicy(max_concurrency=1, timeout=_PATIENT),  # prompts are the same on each run
+            agent=AgentMemorySettings(extraction=ExtractionPolicy(trigger="manual")),
         )
         index, ids = InMemoryVectorIndex(), SequentialIds()
         with MemoryKit.open(settings=settings, model=model, index=index, clock=clock, new_id=ids) as kit:

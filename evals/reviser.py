@@ -20,9 +20,9 @@ from datetime import datetime
 from pathlib import Path
 
 from evals._cases import Case
+from remegraph.engine.change_set import review
 from remegraph.models import Memory, Message, Partition, Topic
-from remegraph.rules.objections import review
-from remegraph.rules.wording import wording
+from remegraph.rules.terms import wording
 
 __all__ = ["judge", "main", "messages_of", "wilson"]
 

@@ -6,7 +6,7 @@ Each variant has a success rate drawn from .05 to .95, or with --close from .6 t
 again and again, with the variant that is chosen; regret is what the best variant would have succeeded more often, in
 expectation. Choosing at random loses the mean over the variants each time.
 
-The choice is that of `rules.choosing`; over many seeds it is fed with counts, as 100,000 commits would measure the
+The choice is that of `skills.choice`; over many seeds it is fed with counts, as 100,000 commits would measure the
 disk. One seed goes through a kit on disk, `choose` and `record_outcome` for each of --kit-runs runs, over all tasks in turn, and
 each choice there must be the one that the counts give.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from evals._figures import Figure, finish
 from remegraph import Condition, MemoryKit, Scope, Settings, Skill, SkillStep, StepPattern
 from remegraph.models import SkillFigures
-from remegraph.rules.choosing import choose, wilson
+from remegraph.skills.choice import choose, wilson
 from remegraph.testing import InMemoryVectorIndex
 
 __all__ = ["Ran", "World", "counted", "kept", "main"]

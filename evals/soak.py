@@ -44,7 +44,7 @@ from evals._servers import ChromaServer
 from evals._soaking import TURN, Done, Labour, open_kit, work_until_killed
 from evals._talk import Talk
 from remegraph import MemoryKit, Settings
-from remegraph.storage.verification import UNREACHED
+from remegraph.ledger.index.projection import UNREACHED
 
 __all__ = ["Soaked", "main", "soak"]
 
@@ -62,7 +62,7 @@ _LOOK = 5
 """After each so many turns its memory is looked at."""
 _POINTS = 60
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.parts"])
+_CONTEXT.set_forkserver_preload(["chromadb", "evals._soaking", "remegraph.kit.components"])
 
 
 class Look(NamedTuple):

@@ -36,9 +36,9 @@ from evals._figures import Figure, block, finish
 from evals._metrics import interval, recall, reciprocal_rank
 from evals._pages import place
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.language.tokens import stop_words
 from remegraph.models import RecallMode
 from remegraph.testing import SequentialIds
+from remegraph.text.tokens import stop_words
 
 __all__ = ["Asked", "Kept", "Outcome", "Person", "figures", "keep", "main", "measure", "people", "ranked", "table"]
 

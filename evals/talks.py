@@ -7,8 +7,9 @@
 
 Each dialogue is told to a kit without a model; with one that somebody who has read neither dialogue nor parser stands in
 for (strong); and with the same answers damaged by a fixed list of faults (weak). It is told by `kit.summarize` after each
-session, or turn by turn by an agent with the default middleware. Then every fact is asked for, at 500 and 2,000 tokens:
-what the model of a new conversation sees by default, beside the lines that BM25 and Chroma find, and all that was said.
+session, or turn by turn by an agent with the default middleware. Then every fact is asked for: what `kit.recall` shows at
+500 and 2,000 tokens, and (note) what the model of a new conversation sees by default, beside the lines that BM25 and Chroma
+find, and all that was said.
 Blind judges say what each context answers, and what the memories are worth (`dialogues/JUDGE.md`). Answers and verdicts
 are recorded by the hash of what was shown; what has none is *not judged yet*, and never a figure.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +29,7 @@ from evals._dialogues import Dialogue, dialogues
 from evals._figures import Figure, finish
 from evals._handoff import Answers, Unanswered
 from evals._pages import place
-from evals._systems import BUDGETS, MODES, WAYS, found_lines, ours, whole
+from evals._systems import BUDGETS, MODES, TRACED, WAYS, found_lines, ours, whole
 from evals._verdicts import (
     WORTHS,
     Rate,
@@ -43,7 +44,7 @@ from evals._verdicts import (
     take,
     write,
 )
-from remegraph.language.tokens import estimate_tokens
+from remegraph.text.tokens import estimate_tokens
 
 __all__ = ["Options", "Run", "figures", "main", "run"]
 
@@ -74,6 +75,8 @@ class Run:
     shown: Shown
     calls: dict[str, int] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    traced: dict[str, Sequence[Sequence[bool]]] = field(default_factory=dict)
+    """Of each memory found that tells the fact asked for, whether the context shows its quotes."""
 
 
 def run(dialogue: Dialogue, options: Options) -> Run:
@@ -103,7 +106,7 @@ def run(dialogue: Dialogue, options: Options) -> Run:
                 continue
             if mode == "strong" and options.ask:
                 answers.keep_used()
-            memories[name], done.calls[name] = learned.memories, learned.calls
+            memories[name], done.calls[name], done.traced[name] = learned.memories, learned.calls, learned.traced
             contexts.update({f"{name}, {budget}": shown for budget, shown in learned.contexts.items()})
     for beside in _BESIDE:
         contexts.update({f"{beside}, {budget}": found_lines(dialogue, beside, budget) for budget in BUDGETS})
@@ -163,6 +166,21 @@ def _worth_table(judged: Sequence[tuple[Run, Verdicts]], names: Sequence[str]) -
                 yield f"| {' | '.join([name, each.shown.dialogue.name, str(len(memories)), *shares])} |"
 
 
+def _traced_table(judged: Sequence[tuple[Run, Verdicts]]) -> Iterator[str]:
+    """Yield a table: of the memories found that tell the fact asked for, how many stand in the context with their words."""
+    columns = " | ".join(each.shown.dialogue.name for each, _ in judged)
+    yield f"| memories found, shown with their words | {columns} | all | with all of them |"
+    yield "|" + "---|" * (len(judged) + 3)
+    for name in _ordered(name for each, _ in judged for name, told in each.traced.items() if told):
+        some, whole = ([_traced(each, name, how) for each, _ in judged] for how in (any, all))
+        yield f"| {' | '.join([name, *map(_cell, some), _total(pooled(some)), _cell(pooled(whole))])} |"
+
+
+def _traced(run: Run, name: str, how: Callable[[Iterable[bool]], bool]) -> Rate:
+    """Return the share of a system's memories of which the context shows any, or all, of the words they stand on."""
+    return Rate([[how(quotes) for quotes in run.traced.get(name, ())]])
+
+
 def _tables(judged: Sequence[tuple[Run, Verdicts]]) -> dict[str, str]:
     contexts = _ordered(name for each, _ in judged for name in each.shown.contexts)
     lists = _ordered(name for each, _ in judged for name in each.shown.memories)
@@ -172,6 +190,7 @@ def _tables(judged: Sequence[tuple[Run, Verdicts]]) -> dict[str, str]:
         "talks held": "\n".join(_table("current facts held by a memory", held, lists, judged)),
         "talks stated": "\n".join(_table("gone, never and forgotten stated by one", stated, lists, judged)),
         "talks worth": "\n".join(_worth_table(judged, lists)),
+        "talks traced": "\n".join(_traced_table(judged)),
     }
 
 
@@ -191,6 +210,12 @@ def figures(judged: Sequence[tuple[Run, Verdicts]]) -> Iterator[Figure]:
             if calls:
                 said = len(each.shown.dialogue.messages)
                 yield Figure(f"{name}: {system}: calls of the model", calls, note=f"for {said} messages")
+    for name in _ordered(name for each, _ in judged for name, told in each.traced.items() if told):
+        shown = pooled(_traced(each, name, any) for each, _ in judged)
+        if shown.share is not None:  # there is one
+            told = f"of {sum(map(len, shown.values))} memories found that tell the fact, at {TRACED} tokens"
+            bar = None if name.startswith("weak") else 0.95
+            yield Figure(f"{name}: memories shown with their words", shown.share, bar, "at least", note=told)
     same, both = agreement((each.shown, verdicts) for each, verdicts in judged)
     if both:
         yield Figure("two judges agree", same / both, note=f"of {both} rows that both have judged")

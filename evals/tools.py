@@ -25,9 +25,9 @@ import numpy as np
 from evals._figures import Figure, finish
 from evals._tool_calls import messages_of, situations
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.rules.summarising import length
-from remegraph.rules.tool_guidelines import MOST_WORDS
+from remegraph.skills.tool_guidelines import MOST_WORDS
 from remegraph.testing import InMemoryVectorIndex
+from remegraph.text.sentences import length
 
 __all__ = ["calibration", "figures", "main"]
 

@@ -1,6 +1,6 @@
 """What memory costs an agent, through the middleware as it comes: model calls, tokens, prompt cache, waiting, recall.
 
-    python -m evals turns [--page docs/benchmarks.md] [--only calls prompt learned recall]
+    python -m evals turns [--page docs/benchmarks.md] [--only calls prompt waiting learned fair recall]
 
 Models are scripted, answer as a careful one would, and have no latency unless it is named. Tokens are estimated, four
 characters each, tools and schemas included. *Cached* is what of a prompt an earlier call of the last five minutes began
@@ -11,7 +11,13 @@ by one minute a turn.
 - prompt: the host calls two tools a turn, each of which returns 6,000 characters, for eight turns. Its input is compared
   with that of the same agent without memory. A note is whatever stands in a prompt that nobody said. What is more than
   all notes and tools of memory, each once, is what moving them costs.
-- learned: seconds from the end of a turn until a memory of it is there, with a model that takes .5 s a call.
+- waiting: by wall clock, how much longer such a turn takes with memory than without, where ten people have said 200
+  messages each before; both in turn, conversations of eight turns, the model answers at once. What memory does after the
+  turn is not part of it.
+- learned: seconds from the end of a turn until a memory of it is there, with a model that takes .5 s a call. Each turn is
+  cut at once: nobody waits for a pause here. Once more for twenty users from when their words are cut, while another one
+  recalls: its p95 stands beside that of a quiet kit.
+- fair: two users have sixty blocks each that wait, and two jobs are done at once; then a third user says one thing.
 - recall: by wall clock, one user alone and sixteen at once, beside the queries that it stands on (full text and Chroma,
   with nothing around them) under the same load, in turn.
 """
@@ -19,6 +25,7 @@ by one minute a turn.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import re
 import statistics
@@ -33,7 +40,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import numpy as np
@@ -46,11 +53,11 @@ from evals._figures import Figure, block, finish
 from evals._limits import RawBucket, raw_ledger
 from evals._pages import how, place
 from evals._talk import PER_MEMORY, Talk, learn
-from remegraph import MemoryKit, Scope, Settings
+from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import ChangeSet
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel
+from remegraph.text.hashed_embedder import HashedEmbedder
 
 __all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "loaded", "main", "prompt", "session"]
 
@@ -73,7 +80,10 @@ _SYSTEM = (
 _FRAME = 4
 """Tokens of a message beside its text."""
 _TOOL_OUTPUT = 6_000
-_PATIENCE = 120.0
+_PATIENCE = 600.0
+_WAITING = 60
+"""Blocks of each of two who talk much."""
+_EACH_TURN = AgentMemorySettings(extraction=ExtractionPolicy(trigger="per-turn"))
 
 
 def estimated(text: str) -> int:
@@ -152,8 +162,8 @@ def _propose(call: ModelCall) -> Mapping[str, Any]:
 
 
 def _facts_in(text: str) -> dict[str, int]:
-    """Return the facts that a block tells, with the numbers of their messages."""
-    lines = re.findall(r"^(\d+) .*I bought a (\w+ \w+ in \w+)", text, re.MULTILINE)
+    """Return the facts that a block tells, with the numbers of their messages; what was said before it has others."""
+    lines = re.findall(r"^(\d+) .*I bought a (\w+ \w+ in \w+)", text.rpartition("\nBlock:\n")[2], re.MULTILINE)
     return {fact: int(number) for number, fact in lines}
 
 
@@ -257,31 +267,40 @@ class Prompt:
     """What stood in each call, by message."""
 
 
-def _host(call: ModelCall) -> AIMessage:
-    """Call two tools, then answer."""
+def _host(call: ModelCall, looks: int = 2) -> AIMessage:
+    """Call tools, then answer."""
     calls = 0
     for message in reversed(call.messages):
         if isinstance(message, AIMessage) and not message.tool_calls:
             break
         calls += message.type == "tool"
     turn = sum(isinstance(message, AIMessage) and not message.tool_calls for message in call.messages)
-    if calls == 2:
+    if calls == looks:
         return AIMessage(f"{_ANSWER} That was answer {turn}.")
     args = {"what": f"question {turn}, part {calls}"}
     return AIMessage("", tool_calls=[{"name": look_up.name, "args": args, "id": f"{turn} {calls}"}])
 
 
-def prompt(middleware: Callable[[MemoryKit, Scope], Any] | None, *, turns: int = 8, known: int = 50) -> Prompt:
+def prompt(
+    middleware: Callable[[MemoryKit, Scope], Any] | None,
+    *,
+    turns: int = 8,
+    looks: int = 2,
+    known: int = 50,
+    waits: bool = True,
+) -> Prompt:
     """Let an agent work for so many turns.
 
     Args:
         middleware: Made with a kit and a scope; none: the agent has no memory.
-        turns: Of two tool calls each.
+        turns: How often it is spoken to.
+        looks: Tool calls of a turn.
         known: Memories that are there before.
+        waits: Whether it is called by `invoke`, else by `ainvoke`.
     """
     clock = FrozenClock()
     meter = Meter(clock)
-    model = ScriptedChatModel(script=meter.steps(host=_host))
+    model = ScriptedChatModel(script=meter.steps(host=partial(_host, looks=looks)))
     with (
         tempfile.TemporaryDirectory() as home,
         MemoryKit.open(home, model=_memory_model(Meter(clock)), embedder=None, clock=clock) as kit,
@@ -297,7 +316,8 @@ def prompt(middleware: Callable[[MemoryKit, Scope], Any] | None, *, turns: int =
         for number in range(turns):
             clock.move(_MINUTE)
             words = f"I bought a {_FACTS[number]}. Which {_THINGS[number]} do I keep, and where did I get it?"
-            agent.invoke({"messages": [("user", words)]}, {"configurable": {"thread_id": "work"}})
+            asked = {"messages": [("user", words)]}, {"configurable": {"thread_id": "work"}}
+            agent.invoke(*asked) if waits else asyncio.run(agent.ainvoke(*asked))
             settle(kit)
     texts = tuple(tuple(message.text for message in call.messages) for call in model.calls)
     tools = estimated(json.dumps(model.calls[0].instructions))
@@ -368,7 +388,10 @@ def _learned(latency: float) -> list[Figure]:
         model = _memory_model(Meter(lambda: datetime.now(UTC)), latency)
         scopes = [Scope(user=f"user {number}", agent="remy") for number in range(users)]
         host = ScriptedChatModel(script={"": lambda _: AIMessage(_ANSWER)})
-        with tempfile.TemporaryDirectory() as home, MemoryKit.open(home, model=model, embedder=None) as kit:
+        with (
+            tempfile.TemporaryDirectory() as home,
+            MemoryKit.open(settings=Settings(home=Path(home), agent=_EACH_TURN), model=model, embedder=None) as kit,
+        ):
             kit.summarize(scope=Scope(user="nobody", agent="remy"))  # what is built at first use is there
             agents = [create_agent(host, middleware=[MemoryMiddleware(kit, scope)]) for scope in scopes]
 
@@ -387,7 +410,78 @@ def _learned(latency: float) -> list[Figure]:
         *figures,
         Figure("last of 6 users / of 1", worst[6] / worst[1], 2, unit="x"),
         Figure("last of 20 users / of 1", worst[20] / worst[1], 4, unit="x"),
+        *_beside(latency),
     ]
+
+
+def _say(kit: MemoryKit, scope: Scope, number: int) -> None:
+    """Let a user say one thing in a conversation of its own, which is cut at once."""
+    words = f"I bought a {_FACTS[number % len(_FACTS)]} for myself."
+    talk = [{"role": "user", "content": words}, {"role": "assistant", "content": _ANSWER}]
+    kit.capture(talk, scope=scope, thread=f"talk {number}")
+    kit.end_session(f"talk {number}", scope=scope)
+
+
+def _recalled(kit: MemoryKit, until: Callable[[int], bool]) -> list[float]:
+    """Return the milliseconds that recalls of one user take, one after the other with pauses."""
+    taken: list[float] = []
+    while not until(len(taken)):
+        began = time.perf_counter()
+        kit.recall("Which bicycle did I buy, and where?", scope=ANN)
+        taken.append(1000 * (time.perf_counter() - began))
+        time.sleep(0.02)
+    return taken
+
+
+def _beside(latency: float) -> list[Figure]:
+    """Let twenty users speak at once, and another one recall meanwhile."""
+    scopes = [Scope(user=f"user {number}", agent="remy") for number in range(20)]
+    model = _memory_model(Meter(lambda: datetime.now(UTC)), latency)
+    with tempfile.TemporaryDirectory() as home, MemoryKit.open(home, model=model, embedder=None) as kit:
+        _say(kit, ANN, 0)
+        settle(kit)
+        quiet = _recalled(kit, lambda number: number == 200)
+        with ThreadPoolExecutor(1) as pool:
+            learning = pool.submit(
+                delays,
+                20,
+                lambda user: _say(kit, scopes[user], user),
+                lambda user: bool(kit.memories(scope=scopes[user])),
+            )
+            beside = _recalled(kit, lambda _: learning.done())
+        seconds = learning.result()
+    before, during, cut = (float(np.percentile(each, 95)) for each in (quiet, beside, seconds))
+    note = f"median {statistics.median(seconds):.1f} s; {model.most_at_once} model calls at once"
+    return [
+        Figure("20 users at once: from cut to learned, p95", cut, 5, unit="s", note=note),
+        Figure("recall beside them / on a quiet kit, p95", during / before, 2, unit="x", note=f"{during:.1f} ms"),
+    ]
+
+
+def _fair(latency: float) -> list[Figure]:
+    """Let a third user say one thing while two others have much that waits."""
+    first, alone, third, *talkers = (Scope(user=f"user {number}", agent="remy") for number in range(5))
+    model = _memory_model(Meter(lambda: datetime.now(UTC)), latency)
+    with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(1) as pool:
+        settings = Settings(home=Path(home), agent=_EACH_TURN, capture=CapturePolicy(background=False, poll=0.1))
+        with MemoryKit.open(settings=settings, model=model, embedder=None) as kit:
+
+            def seconds(scope: Scope) -> float:
+                return delays(1, lambda _: _say(kit, scope, 0), lambda _: bool(kit.memories(scope=scope)))[0]
+
+            stop = Event()
+            working = pool.submit(kit.serve, stop, concurrency=2)
+            try:
+                seconds(first)  # what is built at first use is there
+                own = seconds(alone)
+                for number, talker in product(range(_WAITING), talkers):
+                    _say(kit, talker, number)
+                waited = seconds(third)
+            finally:
+                stop.set()
+            working.result()
+    note = f"{waited:.1f} s, alone {own:.1f} s"
+    return [Figure("one block beside two users of 60, two jobs at once / alone", waited / own, 3, unit="x", note=note)]
 
 
 Ask = Callable[[int], object]
@@ -420,19 +514,26 @@ def loaded(users: int, rounds: int, asking: Callable[[], AbstractContextManager[
 
 
 @contextmanager
+def _history(home: Path, messages: int, users: int) -> Iterator[tuple[MemoryKit, Talk, list[str]]]:
+    """Give a kit over a history of so many messages, and what is learned from it."""
+    talk = Talk()
+    with MemoryKit.open(settings=Settings(home=home), model=None, embedder=None) as kit:
+        made: list[ChangeSet] = []
+        for user in range(users):
+            scope = talk.scope(user)
+            kit.add_messages(talk.messages(messages // users), scope=scope)
+            made.append(talk.memories(scope.partition(), messages // users // PER_MEMORY, f"of {user}"))
+        learn(kit, *made)
+        yield kit, talk, [change.memory.indexed_text for each in made for change in each.changes]
+
+
+@contextmanager
 def _filled(messages: int, users: int) -> Iterator[tuple[Callable[[], AbstractContextManager[Ask]], ...]]:
     """Give recall and the queries below it over a history of so many messages."""
-    talk, embedder = Talk(), HashedEmbedder()
+    embedder = HashedEmbedder()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        with MemoryKit.open(settings=Settings(home=home), model=None, embedder=None) as kit:
-            made: list[ChangeSet] = []
-            for user in range(users):
-                scope = talk.scope(user)
-                kit.add_messages(talk.messages(messages // users), scope=scope)
-                made.append(talk.memories(scope.partition(), messages // users // PER_MEMORY, f"of {user}"))
-            learn(kit, *made)
-            said = [change.memory.indexed_text for each in made for change in each.changes]
+        with _history(home, messages, users) as (kit, talk, said):
             bucket = RawBucket(Path(folder), embedder.embed(said), messages // users // PER_MEMORY)
             asked = list(talk.questions(1_000, users))
             vectors = embedder.embed([question for _, question in asked])
@@ -453,6 +554,54 @@ def _filled(messages: int, users: int) -> Iterator[tuple[Callable[[], AbstractCo
                     yield ask
 
             yield lambda: nullcontext(recall), raw
+
+
+def added(messages: int, users: int, *, rounds: int = 50, waits: bool = True) -> list[tuple[float, float]]:
+    """Return by how many milliseconds memory makes each turn longer, by wall clock and of the processor for its thread.
+
+    Args:
+        messages: History of all users.
+        users: How many there are.
+        rounds: Turns, with and without memory each.
+        waits: Whether the agent is called by `invoke`, else by `ainvoke`.
+    """
+    found: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder, _history(Path(folder), messages, users) as (kit, talk, _):
+        model = ScriptedChatModel(script={"": _host})
+        agents: list[Any] = [
+            create_agent(model, [look_up], middleware=memory, context_schema=Scope, checkpointer=InMemorySaver())
+            for memory in ([], [MemoryMiddleware(kit)])
+        ]
+        for number, (scope, question) in enumerate(talk.questions(rounds, users)):
+            taken: list[tuple[float, float]] = []
+            for agent in agents:
+                asked = {"messages": [("user", f"{question} I ask for {number}.")]}
+                config: Any = {"configurable": {"thread_id": scope.user}}
+                began = time.perf_counter(), time.thread_time()
+                if waits:
+                    agent.invoke(asked, config, context=scope)
+                else:
+                    asyncio.run(agent.ainvoke(asked, config, context=scope))
+                taken.append((time.perf_counter() - began[0], time.thread_time() - began[1]))
+            settle(kit)
+            (wall, processor), (more_wall, more_processor) = taken
+            found.append((1000 * (more_wall - wall), 1000 * (more_processor - processor)))
+    return found
+
+
+def _waiting(turns: int) -> list[Figure]:
+    figures: list[Figure] = []
+    for waits in (True, False):
+        wall, processor = zip(*added(2_000, 10, rounds=turns, waits=waits), strict=True)
+        p50, p95 = (float(np.percentile(wall, percentile)) for percentile in (50, 95))
+        name = f"memory adds to a turn of three model calls, {'invoke' if waits else 'ainvoke'}, p95"
+        note = f"p50 {p50:.1f} ms"
+        if waits:  # else others do the work
+            note += (
+                f"; of the processor {np.percentile(processor, 50):.1f} ms, p95 {np.percentile(processor, 95):.1f} ms"
+            )
+        figures.append(Figure(name, p95, 60, unit="ms", note=note))
+    return figures
 
 
 def ratios(ours: Mapping[int, Sequence[float]], raw: Mapping[int, Sequence[float]]) -> Iterator[Figure]:
@@ -481,7 +630,12 @@ def _recall(messages: int, users: int) -> list[Figure]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Print all figures."""
     parser = argparse.ArgumentParser(prog="python -m evals turns", description="What memory costs an agent.")
-    parser.add_argument("--only", nargs="+", choices=["calls", "prompt", "learned", "recall"], help="Only these parts.")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=["calls", "prompt", "waiting", "learned", "fair", "recall"],
+        help="Only these parts.",
+    )
     parser.add_argument("--turns", type=int, default=50, help="Turns of a conversation: 50 have a hundred messages.")
     parser.add_argument("--latency", type=float, default=0.5, help="Seconds of a model call where turns are learned.")
     parser.add_argument("--messages", type=int, default=20_000, help="History where recall is timed.")
@@ -491,7 +645,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parts: dict[str, Callable[[], list[Figure]]] = {
         "calls": lambda: _calls(options.turns),
         "prompt": _prompt,
+        "waiting": lambda: _waiting(options.turns),
         "learned": lambda: _learned(options.latency),
+        "fair": lambda: _fair(options.latency),
         "recall": lambda: _recall(options.messages, options.users),
     }
     places, found = {"turns how": how("turns", ["remegraph"])}, list[Figure]()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Annotated, Any, ForwardRef, get_origin
 
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from typer.main import get_command
 import remegraph
 from remegraph.cli.app import app
 
-__all__ = ["LIST", "described"]
+__all__ = ["LIST", "described", "named"]
 
 LIST = Path(__file__).with_name("public_api.txt")
 _HOMES = re.compile(r"\b(?:[a-z_]+\.)+")
@@ -41,7 +41,7 @@ def described() -> str:
     """Return all that is public, a line each."""
     pages = sorted(_REFERENCE.glob("*.md"))
     paths = [path for page in pages for path in re.findall(r"^::: (\S+)", page.read_text("utf-8"), re.MULTILINE)]
-    public = [pair for path in paths for pair in _named(path)]
+    public = [pair for path in paths for pair in named(path)]
     known = frozenset(value for _, value in public if isinstance(value, type))
     lines = ["# What is public (docs/versioning.md). `make api` writes it.", ""]
     lines += [f"remegraph.{name}" for name in remegraph.__all__]
@@ -49,13 +49,15 @@ def described() -> str:
     return "\n".join([*lines, *_commands("remegraph", get_command(app)), ""])
 
 
-def _named(path: str) -> list[tuple[str, Any]]:
-    """Return the names in `__all__` of a module, or the one class that a page names."""
+def named(path: str) -> list[tuple[str, Any]]:
+    """Return the names in `__all__` of a module, or the one class or function that a page names."""
     home, _, name = path.rpartition(".")
-    if name[0].isupper():
-        return [(path, getattr(import_module(home), name))]
+    one = getattr(import_module(home), name, None)
+    if one is not None and not isinstance(one, ModuleType):
+        return [(path, one)]
     module = import_module(path)
-    return [(f"{path}.{each}", getattr(module, each)) for each in module.__all__]
+    names = sorted(module.__all__, key=lambda each: (0 if each.isupper() else 1 if each[0].isupper() else 2, each))
+    return [(f"{path}.{each}", getattr(module, each)) for each in names]
 
 
 def _lines(name: str, value: Any, known: frozenset[type]) -> Iterator[str]:

@@ -11,7 +11,16 @@ from typing import Any
 
 from sqlalchemy import event
 
-from remegraph import AgentMemorySettings, MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
+from remegraph import (
+    AgentMemorySettings,
+    ExtractionPolicy,
+    MemoryKit,
+    Message,
+    Scope,
+    Settings,
+    SummaryPolicy,
+    ToolCall,
+)
 from remegraph.testing import (
     Answer,
     FrozenClock,
@@ -24,6 +33,8 @@ from remegraph.testing import (
 
 NOON = datetime(2025, 3, 4, 12, tzinfo=UTC)
 ANN = Scope(user="ann", agent="remy")
+EACH_TURN = AgentMemorySettings(extraction=ExtractionPolicy(trigger="per-turn"))
+"""For tests of what follows when a turn is cut: that is at once."""
 SHARED_KEY = "of all processes on one ledger"
 """Of the journal: on PostgreSQL, none is made unasked."""
 
@@ -69,7 +80,8 @@ def open_kit(
     model = None if script is None else ScriptedChatModel(script=dict(script), latency=latency)
     agents = {} if agent is None else {"remy": agent}
     urls = urls_of(home)
-    settings = Settings(home=home, summary=SummaryPolicy(backoff=0, **policy), agents=agents, **urls)
+    summary = SummaryPolicy(backoff=0, **policy)
+    settings = Settings(home=home, summary=summary, agent=EACH_TURN, agents=agents, **urls)
     return MemoryKit.open(
         settings=settings,
         model=model,
@@ -86,6 +98,13 @@ def model_of(kit: MemoryKit, agent: str | None = None) -> ScriptedChatModel:
     model = kit._open_parts().thinkers.of(agent)._asker._model  # type: ignore[attr-defined]
     assert isinstance(model, ScriptedChatModel)
     return model
+
+
+def clock_of(kit: MemoryKit) -> FrozenClock:
+    """The standing clock of a kit that `open_kit` opened."""
+    clock = kit._open_parts().clock
+    assert isinstance(clock, FrozenClock)
+    return clock
 
 
 def digest(*topics: str, summary: str = "Ann tells about herself.") -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_the_time_limit_cuts_repetitions_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("B15")
-@pytest.mark.parametrize("folder", ["src/remegraph/adapters", "src/remegraph/integrations", "integrations", "examples"])
+@pytest.mark.parametrize("folder", ["src/remegraph/adapters", "src/remegraph/servers", "integrations", "examples"])
 def test_what_agents_touch_knows_no_database(folder: str) -> None:
     """An agent reaches memory by the kit and its tools only: then every rule of the kit holds for it, too."""
     paths = [path for path in (_ROOT / folder).rglob("*.py") if "tests" not in path.parts]
@@ -114,6 +114,6 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
             else []
         )
     }
-    forbidden = ("remegraph.storage", "sqlite3", "psycopg", "chromadb", "alembic")
+    forbidden = ("remegraph.ledger", "sqlite3", "psycopg", "chromadb", "alembic")
     assert [name for name in imported if name.startswith(forbidden)] == []
     assert {name for name in imported if name.startswith("sqlalchemy")} <= {"sqlalchemy.exc"}, "errors only"

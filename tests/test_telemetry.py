@@ -30,9 +30,10 @@ from remegraph import (
     VectorIndexError,
     telemetry,
 )
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from remegraph.text.hashed_embedder import HashedEmbedder
+from tests.adapters.hosts import Host
 from tests.talk import ANN, NOON, create, digest, proposal, said
 
 WORD = "canary-message-4711"
@@ -102,6 +103,15 @@ def open_kit(home: Path, script: Mapping[str, Any] = ANSWERS, *, asked: bool = T
 
 def talk(kit: MemoryKit) -> None:
     kit.add_messages([said(f"I love {WORD}.")], scope=ANN)
+
+
+@pytest.mark.requirement("X18")
+def test_no_word_is_told_of_what_is_said_off_the_record(tmp_path: Path, told: Told) -> None:
+    """What a tracing backend has been told cannot be taken back."""
+    with open_kit(tmp_path) as kit:
+        Host(kit, "middleware").say(f"I love {WORD}.", {"configurable": {"thread_id": "1", "memory": "off"}})
+    assert "remegraph.capture" in told.spans()
+    assert WORD not in "".join(span.to_json() for span in told.exporter.get_finished_spans()) + str(told.metrics())
 
 
 def test_nothing_is_told_unless_the_settings_ask(tmp_path: Path, told: Told) -> None:
@@ -203,7 +213,7 @@ def test_gauges_tell_what_waits_until_the_kit_closes(tmp_path: Path, told: Told)
         done = told.metrics()
     names = ("remegraph.index.lag", "remegraph.queue.depth", "remegraph.blocks.pending")
     depth = {attributes["remegraph.state"]: number for number, attributes in waiting["remegraph.queue.depth"]}
-    assert depth == {"asleep": 0, "waiting": 1, "running": 0, "dead": 0}
+    assert depth == {"asleep": 1, "waiting": 1, "running": 0, "dead": 0}  # later it is looked whether more was said
     assert waiting["remegraph.queue.depth"][0][1].keys() == {"remegraph.ledger", "remegraph.state"}
     assert [waiting[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 1]
     assert [done[name][0][0] for name in names if name != "remegraph.queue.depth"] == [0, 0]

@@ -1,4 +1,4 @@
-"""Calls to code of others that must answer in time, whatever it does about time itself.
+"""Calls to code of others that must answer in time, whatever it does about time itself, and not too many at once.
 
 An async call is cancelled at its deadline. A sync one cannot be ended from outside: it runs in a thread of its own,
 which is left behind. That thread lives until the call gives up, and does not keep the process from ending; so give
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["Patience", "awithin", "within"]
+__all__ = ["Gate", "Patience", "awithin", "within"]
 
 R = TypeVar("R")
 
@@ -77,3 +79,55 @@ async def awithin(seconds: float, call: Awaitable[R]) -> R:
         if deadline.expired():
             raise TimeoutError(f"no answer in {seconds:g} seconds") from error
         raise
+
+
+class Gate:
+    """Lets so many in at once, from any thread and any event loop; the others wait, and go in as they came.
+
+    Args:
+        most: How many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting: deque[Future[None]] = deque()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Wait until there is room; leave at the end of the block."""
+        with self._turn() as turn:
+            turn.result()
+            yield
+
+    @asynccontextmanager
+    async def ainside(self) -> AsyncIterator[None]:
+        """Wait until there is room; leave at the end of the block."""
+        with self._turn() as turn:
+            await asyncio.wrap_future(turn)
+            yield
+
+    @contextmanager
+    def _turn(self) -> Iterator[Future[None]]:
+        """Give what is done when there is room."""
+        turn: Future[None] = Future()
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                turn.set_result(None)
+            else:
+                self._waiting.append(turn)
+        try:
+            yield turn
+        finally:
+            if not turn.cancel():  # else whoever waited was stopped before
+                self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
+            self._free += 1

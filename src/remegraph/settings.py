@@ -10,7 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ImportString,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from remegraph.errors import SetupError
 
@@ -26,6 +35,7 @@ __all__ = [
     "PrivateKind",
     "RecallPolicy",
     "RetrievalPolicy",
+    "RuleKind",
     "SensoryPolicy",
     "Settings",
     "SharingPolicy",
@@ -44,6 +54,12 @@ PrivateKind = Literal[
     "birth-date", "phone", "account", "address",
 ]  # fmt: skip
 """What is private by its form, the most certain first: what a checksum proves before what a word nearby suggests."""
+
+
+RuleKind = Literal["health", "religion", "politics", "sexuality", "minors", "money", "credentials"]
+"""What an owner's rule may name by a word of its own; prompts say what each of them takes in."""
+
+_Rule = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
 _PASSWORD = re.compile(r"(://[^\s:/@]*:)\S*(?=@)|(\bpassword=)[^\s&]*", re.IGNORECASE)
@@ -111,7 +127,9 @@ class SummaryPolicy(_Policy):
     merge_threshold: float = Field(
         default=0.85, ge=0, le=1, description="A statement more similar than this to a memory is merged into it."
     )
-    max_concurrency: int = Field(default=8, ge=1, description="Sub Agents at work at once.")
+    max_concurrency: int = Field(
+        default=8, ge=1, description="Model calls at once in a process: of all users, blocks and topics together."
+    )
     timeout: float = Field(default=60.0, gt=0, description="Seconds that a model call may take, retries not counted.")
     repairs: int = Field(default=1, ge=0, description="How often an invalid answer is sent back with the error.")
     retries: int = Field(default=2, ge=0, description="Retries of a failed transport.")
@@ -126,7 +144,13 @@ class RecallPolicy(_Policy):
     """How much is recalled, and how wide the search is."""
 
     k: int = Field(default=10, ge=1, description="Hits of each kind.")
-    threshold: float = Field(default=0.0, ge=0, le=1, description="Least score of a hit, 0 to 1.")
+    threshold: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Where nothing that is found is at least so relevant, nothing is returned. At .5 about 3 % of what "
+        "answers is lost; at 0 all is shown, and where the embedder knows meaning the context says if it is unsure.",
+    )
     max_topics: int = Field(default=8, ge=1, description="Topics searched at most (bounded fan-out).")
     context_tokens: int = Field(default=2000, ge=1, description="Token budget of the assembled context.")
     exact_limit: int = Field(default=5000, ge=0, description="Vectors up to which exact search over SQL is used.")
@@ -156,6 +180,12 @@ class CapturePolicy(_Policy):
     )
     lease: float = Field(default=300.0, gt=0, description="Seconds that a job belongs to a worker that says nothing.")
     poll: float = Field(default=1.0, gt=0, description="Least seconds between looks at the queue, while jobs wait.")
+    concurrency: int = Field(
+        default=8,
+        ge=1,
+        description="Jobs at once in a process, each of another user: so many are learned from side by side, the blocks of "
+        "each in order; one where `trust_boundary` makes users a team. Model calls at once: `summary.max_concurrency`.",
+    )
     background: bool = Field(
         default=True,
         description="Whether the process that captures does the work, too; false: `remegraph worker` does.",
@@ -167,6 +197,12 @@ class CapturePolicy(_Policy):
         default=False,
         description="Whether a turn fails that cannot be recorded; else it is answered, counted, and recorded by the next "
         "capture of its thread.",
+    )
+    reread: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens a day, for each user of an agent, for which the background has a model read again what was read "
+        "without one, the newest first, once there is nothing else to do; 0: nothing is, until `remegraph work reread`.",
     )
     max_attempts: int = Field(
         default=100, ge=1, description="Failures in a row after which a job gives up: after some four days."
@@ -197,14 +233,47 @@ class ExtractionPolicy(_Policy):
     perspective: Perspective | None = Field(
         default=None, description="For ghostwriter (first-person unless said) and factual (third-person unless said)."
     )
-    trigger: Literal["per-turn", "session-end", "manual"] = Field(
-        default="per-turn", description="When: after each turn, when a session is ended, or when asked."
+    trigger: Literal["gathered", "per-turn", "session-end", "manual"] = Field(
+        default="gathered",
+        description="When: once turns make up a block, or nothing was said for `idle`, or the session is ended; after each "
+        "turn; only when a session is ended; or when asked.",
+    )
+    idle: timedelta = Field(
+        default=timedelta(minutes=10),
+        gt=timedelta(0),
+        description="How long nothing was said in a thread until its last turns are extracted (trigger gathered).",
     )
     min_turns: int = Field(default=1, ge=1, description="Turns of a person under which nothing is extracted.")
-    prompt: str | None = Field(
+    prompt_template: str | None = Field(
         default=None, description="Template instead of the Sub Agent's own; it has the same variables."
     )
-    model: str | None = Field(default=None, description="Own chat model, as provider:model; the kit's unless given.")
+    language: str = Field(
+        default="",
+        max_length=40,
+        description="What memories are written in, as in German; unless given, the language of the words they stand on.",
+    )
+    remember: tuple[RuleKind | _Rule, ...] = Field(
+        default=(),
+        description="Nothing but this is remembered, each a kind (as in never_remember) or a sentence, as in 'what the team "
+        "decides'; all, unless given.",
+    )
+    never_remember: tuple[RuleKind | _Rule, ...] = Field(
+        default=(),
+        description="What is never remembered: health, religion, politics, sexuality, minors, money, credentials, or "
+        "sentences, as in 'what is said of our supplier'. In the prompts, and held against what comes back: one more call "
+        "for each block and each save by a model.",
+    )
+    schemas: dict[str, ImportString[type[BaseModel]]] = Field(
+        default_factory=dict,
+        description="Pydantic models the fields of which are slots that are filled, by type of topic (personal) or by the key "
+        "of one (task:atlas), which comes first. In a file, where each is imported from: app.memory:Person.",
+    )
+    model_id: str | None = Field(default=None, description="Own chat model, as provider:model; the kit's unless given.")
+
+    @property
+    def gathers(self) -> bool:
+        """Whether turns are gathered until they make up a block."""
+        return self.trigger == "gathered"
 
     @property
     def voice(self) -> Perspective:
@@ -212,6 +281,15 @@ class ExtractionPolicy(_Policy):
         if self.mode in {"tool-call", "first-person"}:
             return "first-person"
         return self.perspective or ("first-person" if self.mode == "ghostwriter" else "third-person")
+
+    @field_validator("schemas")
+    @classmethod
+    def _of_topics(cls, value: dict[str, type[BaseModel]]) -> dict[str, type[BaseModel]]:
+        for key in value:
+            kind, divided, name = key.partition(":")
+            if kind not in {"self", "personal", "task", "tool"} or bool(divided) != bool(name.strip()):
+                raise ValueError(f"{key!r} is no topic: write a type, as personal, or type:name, as task:atlas")
+        return value
 
     @model_validator(mode="after")
     def _one_voice(self) -> Self:
@@ -279,6 +357,12 @@ class RetrievalPolicy(_Policy):
     """What an agent is given before it answers, and what counts beside relevance where its memories are ranked (F6)."""
 
     k: int | None = Field(default=None, ge=1, description="Hits of each kind; the recall policy's unless given.")
+    note_tokens: int = Field(
+        default=600,
+        ge=1,
+        description="Token budget of what middleware and nodes show the model of what bears on the words; what you ask for "
+        "yourself, and layers, have that of the recall policy.",
+    )
     depth: Literal["summaries", "memories", "blocks", "messages"] = Field(
         default="messages", description="How far to expand: memories, index entries, raw messages; or summaries alone."
     )
@@ -289,7 +373,7 @@ class RetrievalPolicy(_Policy):
         description="How far messages and index entries must be trusted that a recall brings which does not say it. Unless "
         "given, tools and documents stay out; 0 lets an agent recall them all the tools of which are your own.",
     )
-    time_decay: bool = Field(default=False, description="Whether memories that were said lately come first.")
+    apply_time_decay: bool = Field(default=False, description="Whether memories that were said lately come first.")
     half_life: float = Field(default=14.0, gt=0, description="Days in which half of that is gone.")
     injection: Literal["recall", "layers"] = Field(
         default="recall",
@@ -299,7 +383,9 @@ class RetrievalPolicy(_Policy):
     workspace: Path | None = Field(
         default=None, description="The working directory, which tells the languages, and the project of scopes of none."
     )
-    frequency_boost: bool = Field(default=False, description="Whether memories that were recalled often come first.")
+    apply_frequency_boost: bool = Field(
+        default=False, description="Whether memories that were recalled often come first."
+    )
     importance_boost: bool = Field(default=False, description="Whether important memories come first.")
 
     active_first: bool = Field(
@@ -310,7 +396,7 @@ class RetrievalPolicy(_Policy):
     @property
     def favours(self) -> bool:
         """Whether anything counts beside relevance."""
-        return self.time_decay or self.frequency_boost or self.importance_boost or self.utility_boost
+        return self.apply_time_decay or self.apply_frequency_boost or self.importance_boost or self.utility_boost
 
 
 class SensoryPolicy(_Policy):
@@ -332,11 +418,24 @@ class WorkingPolicy(_Policy):
 
 
 class ToolPolicy(_Policy):
-    """How tools are remembered (R12)."""
+    """How tools are remembered (R12), and which of them are believed."""
+
+    trusted: frozenset[str] = Field(
+        default=frozenset(),
+        description="Tools that are systems of your own, by name, as crm_lookup: what they return is a fact, and holds until "
+        "they return another, or the person says otherwise. Never one that brings what others write. Also as text, with commas.",
+    )
 
     heard: bool = Field(default=True, description="Whether the middleware hears how tool calls go, and how long.")
     last: int = Field(default=50, ge=1, description="Newest calls that guidelines and predictions look at.")
     cited: int = Field(default=12, ge=1, le=50, description="Calls that a guideline is made from, at most.")
+
+    @field_validator("trusted", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        """Read names as one text has them."""
+        names = value.split(",") if isinstance(value, str) else value
+        return [each.strip() for each in names if each.strip()] if isinstance(value, str) else names
 
 
 class PerceptionPolicy(_Policy):

@@ -76,6 +76,7 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.blocks.summarized": Metric("counter", "{block}", "Blocks that were summarised."),
     "remegraph.memories.created": Metric("counter", "{memory}", "Memories that summaries made."),
     "remegraph.memories.updated": Metric("counter", "{memory}", "New versions that summaries gave to memories."),
+    "remegraph.memories.refused": Metric("counter", "{statement}", "Statements that rules of an owner kept out."),
     "remegraph.memories.moved": Metric("counter", "{memory}", "Memories that maintenance gave another status."),
     "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were brought into the index."),
     "remegraph.degraded": Metric("counter", "{operation}", "Operations that had to do without something."),

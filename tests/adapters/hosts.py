@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
@@ -25,7 +26,8 @@ from remegraph.adapters import (
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.talk import ANN
 
-WIRINGS = ["middleware", "nodes", "one node", "around"]
+WIRINGS = ["middleware", "nodes", *(pytest.param(each, marks=pytest.mark.slow) for each in ("one node", "around"))]
+"""How an agent gets memory; the last two are made of the same nodes as the second."""
 
 
 class State(MessagesState):

@@ -21,7 +21,7 @@ from langgraph.types import Command, interrupt
 from remegraph import MemoryKit, Scope, Settings, ToolPolicy, ToolStats
 from remegraph.adapters import MemoryMiddleware, ToolMemoryHandler, tool_advice
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
-from tests.talk import ANN, open_kit
+from tests.talk import ANN, EACH_TURN, open_kit
 
 SECRET = "hunter2"
 
@@ -205,7 +205,7 @@ async def test_a_memory_that_fails_breaks_no_call_and_logs_no_argument(
 
 async def test_a_deployment_may_leave_the_middleware_deaf(tmp_path: Path) -> None:
     """Who has no use for it pays nothing; messages tell of the calls all the same."""
-    settings = Settings(home=tmp_path, tools=ToolPolicy(heard=False))
+    settings = Settings(home=tmp_path, agent=EACH_TURN, tools=ToolPolicy(heard=False))
     with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
         await Agent(kit, calling("paint", "1", colour="blue")).run("ainvoke", ANN)
         assert counts(kit, ANN) == {}

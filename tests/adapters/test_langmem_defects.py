@@ -50,9 +50,11 @@ def test_defect_1_a_graph_with_or_without_a_store_remembers(kit: MemoryKit) -> N
 def test_defects_2_and_10_a_script_that_makes_the_tools_ends_without_a_warning(tmp_path: Path) -> None:
     """There, constructing it left a thread that kept the process alive, and the import warned of deprecations."""
     script = (
-        "from remegraph import MemoryKit, Scope\n"
+        "from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings\n"
         "from remegraph.adapters import MemoryRetriever, MessageHistory, memory_tools, resolve_scope\n"
-        f"kit = MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None)\n"
+        "agent = AgentMemorySettings(extraction=ExtractionPolicy(trigger='per-turn'))\n"
+        f"settings = Settings(home={str(tmp_path)!r}, agent=agent)\n"
+        "kit = MemoryKit.open(settings=settings, model=None, embedder=None)\n"
         "tools = memory_tools(kit, Scope(user='ann'))\n"
         "print(tools[0].invoke({'key': 'tea', 'content': 'Ann drinks oolong.'}))\n"
         "turn = [{'role': 'user', 'content': 'I live in Lisbon.'}, {'role': 'assistant', 'content': 'Noted.'}]\n"
@@ -150,6 +152,7 @@ async def test_defect_7_one_search_is_one_search_sync_and_async(tmp_path: Path) 
     with MemoryKit.open(tmp_path, model=None, embedder=embedder) as kit:
         _, search, *_ = memory_tools(kit, ANN)
         kit.save("tea", "Ann drinks oolong.", scope=ANN)
+        search.invoke({"query": "which tea"})  # the first one embeds questions at large, too, once for all
         before = embedder.calls
         search.invoke({"query": "which oolong"})
         assert embedder.calls - before == 1

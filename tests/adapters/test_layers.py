@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope
 from remegraph.adapters import MemoryMiddleware, MemoryRetriever, Recalled, memory_node, until_answered
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED, short_id
 from remegraph.testing import ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -101,7 +101,7 @@ def test_what_is_given_is_marked_and_never_captured(kit: MemoryKit) -> None:
     agent.invoke(said("Good morning!"), context=HERE)
     note = model.calls[0].messages[0]
     rules = [
-        each.hit.record_id
+        short_id(each.hit.record_id)
         for each in kit.rules(scope=HERE, workspace=kit.settings.for_agent("remy").retrieval.workspace)
     ]
     assert note.type == "human"

@@ -26,7 +26,7 @@ from sqlalchemy.exc import OperationalError
 
 from remegraph import AgentMemorySettings, CapturePolicy, MemoryKit, Scope, ScopeError
 from remegraph.adapters import MemoryMiddleware, ScopeSource
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED
 from remegraph.testing import FailingCall, ModelCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -120,7 +120,7 @@ async def test_what_an_answer_drew_on_is_noted(kit: MemoryKit, how: str) -> None
 
 @pytest.mark.requirement("C8", "X6")
 def test_the_model_sees_memory_as_data_beside_the_question_and_the_state_never_does(kit: MemoryKit) -> None:
-    """Recalled text has no more authority than a user, and is stale as soon as the run is over."""
+    """Recalled text has no more authority than a user, and stands where it stood on later turns."""
     remember(kit)
     agent = Agent(kit, painting("blue"), AIMessage("Done."), AIMessage("Again."))
     agent("Paint it blue.")
@@ -133,7 +133,8 @@ def test_the_model_sees_memory_as_data_beside_the_question_and_the_state_never_d
     assert "never instructions" in first.messages[1].text
     assert [message.type for message in second.messages] == ["system", "human", "human", "ai", "tool"]
     assert second.messages[1].text == first.messages[1].text
-    assert [message.type for message in third.messages][1:] == ["human", "ai", "tool", "ai", "human", "human"]
+    assert [message.type for message in third.messages][1:] == ["human", "human", "ai", "tool", "ai", "human"]
+    assert third.messages[1].text == first.messages[1].text
     assert third.messages[-1].text == ASKED
     assert set(result) == {"messages"}
     assert not any(RECALLED in message.additional_kwargs for message in result["messages"])

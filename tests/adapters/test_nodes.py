@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,7 +25,7 @@ from langgraph.types import Command, RetryPolicy, StreamMode, StreamWriter, inte
 from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
 
-from remegraph import AgentMemorySettings, MemoryKit, Scope, ScopeError
+from remegraph import AgentMemorySettings, InputError, MemoryKit, Scope, ScopeError
 from remegraph.adapters import (
     Recalled,
     capture_node,
@@ -34,7 +35,7 @@ from remegraph.adapters import (
     until_answered,
     with_memory,
 )
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED
 from remegraph.testing import FailingCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 
@@ -466,7 +467,7 @@ def test_recall_brings_what_the_conversation_does_not_say_itself(kit: MemoryKit)
     graph.invoke(say(TOLD), thread("1"), context=ANN)
     graph.invoke(say(ASKED), thread("1"), context=ANN)
     graph.invoke(say(ASKED), thread("2"), context=ANN)
-    assert '"about": "message"' not in shown[1]
+    assert "= message" not in shown[1]
     assert f"user: {TOLD}" in shown[2]
 
 
@@ -538,3 +539,27 @@ def test_nodes_need_no_langchain_and_the_middleware_says_that_it_does() -> None:
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == "MemoryMiddleware needs langchain. Run: pip install 'remegraph[langchain]'.\n"
+
+
+@pytest.mark.requirement("R14")
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_what_is_said_is_dated_in_the_zone_that_the_run_names(kit: MemoryKit, wiring: str) -> None:
+    """At eight in the evening in Greenwich it is tomorrow in Shanghai, so "yesterday" is another day."""
+    graph = wired(kit, wiring, checkpointer=InMemorySaver())
+    said = {"configurable": {"thread_id": "1", "user_id": "ann", "agent_id": "remy", "timezone": "Asia/Shanghai"}}
+
+    graph.invoke({"messages": [HumanMessage(TOLD)]}, said)
+
+    (told, *_) = kit.messages("1", scope=ANN)
+    assert told.time == kit.clock()
+    assert told.time.utcoffset() == timedelta(hours=8)
+
+
+def test_a_zone_that_does_not_exist_is_refused_before_anything_is_done(kit: MemoryKit) -> None:
+    """A wrong zone would make wrong days, and nobody would see it."""
+    graph = wired(kit, "nodes", checkpointer=InMemorySaver())
+    said = {"configurable": {"thread_id": "1", "user_id": "ann", "agent_id": "remy", "timezone": "Shanghai/Asia"}}
+
+    with pytest.raises(InputError, match="Shanghai/Asia"):
+        graph.invoke({"messages": [HumanMessage(TOLD)]}, said)
+    assert kit.messages("1", scope=ANN) == ()

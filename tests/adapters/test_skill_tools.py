@@ -12,9 +12,9 @@ from langchain_core.tools import BaseTool, tool
 
 from remegraph import MemoryKit
 from remegraph.adapters import skill_tools
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED
 from remegraph.testing import ScriptedChatModel
-from tests.lifecycle.skilled import deploying, refunding
+from tests.retention.skilled import deploying, refunding
 from tests.talk import ANN
 
 pytestmark = pytest.mark.requirement("B10")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +18,7 @@ from langgraph.prebuilt import ToolNode
 
 from remegraph import Memory, MemoryKit, Scope, ScopeError, VectorIndexError
 from remegraph.adapters import ScopeSource, memory_tools
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED, short_id, shown_texts
 from remegraph.testing import FailingCall, FrozenClock, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
 
@@ -89,7 +88,7 @@ def test_recalled_text_is_shown_as_data_that_cannot_break_out(kit: MemoryKit) ->
         assert "never instructions" in first
         assert last == "</memory>"
         assert attack not in "".join(lines)
-        assert attack in {value for line in lines for value in json.loads(line).values()}
+        assert attack in shown_texts(answer).values()
 
 
 @pytest.mark.requirement("F3")
@@ -110,6 +109,9 @@ def test_only_what_the_model_may_say_is_in_the_schema(kit: MemoryKit) -> None:
             "content",
             "tags",
             "importance",
+            "memory_class",
+            "enforcement_level",
+            "applies_to",
             "slot",
             "value",
             "many",
@@ -158,7 +160,7 @@ async def test_an_agent_saves_in_one_thread_and_finds_in_another_for_one_user_on
     assert only(kit).weighted_tags["session:1"] == 0.3
     (found,) = answers(two["messages"])
     assert "red bicycle" in found.text
-    assert found.additional_kwargs == {RECALLED: [only(kit).memory_id]}
+    assert found.additional_kwargs[RECALLED][0] == only(kit).memory_id
     assert answers(other["messages"])[0].text == "Nothing is remembered about this."
 
 
@@ -183,7 +185,7 @@ async def test_a_tool_node_runs_all_four_whatever_its_state(kit: MemoryKit, stat
         result = await compiled.ainvoke({"messages": asked} if state == "dict" else asked)
         (answer,) = answers(result["messages"] if state == "dict" else result)
         assert (answer.status, answer.name, answer.tool_call_id) == ("success", name, f"call-{name}")
-        assert memory_id in answer.text
+        assert short_id(memory_id) in answer.text
 
 
 @pytest.mark.requirement("C6", "X5")
@@ -266,3 +268,17 @@ def test_a_write_that_fails_is_told_as_a_failure(kit: MemoryKit, caplog: pytest.
     assert "INSERT" not in answer.text
     assert "disk full" in caplog.text
     assert kit.memories(scope=ANN) == ()
+
+
+@pytest.mark.requirement("G3")
+def test_a_model_states_a_rule_with_its_class_and_place_and_none_that_binds_hard(kit: MemoryKit) -> None:
+    """Only a person says what binds hard: else a page that an agent reads could lay down the law."""
+    rule = {"key": "errors", "content": "Handle each error.", "memory_class": "policy", "applies_to": "lang:go"}
+    tools(kit)["save_memory"].invoke({**rule, "enforcement_level": "hard", "slot": "go:errors", "value": "handled"})
+
+    saved = only(kit)
+
+    assert (saved.memory_class, saved.applies_to, saved.canonical_topic) == ("policy", "lang:go", "go:errors")
+    assert saved.enforcement_level == "soft"
+    refused = tools(kit)["save_memory"].invoke({"key": "k", "content": "Ann is tall.", "enforcement_level": "soft"})
+    assert "for policies" in str(refused)

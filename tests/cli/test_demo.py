@@ -1,19 +1,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from remegraph import Message, ModelUnavailableError
 from remegraph.demo import PEOPLE, answers, key, model, play
 from remegraph.kit import MemoryKit
-
-Run = Callable[..., Result]
+from remegraph.testing import FrozenClock
+from tests.cli.conftest import Run
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def test_the_demo_shows_the_whole_path(run: Run, tmp_path: Path) -> None:
         "What the reviser objected to",
         "25%",
         "Memories of the other that either finds: 0.",
-        "小林打算2026年3月11日去成都旅行。",
+        "小林打算2026年3月11日（周三）去成都旅行。",
         "[But my doctor was strict. I don't like coffee anymore.]",
     ):
         assert words in shown
@@ -75,6 +73,14 @@ def test_every_prompt_of_the_demo_has_the_answer_of_a_model_and_no_answer_is_lef
     assert [(report.work, report.degraded) for report in reports] == [((), ()), ((), ())]
 
 
+@pytest.mark.parametrize("day", [datetime(2026, 3, 20, tzinfo=UTC), datetime(2031, 2, 1, tzinfo=UTC)], ids=str)
+def test_the_answers_are_found_on_whatever_day_the_demo_is_played(tmp_path: Path, day: datetime) -> None:
+    """Prompts show on which day Remy was told what it is: recorded for one day, the demo would fail on the next."""
+    with MemoryKit.open(tmp_path, model=model(), embedder=None, clock=FrozenClock(day)) as kit:
+        assert [played.report.degraded for played in play(kit)] == [(), ()]
+
+
+@pytest.mark.slow
 def test_the_demos_model_answers_nothing_else(tmp_path: Path) -> None:
     """Made up on the spot, an answer would be a lie."""
     with MemoryKit.open(tmp_path, model=model(), embedder=None) as kit:
@@ -110,7 +116,7 @@ def test_recall_gives_the_town_that_holds_and_the_old_one_is_history(run: Run, k
     assert not any("Lisbon" in hit["text"] for hit in found["memories"])
     towns = {
         (each["said_at"][:10], each["status"]): each["content"]
-        for each in told(run, kept, "memories", "--all", *WHO)
+        for each in told(run, kept, "memory", "list", "--all", *WHO)
         if "lives in" in each["content"]
     }
     assert towns == {
@@ -154,7 +160,7 @@ def test_recall_goes_down_to_the_raw_messages_where_asked(run: Run, kept: Path) 
 @pytest.mark.requirement("R10")
 def test_a_memory_is_traced_by_the_beginning_of_its_id(run: Run, kept: Path) -> None:
     """Tables show eight characters of an id; these are enough."""
-    [memory] = [each for each in told(run, kept, "memories", *WHO) if "allergic" in each["content"]]
+    [memory] = [each for each in told(run, kept, "memory", "list", *WHO) if "allergic" in each["content"]]
     found = told(run, kept, "trace", memory["memory_id"][:8], *WHO)
     [quote] = found["quotes"]
     text = quote["message"]["content"]
@@ -164,7 +170,7 @@ def test_a_memory_is_traced_by_the_beginning_of_its_id(run: Run, kept: Path) -> 
 
 def test_ids_of_other_users_are_not_found(run: Run, kept: Path) -> None:
     """Not even by their whole id."""
-    [memory] = [each for each in told(run, kept, "memories", *WHO) if "allergic" in each["content"]]
+    [memory] = [each for each in told(run, kept, "memory", "list", *WHO) if "allergic" in each["content"]]
     result = run("trace", memory["memory_id"], "--user", "小林", "--agent", "remy", "--home", str(kept))
     assert result.exit_code == 1
     assert "Check the id and the scope" in result.stderr
@@ -172,7 +178,7 @@ def test_ids_of_other_users_are_not_found(run: Run, kept: Path) -> None:
 
 def test_an_id_that_several_share_the_beginning_of_is_refused(run: Run, kept: Path) -> None:
     """Guessing would show the wrong memory."""
-    firsts = [each["memory_id"][0] for each in told(run, kept, "memories", "--all", *WHO)]
+    firsts = [each["memory_id"][0] for each in told(run, kept, "memory", "list", "--all", *WHO)]
     shared = next(first for first in firsts if firsts.count(first) > 1)
     result = run("trace", shared, "--home", str(kept), *WHO)
     assert result.exit_code == 1
@@ -181,22 +187,40 @@ def test_an_id_that_several_share_the_beginning_of_is_refused(run: Run, kept: Pa
 
 def test_replaced_memories_are_listed_on_request(run: Run, kept: Path) -> None:
     """Nothing is overwritten, and one can see it."""
-    old = [each["content"] for each in told(run, kept, "memories", "--status", "superseded", *WHO)]
+    old = [each["content"] for each in told(run, kept, "memory", "list", "--status", "superseded", *WHO)]
     assert sorted(old) == ["Ann lives in Lisbon.", "Ann loves coffee."]
-    assert not set(old) & {each["content"] for each in told(run, kept, "memories", *WHO)}
+    assert not set(old) & {each["content"] for each in told(run, kept, "memory", "list", *WHO)}
 
 
 @pytest.mark.slow
 def test_the_tables_show_what_json_tells(run: Run, kept: Path) -> None:
     """Every command works for people too."""
     for arguments, words in (
-        (("topics",), "finance"),
-        (("memories", "--topic", "task:finance"), "forward P/E"),
-        (("blocks",), "20260302_01"),
-        (("messages", "20260302_01"), "TimeoutError"),
-        (("messages", "--key-word", "Biscuit"), "dog named Biscuit"),
-        (("messages", "--since", "2026-03-11T00:00Z"), "Borealis"),
-        (("tools",), "web_search"),
+        (
+            (
+                "memory",
+                "topics",
+            ),
+            "finance",
+        ),
+        (("memory", "list", "--topic", "task:finance"), "forward P/E"),
+        (
+            (
+                "memory",
+                "blocks",
+            ),
+            "20260302_01",
+        ),
+        (("memory", "messages", "20260302_01"), "TimeoutError"),
+        (("memory", "messages", "--key-word", "Biscuit"), "dog named Biscuit"),
+        (("memory", "messages", "--since", "2026-03-11T00:00Z"), "Borealis"),
+        (
+            (
+                "memory",
+                "tools",
+            ),
+            "web_search",
+        ),
         (("recall", "coffee"), "Topics:"),
     ):
         result = run(*arguments, "--home", str(kept), *WHO)
@@ -204,12 +228,12 @@ def test_the_tables_show_what_json_tells(run: Run, kept: Path) -> None:
         assert words in result.stdout
         assert told(run, kept, *arguments, *WHO)
     for command in ("stats", "verify"):
-        assert run(command, "--home", str(kept)).exit_code == 0
+        assert run("admin", command, "--home", str(kept)).exit_code == 0
 
 
 @pytest.mark.slow
 def test_a_home_is_verified_and_rebuilt(run: Run, kept: Path) -> None:
     """The ledger is the truth; the index is made from it."""
-    assert told(run, kept, "verify")["healthy"] is True
-    assert told(run, kept, "rebuild")["vectors"] > 0
-    assert told(run, kept, "verify")["differences"] == []
+    assert told(run, kept, "admin", "verify")["healthy"] is True
+    assert told(run, kept, "admin", "rebuild")["vectors"] > 0
+    assert told(run, kept, "admin", "verify")["differences"] == []

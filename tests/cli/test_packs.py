@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-Run = Callable[..., Result]
+from tests.cli.conftest import Run
 
 
 @pytest.mark.requirement("K9")
@@ -24,7 +22,9 @@ def test_memories_move_to_another_home_on_the_command_line(run: Run, chat: Path,
     assert "taken in" in run("pack", "install", file, "--home", other, "--trust", "1").stdout
     assert "nothing changed" in run("pack", "install", file, "--home", other, "--trust", "1").stdout
     here, there = (
-        sorted(json.loads(run("memories", "--home", home, "--json").stdout), key=lambda memory: memory["memory_id"])
+        sorted(
+            json.loads(run("memory", "list", "--home", home, "--json").stdout), key=lambda memory: memory["memory_id"]
+        )
         for home in (str(tmp_path / "home"), other)
     )
     assert here == there
@@ -55,7 +55,7 @@ def test_a_signed_pack_is_known_as_its_makers_on_the_command_line(run: Run, chat
 def test_a_pack_of_one_memory_takes_the_beginning_of_its_id(run: Run, chat: Path, tmp_path: Path) -> None:
     """Lists show eight characters of an id: what is seen there can be typed."""
     run("ingest", str(chat))
-    named = json.loads(run("memories", "--json").stdout)[0]["memory_id"]
+    named = json.loads(run("memory", "list", "--json").stdout)[0]["memory_id"]
     built = run("pack", "build", str(tmp_path / "one.pack"), "--memory", named[:8])
     assert built.exit_code == 0, built.output
     assert "1 memories" in built.stdout

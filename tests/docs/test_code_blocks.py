@@ -18,8 +18,8 @@ from langchain_core.messages import AIMessage, ToolCall
 from conftest import Figure as Note
 from evals._figures import Figure, Sense
 from remegraph import MemoryKit, Message, Scope, Settings
-from remegraph.exchange.packs.layout import Document, Manifest
 from remegraph.models import Signature
+from remegraph.packs.format import Document, Manifest
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.docs import commands
 from tests.docs.blocks import DOCS, ENGLISH, PAGES, ROOT, Block, blocks, prose

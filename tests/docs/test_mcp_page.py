@@ -9,8 +9,7 @@ from pathlib import Path
 from mcp import Client
 
 from remegraph import MemoryKit
-from remegraph.integrations.mcp import memory_server
-from remegraph.integrations.mcp.rights import Rights
+from remegraph.servers.mcp import Rights, memory_server
 from tests.talk import ANN, open_kit
 
 _PAGE = Path(__file__).parents[2] / "docs" / "mcp.md"

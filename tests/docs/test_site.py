@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from mkdocs.utils.yaml import yaml_load
 
 import remegraph
 from remegraph import adapters, testing
+from tests.public_names import named
 
 _ROOT = Path(__file__).parents[2]
 _FETCHED = re.compile(
@@ -47,9 +47,7 @@ def test_the_reference_names_all_that_is_public() -> None:
     """What is exported and told nowhere is found by reading the code, or not at all."""
     pages = [page.read_text(encoding="utf-8") for page in (_ROOT / "docs" / "reference").glob("*.md")]
     told = {name for page in pages for name in re.findall(r"^::: (\S+)", page, re.MULTILINE)}
-    modules = [name for name in told if not name.rpartition(".")[2][0].isupper()]
-    names = {name for module in modules for name in import_module(module).__all__}
-    names |= {name.rpartition(".")[2] for name in told}
+    names = {path.rpartition(".")[2] for one in told for path, _ in named(one)}
     assert sorted({*remegraph.__all__, *adapters.__all__, *testing.__all__} - names) == []
     parts = re.findall(r"^        self\.[a-z]\w*: (\w+) = ", inspect.getsource(remegraph.MemoryKit), re.MULTILINE)
     assert {"Skills", "Admin"} <= set(parts)

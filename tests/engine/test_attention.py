@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from remegraph import SummaryPolicy
-from remegraph.engine.attention import attended, attention
+from remegraph.engine.perception import attended, attention
 from remegraph.models import StoredMessage
 from tests.pictures import image
 from tests.talk import ANN, NOON, called, replied, returned, said

@@ -13,13 +13,12 @@ from langchain_core.messages import AIMessage
 
 from conftest import Figure
 from remegraph import MemoryKit, ToolCall
-from remegraph.engine.asking import Asker
-from remegraph.engine.metering import Meter
+from remegraph.engine.model_call import Asker
 from remegraph.engine.modelled import ModelThinker
-from remegraph.engine.tasks import Proposal, ProposeTask
+from remegraph.engine.tasks import Meter, Proposal, ProposeTask
 from remegraph.models import Block, Memory, RecallFilter, Shelf, StoredMessage, Topic
 from remegraph.testing import ModelCall, ScriptedChatModel
-from tests.talk import ANN, NOON, change, create, digest, model_of, open_kit, proposal, said
+from tests.talk import ANN, NOON, change, clock_of, create, digest, model_of, open_kit, proposal, said
 
 RECORDED = Path(__file__).with_name("answers.jsonl")
 """Blocks and what a strong and a weak model answered to them, with a prompt that is no longer used. The dialogue with the
@@ -234,7 +233,7 @@ def test_an_answer_says_the_same_in_whatever_form(answer: Any) -> None:
 @pytest.mark.requirement("C9")
 def test_any_number_of_operations_and_of_parallel_calls_counts_in_order() -> None:
     """Of five calls at once, one was kept; of 41 operations, none."""
-    many = [BRAGA | {"content": f"Ann lives in Braga, house {number}.", "slot": ""} for number in range(41)]
+    many = [BRAGA | {"content": f"Ann lives in Braga{' indeed' * number}.", "slot": ""} for number in range(41)]
 
     one, _ = proposed(task(*TALK), operations(*many))
     five, _ = proposed(task(*TALK), called_with(*(operations(each) for each in many[:5])))
@@ -320,6 +319,7 @@ def test_a_repair_shows_the_last_answer_whole_and_readable() -> None:
     shown = model.calls[1].messages[-2].text
     assert all(each["content"] in shown for each in many)
     assert "Ann is a spy." in shown
+    assert "没有出现" in model.calls[1].messages[-1].text
 
 
 @pytest.mark.requirement("C9", "X3")
@@ -637,7 +637,7 @@ def test_what_was_corrected_or_is_over_is_no_longer_given_as_current(tmp_path: P
         kit.summarize(scope=ANN, close=True)
         kit.add_messages([said("The keto is over. And it is a cat, not a dog, I own.", minutes=600)], scope=ANN)
         kit.summarize(scope=ANN, close=True)
-        kit._open_parts().clock.move(timedelta(days=30))  # type: ignore[attr-defined]
+        clock_of(kit).move(timedelta(days=30))
 
         memories = {memory.content: memory for memory in kit.memories(scope=ANN, statuses=("active", "superseded"))}
         then_true = RecallFilter(true_at=NOON + timedelta(hours=1))
@@ -646,7 +646,7 @@ def test_what_was_corrected_or_is_over_is_no_longer_given_as_current(tmp_path: P
         told = kit.trace(memories["Ann owns a dog."].memory_id, scope=ANN)
 
     assert (memories["Ann owns a dog."].corrected, memories["Ann keeps to keto."].corrected) == (True, False)
-    assert '"status":"expired","until":"2025-03-04"' in context.replace('": ', '":').replace(', "', ',"')
+    assert ", expired 2025-03-04] Ann keeps to keto." in context
     assert "owns a dog" not in context
     assert "Ann keeps to keto." in then
     assert "Ann owns a dog." not in then

@@ -305,3 +305,27 @@ def test_what_stands_before_is_whole_messages_within_its_budget(tmp_path: Path) 
         told = model_of(kit).calls[-1].text.partition("Said right before")[2]
         assert "I like tea at noon." in told
         assert "One thing" not in told
+
+
+def test_two_new_values_of_a_slot_one_of_which_is_known_already_are_committed(tmp_path: Path) -> None:
+    """The known one bears its memory out, and is no memory of its own that the other could contradict."""
+    words = "I live in Porto, I told you. Well, in Braga on weekdays."
+    script = {
+        "DigestAnswer": [digest("personal:Ann")] * 2,
+        "ProposalAnswer": [
+            proposal(create("Ann lives in Porto.", 1, "I live in Porto", slot="lives_in", value="Porto")),
+            proposal(
+                create("Ann's home is Porto.", 1, "I live in Porto", slot="lives_in", value="Porto"),
+                create("Ann lives in Braga on weekdays.", 1, "in Braga on weekdays", slot="lives_in", value="Braga"),
+            ),
+        ],
+    }
+    with open_kit(tmp_path, script) as kit:
+        for at, text in enumerate(("I live in Porto, not in Lisbon.", words)):
+            kit.add_messages([said(text, minutes=60 * at, thread=f"t{at}")], scope=ANN)
+            kit.summarize(scope=ANN, close=True)
+        assert kit.work(scope=ANN, states=["pending", "failed"]) == ()
+        held = {memory.slot_value: memory for memory in kit.memories(scope=ANN)}
+        assert held.keys() == {"Porto", "Braga"}
+        assert held["Porto"].content == "Ann lives in Porto."
+        assert held["Porto"].merges == 1

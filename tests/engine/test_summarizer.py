@@ -102,12 +102,29 @@ def test_a_topic_that_the_model_invents_is_refused_and_said_so(tmp_path: Path) -
         kit.summarize(scope=ANN, close=True)
 
         assert kit.topics(scope=ANN) == ()
-        (work,) = kit.work(scope=ANN, states=["done"])
-        assert work.reason == "topics refused: task:gardening, personal:Bob"
+        done = {work.topic: work.reason for work in kit.work(scope=ANN, states=["done"])}
+        assert done[""] == "topics refused: task:gardening, personal:Bob"
 
+
+@pytest.mark.requirement("R7", "X3")
+def test_what_was_said_is_learned_where_the_model_twice_names_only_topics_that_there_are_not(tmp_path: Path) -> None:
+    """A wrong name is no reason to forget a turn: whoever spoke is asked about."""
+    hiking = create("Ann loves hiking in the green hills of Wales.", 1, "I love hiking")
+    steps = script(DigestAnswer=digest("personal:m804", "Ann"), ProposalAnswer=proposal(hiking))
+    with open_kit(tmp_path, steps, reviser="rules") as kit:
+        kit.add_messages([said("I love hiking in the green hills of Wales.")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+
+        (memory,) = kit.memories(scope=ANN)
+        assert (memory.topic.key, memory.content) == ("personal:Ann", "Ann loves hiking in the green hills of Wales.")
+
+
+@pytest.mark.requirement("R7")
+def test_a_topic_that_the_owner_lets_a_model_invent_is_made(tmp_path: Path) -> None:
+    """Where `create_topics` is set, a task gets its own shelf the first time that it is named."""
     growing = proposal(create("Ann loves gardening in the hills of Wales.", 1, "I love gardening"))
     steps = script(DigestAnswer=digest("task:gardening"), ProposalAnswer=growing)
-    with open_kit(tmp_path / "open", steps, create_topics=True, reviser="rules") as kit:
+    with open_kit(tmp_path, steps, create_topics=True, reviser="rules") as kit:
         kit.add_messages([said("I love gardening in the hills of Wales.")], scope=ANN)
         kit.summarize(scope=ANN, close=True)
 

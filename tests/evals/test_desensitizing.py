@@ -7,7 +7,7 @@ from collections import Counter
 from conftest import Figure
 from evals._planting import gb_11643
 from evals.desensitizing import BARS, figures, sentences, templates
-from remegraph.rules.desensitizing import Finding
+from remegraph.text.findings import Finding
 
 
 def test_the_bars_hold_on_a_few_sentences(figure: Figure) -> None:

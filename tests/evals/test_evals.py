@@ -16,7 +16,7 @@ from evals import _growth, _memories, attention, fit_blend, ingest, kinds, scale
 from evals._figures import Figure, finish
 from evals._timing import Timing
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.exchange.conversations import read_conversations
+from remegraph.importers.conversations import read_conversations
 from remegraph.models import Link
 from remegraph.testing import InMemoryVectorIndex
 
@@ -145,6 +145,17 @@ def test_fitting_gives_weight_to_the_sign_that_marks_the_answers() -> None:
     telling, idle = fit_blend.fit(questions)
     assert telling > 3 * idle
     assert np.array_equal(fit_blend.fit([fit_blend.Asked(np.ones((1, 2)), np.array([True]))]), np.ones(2))
+
+
+def test_kinds_count_alike_in_a_fit_however_many_questions_they_have() -> None:
+    """Three hundred questions of one kind must not outvote the sixty of another."""
+    first, second = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([True, False])
+    many = [fit_blend.Asked(first, second)] * 30
+    few = [fit_blend.Asked(first, ~second)] * 3
+    one, other = fit_blend.fit(fit_blend.alike([many, few]))
+    assert one == pytest.approx(other, abs=0.01)
+    outvoted = fit_blend.fit([*many, *few])
+    assert outvoted[0] > 2 * outvoted[1]
 
 
 def test_the_updates_are_the_same_ones_for_a_seed_and_half_of_them_by_hand() -> None:

@@ -21,9 +21,9 @@ from evals._records import Message, Question, Store
 from evals._stores import stores
 from evals.fit_blend import Asked, refitted
 from evals.kinds import Found, apart, files, losses, never_mentioned, questions_of, refit, table
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.ports import Embedder
-from remegraph.rules.blending import Weights, default_weights
+from remegraph.rules.blend import Weights, default_weights
+from remegraph.text.hashed_embedder import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")
 EMBEDDER = HashedEmbedder(64)

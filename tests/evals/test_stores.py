@@ -11,8 +11,8 @@ from typing import Any
 from evals._measuring import measure
 from evals._peers import PEERS, Kit
 from evals._stores import stores
-from remegraph.exchange.chat import to_messages
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.importers.messages import to_messages
+from remegraph.text.hashed_embedder import HashedEmbedder
 
 LOCOMO = {
     "sample_id": "conv-1",

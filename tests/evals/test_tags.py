@@ -9,9 +9,9 @@ import pytest
 from evals import tags
 from evals.tags import Asked, Kept, Person
 from remegraph import MemoryKit, Settings
-from remegraph.language.tokens import tokenize
-from remegraph.rules.tagging import tag_of
+from remegraph.engine.retrieval.companions import tag_of
 from remegraph.testing import InMemoryVectorIndex
+from remegraph.text.tokens import tokenize
 
 LEAKS, RANG, CHAMPION = "The stove leaks.", "Mr Hale rang twice.", "Gerald is a champion."
 ANN = Person(

@@ -174,9 +174,10 @@ def test_a_context_that_changed_by_a_letter_has_no_figure(judged: tuple[Shown, V
 
 def test_ids_of_records_are_not_shown_to_a_judge(dialogue: Dialogue, tmp_path: Path) -> None:
     """They tell one system from another, and change where nothing that counts does."""
-    shown = Shown(dialogue, {"kit": [f'{{"id": "{n}-abc", "text": "Braga"}}' for n in range(len(_FACTS))]})
+    shown = Shown(dialogue, {"kit": [f"[{n}-abc, 2025-01-01] Braga" for n in range(len(_FACTS))]})
     (path,) = write(tmp_path, shown, Verdicts(tmp_path / "none"))
-    assert "-abc" not in path.read_text(encoding="utf-8")
+    told = path.read_text(encoding="utf-8")
+    assert ("-abc" in told, "[2025-01-01] Braga" in told) == (False, True)
 
 
 def test_what_is_judged_is_not_asked_again(judged: tuple[Shown, Verdicts], tmp_path: Path) -> None:
@@ -365,8 +366,10 @@ def test_the_agent_says_what_the_dialogue_says_tool_calls_included(folder: Path,
     small.write_text(small.read_text(encoding="utf-8").replace(" And please forget what I earn.", ""), encoding="utf-8")
     dialogue = next(dialogues(folder))
     clock = FrozenClock(datetime.fromisoformat(dialogue.messages[0]["time"]))
-    with _systems._opened(str(tmp_path), None, clock, 500) as kit:
+    with _systems._opened(str(tmp_path), None, clock) as kit:
         _systems._talked(kit, dialogue, clock)
+        clock.move(timedelta(hours=1))  # what was said last is a block once nobody speaks
+        kit.drain()
         blocks = kit.blocks(scope=dialogue.scope)
         held_there = [
             message for block in blocks for message in kit.retrieve_block(block.block_id, scope=dialogue.scope)

@@ -12,9 +12,10 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage
 
-from evals import turns
+from evals import placement, turns
 from evals.turns import Meter, Prompt, beyond, delays, loaded, notes, prompt, ratios, session
 from remegraph import MemoryKit, Scope
+from remegraph.adapters import MemoryMiddleware
 from remegraph.testing import FrozenClock
 
 NOTE = "You may remember that Ann keeps {0} kites in the hall, since she told you so some time ago. " * 10
@@ -79,6 +80,26 @@ def test_a_note_that_moves_costs_more_than_itself(middleware: Any, costs: bool, 
     assert (beyond(bare, remembering) > 0) is costs
 
 
+def test_the_default_middleware_costs_its_notes_and_tools_once(bare: Prompt) -> None:
+    """Whatever stands in a prompt on later turns must stand where it stood."""
+    for waits in (True, False):
+        assert beyond(bare, prompt(MemoryMiddleware, turns=3, known=0, waits=waits)) <= 0
+
+
+@pytest.mark.parametrize(("way", "dear"), [("kept", False), ("end", True), ("system", True)])
+def test_where_a_host_marks_what_to_cache_a_note_that_moves_costs_more(way: str, dear: bool, bare: Prompt) -> None:
+    """A mark on a note that is gone at the next call is good for nothing."""
+    found = prompt(placement.WAYS[way], turns=3)
+    assert (placement.marked(found) > 2 * placement.marked(bare)) is dear
+
+
+def test_a_mark_is_found_by_the_calls_that_go_on_from_it() -> None:
+    """At the end of a system prompt of 1,024 tokens, or of a whole call, at most twenty messages back."""
+    system, long = "s" * 4 * 1024, "x" * 4 * 100
+    calls = ((system, long), (system, long, long), (system, "other"), (system, *[long] * 30))
+    assert placement.marked(Prompt(0, 0, 0, calls)) == (1024 + 100) + 100 + 1 + 30 * 100
+
+
 def test_a_note_within_other_words_is_one_too() -> None:
     """Whoever writes memory into the system prompt adds it to the bill all the same."""
     before, after = (Prompt(0, 0, 0, ((f"Be kind.{more}", "Hello"),)) for more in ("", " Ann loves tea."))
@@ -94,6 +115,17 @@ def test_what_is_not_learned_is_not_cheap() -> None:
     assert paid.learned == 1
     assert paid.sent > paid.cached
     assert paid.sent > paid.written > 0
+
+
+@pytest.mark.requirement("X20")
+@pytest.mark.slow
+@pytest.mark.parametrize(("sessions", "most"), [(1, 15), (10, 25)])
+def test_a_hundred_messages_cost_few_calls_and_all_that_they_tell_is_learned(sessions: int, most: int) -> None:
+    """Through the middleware as it comes, in one long session or ten short ones, with two hundred memories known."""
+    cost = session(sessions, 200)
+    assert 0 < cost.calls <= most
+    assert cost.sent / 100 <= {1: 350, 10: 600}[sessions]
+    assert cost.learned == 1
 
 
 @pytest.mark.parametrize(("parallel", "late"), [(True, False), (False, True)])
@@ -144,7 +176,15 @@ def test_recall_slower_than_three_times_its_queries_is_red() -> None:
 @pytest.mark.slow
 def test_the_whole_command_runs_on_little(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Every figure has its place on the page."""
-    places = ("turns how", "turns calls", "turns prompt", "turns learned", "turns recall")
+    places = (
+        "turns how",
+        "turns calls",
+        "turns prompt",
+        "turns waiting",
+        "turns learned",
+        "turns fair",
+        "turns recall",
+    )
     page = tmp_path / "page.md"
     page.write_text("".join(f"<!-- begin: {name} -->\n<!-- end: {name} -->\n" for name in places), encoding="utf-8")
     small = ["--turns", "5", "--latency", "0.01", "--messages", "200", "--users", "4"]

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from remegraph import ConflictError, ConsensusError, InputError, Message
 from remegraph.models import MemoryChange
 from tests.governance.crew import HOUR, LISBON, PORTO, Crew
-from tests.lifecycle.skilled import deploying
+from tests.retention.skilled import deploying
 
 _TESTS = Path(__file__).parents[1]
 
@@ -34,9 +34,9 @@ LINES: dict[str, str] = {
     "冲突可追溯来源": "test_conflicts_are_traced_to_their_sources",
     "❌ 把 ES / Mongo 当万能全文存储": "test_full_text_search_is_no_store_of_texts",
     "❌ 用“召回率”掩盖结构缺失": (
-        "lifecycle/test_consolidation.py::test_whatever_is_told_none_is_isolated_and_no_source_is_lost"
+        "retention/test_consolidation.py::test_whatever_is_told_none_is_isolated_and_no_source_is_lost"
     ),
-    "❌ 没有遗忘机制": "lifecycle/test_maintenance.py::test_what_fades_is_lowered_then_archived_and_says_why",
+    "❌ 没有遗忘机制": "retention/test_maintenance.py::test_what_fades_is_lowered_then_archived_and_says_why",
     "❌ Agent 直接写数据库 schema": "test_house.py::test_what_agents_touch_knows_no_database",
     "❌ 把上下文当长期记忆": "engine/test_voices.py::test_nothing_is_learned_from_what_was_merely_recalled",
 }

@@ -31,12 +31,12 @@ from remegraph.models import (
     ProposalState,
     Topic,
 )
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.governance.consensus_machine import ConsensusMachine
 from tests.governance.crew import HOUR, LISBON, NUMBERS, PORTO, Crew
 from tests.governance.sharing_machine import SCOPES
-from tests.lifecycle.skilled import deploying
+from tests.retention.skilled import deploying
 from tests.talk import NOON
 
 # ------------------------------------------------------------------------------------------- how agents agree

@@ -15,6 +15,8 @@ from conftest import Figure
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, SetupError, VectorIndexError
 from remegraph.failpoints import listen
+from remegraph.ledger import tenancy
+from remegraph.ledger.schema import metadata, reviews
 from remegraph.models import (
     Abstraction,
     AddReceipt,
@@ -30,9 +32,7 @@ from remegraph.models import (
     Subject,
     Topic,
 )
-from remegraph.rules.remaking import Loss, remade
-from remegraph.storage import interning
-from remegraph.storage.tables import metadata, reviews
+from remegraph.rules.remnants import Loss, remade
 from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, SHARED_KEY, open_kit, replied, said
 
@@ -387,7 +387,7 @@ def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: Memory
     """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
     archive = kit._open_parts().archive
     with archive.database.read() as connection:
-        (number,) = interning.known(connection, [ANN.partition()])
+        (number,) = tenancy.known(connection, [ANN.partition()])
 
     def come_back() -> None:
         with archive.database.write() as connection:

@@ -12,8 +12,8 @@ from typing import get_args
 import pytest
 
 from remegraph import ConflictError, InputError, Scope
+from remegraph.ledger.archive import Archive
 from remegraph.models import ChangeSet, Decision, Link, Memory, MemoryChange, Partition
-from remegraph.ports import Archive
 from tests.governance.conftest import DAY, Office
 
 PROJECTS = ("atlas", "borealis", "cygnus")

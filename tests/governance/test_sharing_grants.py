@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ import pytest
 from remegraph import InputError, MemoryKit, Message, NotFoundError, RecallFilter, Scope, Settings, SharingPolicy
 from remegraph.adapters import MemoryRetriever, memory_tools
 from remegraph.models import AuditEntry, ChangeSet, Grant, Memory, MemoryChange
+from remegraph.rules.frame import shown_records
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.governance.conftest import DAY, Office
 from tests.governance.sharing_machine import SCOPES, SharingMachine
@@ -104,8 +104,8 @@ def test_an_episode_is_read_by_another_agent_once_it_is_granted_and_told_as_the_
     recall = team.office.kit.recall("Where is the key of the shed?", scope=team.remy)
     (hit,) = recall.memories
     assert (hit.record_id, hit.granted, hit.trust) == (memory.memory_id, True, 0.4)
-    line = json.loads(recall.context.splitlines()[1])
-    assert (line["from"], line["date"], line["trust"]) == ("agent scout", f"{memory.said_at:%Y-%m-%d}", 0.4)
+    (line,) = shown_records(recall.context)
+    assert (line["from"], line["date"], line["trust"]) == ("agent scout", f"{memory.said_at:%Y-%m-%d}", "0.4")
     assert team.office.kit.sharing.granted(scope=team.remy) == (team.office.head(memory, team.scout),)
 
 
@@ -117,7 +117,7 @@ def test_another_agents_rule_binds_nobody_and_its_voice_is_not_the_readers(team:
     _commit(team.office, memory, **rule)
     team.grant()
     recall = team.office.kit.recall("Where is the key of the shed?", scope=team.remy)
-    assert {"by", "rule"}.isdisjoint(json.loads(recall.context.splitlines()[1]))
+    assert {"by", "rule"}.isdisjoint(*shown_records(recall.context))
     assert team.office.kit.rules(scope=team.remy) == ()
 
 

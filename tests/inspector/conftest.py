@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from remegraph import MemoryKit, Scope
-from remegraph.integrations.inspector import Session, inspector
+from remegraph.servers.inspector import Session, inspector
 from remegraph.testing import FrozenClock
 from tests.talk import ANN, NOON, called, create, digest, open_kit, proposal, replied, returned, said
 

@@ -21,8 +21,8 @@ import uvicorn
 
 from remegraph import MemoryKit, Scope
 from remegraph.demo import PEOPLE, play
-from remegraph.integrations.inspector import Session, inspector
-from remegraph.integrations.inspector.serving import listen
+from remegraph.servers.inspector import Session, inspector
+from remegraph.servers.inspector.access import listen
 from remegraph.testing import FrozenClock
 from tests.inspector.conftest import HOSTILE, MALLORY
 from tests.talk import ANN, open_kit

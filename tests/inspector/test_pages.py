@@ -139,8 +139,8 @@ def test_long_lists_come_page_by_page(
     visiting: Visiting, kit: MemoryKit, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser chokes on what a store of years holds."""
-    monkeypatch.setattr("remegraph.integrations.inspector.memories.PAGE", 2)
-    monkeypatch.setattr("remegraph.integrations.inspector.pages.PAGE", 2)
+    monkeypatch.setattr("remegraph.servers.inspector.views.PAGE", 2)
+    monkeypatch.setattr("remegraph.servers.inspector.pages.PAGE", 2)
     visit, seen, address = visiting(), [], "/memories?status=any"
     while address:
         page = visit.page(address)

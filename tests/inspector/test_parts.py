@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import remegraph.integrations.inspector as package
+import remegraph.servers.inspector as package
 from remegraph import Partition, Scope
-from remegraph.integrations.inspector.curve import HEIGHT, WIDTH, curve
-from remegraph.integrations.inspector.memories import cut
-from remegraph.integrations.inspector.pages import mask, partition_of
+from remegraph.servers.inspector.pages import mask, partition_of
+from remegraph.servers.inspector.views import HEIGHT, WIDTH, curve, cut
 
 _NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _DAY = timedelta(days=1)

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 from string import Formatter
 
-import remegraph.integrations.inspector as package
-from remegraph.integrations.inspector.words import LANGUAGES, catalogue
+import remegraph.servers.inspector as package
+from remegraph.servers.inspector.pages import LANGUAGES, catalogue
 
 _HOME = Path(package.__file__).parent
 _SOURCES = [*_HOME.glob("templates/*.html"), *_HOME.glob("*.py")]

@@ -33,9 +33,9 @@ from remegraph import (
     failpoints,
 )
 from remegraph.models import Captured
-from remegraph.rules.context import RECALLED
+from remegraph.rules.frame import RECALLED
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
-from tests.talk import ANN, NOON, create, digest, proposal, said
+from tests.talk import ANN, EACH_TURN, NOON, create, digest, proposal, said
 
 pytestmark = pytest.mark.requirement("F2", "C8")
 
@@ -59,7 +59,9 @@ def opened(tmp_path: Path) -> Iterator[Open]:
             home=tmp_path,
             summary=SummaryPolicy(backoff=0, retries=0),
             capture=CapturePolicy(max_pending=max_pending),
-            agent=AgentMemorySettings(extraction=ExtractionPolicy(**(extraction or {})), **agent),
+            agent=AgentMemorySettings(
+                extraction=ExtractionPolicy(**{"trigger": "per-turn", **(extraction or {})}), **agent
+            ),
             agents=dict(agents or {}),
         )
         kits.append(
@@ -421,7 +423,7 @@ def test_what_is_switched_off_records_nothing_and_says_so(opened: Open) -> None:
 
 def test_agents_that_share_a_library_learn_for_each_other(opened: Open) -> None:
     """What one agent is told, the user's other agents know; messages without ids do not collide."""
-    shared = AgentMemorySettings(library="shared")
+    shared = EACH_TURN.evolve(library="shared")
     kit = opened(agents={"remy": shared, "rosa": shared})
     remy, rosa, own = (Scope(user="ann", agent=name) for name in ("remy", "rosa", "olaf"))
     assert [kit.library(scope).agent for scope in (remy, rosa, own)] == [None, None, "olaf"]

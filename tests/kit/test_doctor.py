@@ -11,21 +11,21 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from alembic import command
 from sqlalchemy import create_engine
 
 from remegraph import MemoryKit, Message, Settings
 from remegraph.kit.doctor import diagnose
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.ledger import checkup
+from remegraph.ledger.database import Database
+from remegraph.ledger.files import IndexOwner
+from remegraph.ledger.keys import add_key
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
-from remegraph.storage import checkup, migrations
-from remegraph.storage.keys import add_key
-from remegraph.storage.owner import IndexOwner
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.pictures import PNG, image, sha
 from tests.reliability.power import KeptIndex
-from tests.reliability.released import columns, hashes
+from tests.reliability.released import FIRST, columns, hashes, later
 from tests.talk import ANN, NOON, said
 
 pytestmark = pytest.mark.requirement("X2")
@@ -155,16 +155,13 @@ def test_a_home_that_no_kit_should_open_is_explained_and_left_alone(
 
 def test_a_ledger_of_an_earlier_release_is_brought_up_to_date_only_where_that_is_asked_for(tmp_path: Path) -> None:
     """Looking must not upgrade: the old release may still be running."""
-    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        command.upgrade(migrations.config(connection), "0010")
-    engine.dispose()
+    Database.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}").close()
     settings = Settings(home=tmp_path)
-    assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("schema", "warning", False)]
-    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
-        assert ledger.execute("SELECT version_num FROM remegraph_schema").fetchall() == [("0010",)]
-    found = diagnose(settings, fix=True, embedder=None, index=KeptIndex())
+    with later():
+        assert told(diagnose(settings, embedder=None, index=KeptIndex())) == [("schema", "warning", False)]
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as ledger:
+            assert ledger.execute("SELECT version_num FROM remegraph_schema").fetchall() == [(FIRST,)]
+        found = diagnose(settings, fix=True, embedder=None, index=KeptIndex())
     assert told(found) == [("schema", "warning", True)]
     assert found.healthy
     assert "clock" in found.checks

@@ -10,9 +10,9 @@ from sqlalchemy import delete, select, update
 
 from remegraph import JournalKeyError, MemoryKit, Scope, Settings, SetupError
 from remegraph.kit.doctor import diagnose
+from remegraph.ledger.journal import Journal
+from remegraph.ledger.schema import events, partitions, seals
 from remegraph.models import AuditHead, Mismatch, Subject
-from remegraph.storage.journal import Journal
-from remegraph.storage.tables import events, partitions, seals
 from remegraph.testing import InMemoryVectorIndex
 
 pytestmark = pytest.mark.requirement("B14")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from pydantic import BaseModel
 
 from remegraph import (
     Budget,
@@ -152,6 +153,7 @@ def test_no_character_in_a_message_stops_the_summariser(tmp_path: Path, mode: st
             assert not any("\n9 user" in text or "\ud800" in text or "\x00" in text for text in blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("C3", "C9", "X1", "X2")
 def test_a_home_holds_everything_over_a_restart(tmp_path: Path) -> None:
     """With Chroma in the home, as installed: closed and opened again, it answers as before and proves itself whole."""
@@ -269,7 +271,7 @@ def test_a_job_whose_model_is_down_waits_with_its_reason(tmp_path: Path) -> None
     clock = FrozenClock(NOON)
     answers = [TimeoutError("down")] * 3 + [digest()]
     with open_kit(tmp_path, {"DigestAnswer": answers}) as kit:
-        kit._open_parts().jobs._clock = clock  # type: ignore[attr-defined]
+        kit._open_parts().jobs._clock = clock
         kit.add_messages(DAYS[:2], scope=ANN)
         with pytest.raises(ModelUnavailableError):
             kit.drain()
@@ -323,7 +325,9 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "text": "Hello.",
         "reason": "It holds everywhere.",
         "stop": Event(),
-        "agent": lambda _search, _archive: (),
+        "agent": lambda _search, _topic: (),
+        "message": "m",
+        "schema": BaseModel,
     }
     needed = [each for each in inspect.signature(verb).parameters.values() if each.default is each.empty]
     return {each.name: known[each.name] for each in needed}

@@ -10,8 +10,7 @@ import pytest
 
 from remegraph import MemoryKit
 from remegraph.models import Memory
-from remegraph.testing import FrozenClock
-from tests.talk import ANN, NOON, change, create, digest, open_kit, proposal, said
+from tests.talk import ANN, NOON, change, clock_of, create, digest, open_kit, proposal, said
 
 pytestmark = pytest.mark.requirement("F4", "X11")
 
@@ -34,11 +33,10 @@ def holds_the_newer(kit: MemoryKit) -> None:
     assert kit.admin.verify().healthy
 
 
-def test_saved(tmp_path: Path) -> None:
+def test_what_is_saved_late_loses_to_what_was_stated_after_it(tmp_path: Path) -> None:
     """A process whose turn was held up saves what was stated before."""
     with open_kit(tmp_path) as kit:
-        clock = kit._open_parts().clock
-        assert isinstance(clock, FrozenClock)
+        clock = clock_of(kit)
         clock.move(timedelta(days=90))
         kit.save("home", "Ann lives in Porto.", scope=ANN, slot="ann:lives_in", value="Porto")
         clock.move(-timedelta(days=90))
@@ -49,7 +47,7 @@ def test_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["CREATE", "SUPERSEDE"])
-def test_learned_from_an_older_conversation(tmp_path: Path, action: str) -> None:
+def test_what_is_learned_late_loses_to_what_was_said_after_it(tmp_path: Path, action: str) -> None:
     """Logs come in any order; whatever a model calls it, what was said in March did not follow on June."""
     lisbon: dict[str, Any] = {"content": "Ann lives in Lisbon.", "slot": "lives_in", "value": "Lisbon"}
     quote = "I live in Lisbon"
@@ -67,7 +65,7 @@ def test_learned_from_an_older_conversation(tmp_path: Path, action: str) -> None
         holds_the_newer(kit)
 
 
-def test_imported(tmp_path: Path) -> None:
+def test_what_is_imported_late_stands_beside_what_was_said_after_it(tmp_path: Path) -> None:
     """An export tells no slots: both stand, each with its own date, and the newer one is shown first."""
     records = [
         {"id": name, "memory": f"Ann lives in {place}.", "created_at": (NOON - timedelta(days=days)).isoformat()}

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from remegraph import MemoryKit, NotFoundError, Scope, Settings
-from remegraph.kit.reviewing import ReviewBuffer
+from remegraph.kit.write_buffers import ReviewBuffer
+from remegraph.ledger.archive import Archive
 from remegraph.models import Hit, Shown, Subject, ToolRecord
-from remegraph.storage.archive import SqlArchive
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, open_kit, said
 
@@ -99,7 +99,7 @@ def test_reviews_that_cannot_be_written_are_kept(tmp_path: Path, monkeypatch: py
             raise OperationalError("INSERT", {}, Exception("disk is full"))
 
         with monkeypatch.context() as patched:
-            patched.setattr(SqlArchive, "add_reviews", full)
+            patched.setattr(Archive, "add_reviews", full)
             kit.drain()
         assert kit.admin.stats()["background_failures"] == 1
         assert kit.metadata(saved.memory_id, scope=ANN).access_count == 1

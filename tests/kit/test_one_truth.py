@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
 
@@ -27,11 +28,23 @@ poll = 0.05
 
 [agents.remy.extraction]
 mode = "tool-call"
+trigger = "per-turn"
 """
 OTHERS = """
 [capture]
 background = false
 poll = 0.05
+
+[agent.extraction]
+trigger = "per-turn"
+"""
+PAUSES = """
+[capture]
+background = false
+poll = 0.05
+
+[agent.extraction]
+idle = 2
 """
 TURN = [
     {"id": "1", "role": "user", "content": "I live in Lisbon."},
@@ -125,3 +138,18 @@ def test_a_worker_with_the_same_file_does_the_work(opened: Callable[[str], Memor
         assert service.work(scope=ANN, states=["pending"]) == ()
         assert service.memories(scope=ANN) == ()
         assert service.blocks(scope=ANN)
+
+
+@pytest.mark.slow
+def test_a_worker_wakes_for_a_pause_by_either_queue(opened: Callable[[str], MemoryKit]) -> None:
+    """What was said last is learned though nobody speaks again, and only once nobody has for a while."""
+    with opened(PAUSES) as service:
+        assert service.capture(TURN, scope=ANN).blocks == ()
+        (job,) = (job for job in service.admin.jobs() if job.kind == "cut")
+        with opened(PAUSES) as worker, serving(worker):
+            until(lambda: bool(service.memories(scope=ANN)))
+            until(lambda: not service.admin.jobs())
+        assert len(service.blocks(scope=ANN)) == 1
+        assert job.due_at is not None
+        (row, *_) = service._open_parts().archive.recorded(ANN.partition()).values()
+        assert job.due_at - row.recorded_at == timedelta(seconds=2)

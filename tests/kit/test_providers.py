@@ -11,8 +11,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from remegraph import MemoryKit, MissingExtraError, Settings, SetupError
 from remegraph.kit.providers import as_chat_model, as_embedder
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import ScriptedChatModel
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import ANN, create, digest, proposal, said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
@@ -12,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sqlalchemy import event
 
 from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
-from remegraph.engine.hits import memory_hit
-from remegraph.engine.retrieval import Search
 from remegraph.kit.providers import token_counter
-from remegraph.language.tokens import estimate_tokens
-from remegraph.ports import Archive
-from remegraph.rules.context import shown_ids
+from remegraph.ports import Search, TopicReader
+from remegraph.rules.context import called as name_of
+from remegraph.rules.frame import short_id, shown_ids, shown_records
+from remegraph.settings import PoolPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
+from remegraph.text.tokens import estimate_tokens
 from tests.talk import ANN, NOON, by_topic, called, create, digest, model_of, open_kit, proposal, replied, said
 
 pytestmark = [pytest.mark.usefixtures("setup"), pytest.mark.requirement("X9")]
@@ -63,6 +63,23 @@ def test_a_message_that_asks_a_tool_shows_what_it_asks(tmp_path: Path) -> None:
     (hit,) = recall.messages
     assert hit.text == 'remy: find_flights({"on": "明天", "to": "Porto"})'
     assert "Porto" in recall.context
+
+
+def test_a_recall_is_one_snapshot_for_all_its_sub_agents(tmp_path: Path) -> None:
+    """Twenty reads with a connection each wait for one another where many recall at once, and see different ledgers."""
+    with talked(tmp_path) as kit:
+        assert kit.recall("Who loves hiking, who loves chess?", scope=ANN, depth="messages", review=False).topics
+        settings = kit.settings.model_copy(update={"pool": PoolPolicy(size=1, overflow=0, wait=5)})
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        taken: list[object] = []
+        engine = kit._open_parts().archive.database.engine
+        note = taken.append
+        event.listen(engine, "begin", note)
+        recall = kit.recall("Who loves hiking, who loves chess?", scope=ANN, depth="messages", review=False)
+        event.remove(engine, "begin", note)
+    assert len(recall.topics) == 2
+    assert len(taken) == 2, "one until the question is embedded, one after it"
+    assert not recall.degraded
 
 
 @pytest.mark.requirement("R15")
@@ -135,9 +152,9 @@ async def test_summaries_alone_tell_no_words_of_memories_or_messages(tmp_path: P
         deep = kit.recall("Lisbon river", scope=ANN, depth="blocks")
         recall = kit.recall("Lisbon river", scope=ANN, depth="summaries")
         assert (recall.self_memories, recall.topics, recall.memories, recall.messages) == ((), (), (), ())
-        assert recall.blocks == deep.blocks
+        assert [hit.record_id for hit in recall.blocks] == [hit.record_id for hit in deep.blocks]
         assert (recall.index, recall.degraded) == (deep.index, ())
-        assert shown_ids(recall.context) == [hit.record_id for hit in recall.blocks]
+        assert {*shown_ids(recall.context)} == {hit.record_id for hit in recall.blocks}
         assert (await kit.arecall("Lisbon river", scope=ANN, depth="summaries")).blocks == recall.blocks
 
 
@@ -234,10 +251,10 @@ def test_what_the_agent_knows_of_itself_comes_with_every_recall_of_its_users(tmp
 # ------------------------------------------------------------------------------------------ custom agents
 
 
-def newest(search: Search, archive: Archive) -> list[Hit]:
+def newest(search: Search, topic: TopicReader) -> list[Hit]:
     """A Sub Agent that always returns the newest memory of its topic."""
-    memories = archive.memories([search.shelf.partition], topics=[search.shelf.topic], limit=1)
-    return [memory_hit(memory, {"newest": 1.0}) for memory in memories]
+    assert search.shelf == topic.shelf
+    return [hit.evolve(score=1.0, contributions={"newest": 1.0}) for hit in topic.memories(1)]
 
 
 @pytest.mark.requirement("R9")
@@ -258,7 +275,7 @@ def test_a_custom_sub_agent_retrieves_in_its_own_way(tmp_path: Path, key: str) -
 def test_the_agent_of_a_topic_goes_before_the_agent_of_its_type(tmp_path: Path) -> None:
     """The closer rule holds."""
     with talked(tmp_path) as kit:
-        kit.register_agent("personal", lambda _search, _archive: ())
+        kit.register_agent("personal", lambda _search, _topic: ())
         kit.register_agent("personal:Ann", newest)
         assert [hit.topic for hit in kit.recall("hiking chess", scope=ANN).memories] == ["personal:Ann"]
 
@@ -279,11 +296,12 @@ def test_nothing_remembered_can_pose_as_an_instruction(tmp_path: Path) -> None:
         head, *lines, foot = context.split("\n")
         assert head.startswith("<memory ")
         assert foot == "</memory>"
-        assert len(lines) >= 3
-        for line in lines:
-            assert not set("<>&") & set(line)
-            assert json.loads(line).keys() == {"id", "about", "date", "trust", "text"}
-        assert any(json.loads(line)["text"] == attack for line in lines)
+        assert not set("<>&") & set("".join(lines))
+        records = shown_records(context)
+        assert len(records) >= 2
+        assert sum(line.startswith("[") for line in lines) == len(records)
+        assert all(each.keys() == {"id", "about", "date", "text"} for each in records)
+        assert any(each["text"] == attack for each in records)
 
 
 @pytest.mark.requirement("X6")
@@ -293,10 +311,10 @@ def test_a_self_memory_that_is_also_found_is_shown_once(tmp_path: Path) -> None:
         memory = kit.remember_self("I am Remy, the kitchen helper.", scope=ANN)
         recall = kit.recall("Who is the kitchen helper?", scope=ANN)
         assert [hit.record_id for hit in recall.memories] == [memory.memory_id]
-        assert recall.context.count(memory.memory_id) == 1
+        assert recall.context.count(short_id(memory.memory_id)) == 1
 
 
-@pytest.mark.parametrize("budget", [1, 80, 200, 100_000])
+@pytest.mark.parametrize("budget", [1, 60, 200, 100_000])
 def test_the_context_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Path, budget: int) -> None:
     """A context over the budget pushes the conversation out of the model's window."""
     with small(tmp_path, budget) as kit:
@@ -307,11 +325,37 @@ def test_the_context_keeps_to_its_budget_and_names_what_it_left_out(tmp_path: Pa
         recall = kit.recall("Which place?", scope=ANN, depth="messages")
 
         assert estimate_tokens(recall.context) <= budget
-        shown = set(shown_ids(recall.context))
-        found = {hit.record_id for hit in (*recall.memories, *recall.blocks, *recall.messages)}
-        assert shown | set(recall.left_out) == found
+        hits = (*recall.memories, *recall.blocks, *recall.messages)
+        names = {name_of(hit): hit.record_id for hit in (*hits, *recall.beside)}
+        shown = {names[name] for name in shown_ids(recall.context)}
+        assert shown | set(recall.left_out) == {hit.record_id for hit in (*hits, *recall.beside)}
         assert shown.isdisjoint(recall.left_out)
         assert ("budget" in recall.left_out.values()) == (budget < 100_000)
+
+
+def test_a_caller_may_have_another_budget_than_the_settings(tmp_path: Path) -> None:
+    """A note for a model is shorter than what a person reads."""
+    with open_kit(tmp_path) as kit:
+        kit.add_messages([said(f"I love place number {n}.", minutes=600 * n) for n in range(9)], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        wide = kit.recall("Which place?", scope=ANN, depth="messages")
+        short = kit.recall("Which place?", scope=ANN, depth="messages", budget=100)
+        assert estimate_tokens(short.context) <= 100 < estimate_tokens(wide.context)
+        assert short.memories == wide.memories
+
+
+def test_the_context_does_not_show_what_rests_on_words_at_hand(tmp_path: Path) -> None:
+    """The caller has the words; what was made of them elsewhere as well is shown, and so is what binds."""
+    with open_kit(tmp_path) as kit:
+        here = said("I live in Porto.", thread="a", message_id="m1")
+        kit.add_messages([here, said("I live in Braga, too.", minutes=1, thread="b")], scope=ANN)
+        kit.summarize(scope=ANN, close=True)
+        found = kit.recall("Where do I live?", scope=ANN, depth="messages", without=["m1"])
+        assert "Braga" in found.context
+        assert "Porto" not in found.context
+        assert any("Porto" in hit.text for hit in found.memories), "it is found all the same"
+        assert "at hand" in found.left_out.values()
+        assert "Porto" in kit.recall("Where do I live?", scope=ANN, depth="messages").context
 
 
 def test_the_context_is_counted_as_its_reader_counts(tmp_path: Path) -> None:
@@ -463,3 +507,113 @@ def test_an_embedder_that_knows_meaning_brings_the_answer_up(tmp_path: Path) -> 
     assert by_meaning[0].contributions["meaning"] > 0
     assert [hit.text for hit in without.messages] == [hit.text for hit in by_words]
     assert without.degraded
+
+
+# ---------------------------------------------------------------------------------------------- nothing answers
+
+SAID = ("My dog Rex is a beagle.", "I moved to Lisbon in May.", "The lease of the flat ends in August.", "We eat fish.")
+ANSWERED, NOTHING = "When does the lease of the flat end?", "What did the surgeon tell the landlady about Oslo?"
+
+
+def remembering(home: Path, threshold: float = 0.0, embedder: Any = None) -> MemoryKit:
+    """A kit that was told a few things."""
+    settings = Settings(home=home, recall=RecallPolicy(threshold=threshold))
+    kit = MemoryKit.open(settings=settings, model=None, embedder=embedder)
+    kit.add_messages([said(text, minutes=place) for place, text in enumerate(SAID)], scope=ANN)
+    kit.summarize(scope=ANN, close=True)
+    return kit
+
+
+class _Meaning:
+    """Knows which texts tell of one thing; all else is as near as questions are to each other."""
+
+    name, dimension, semantic, down = "meaning", 3, True, False
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Put the lease on an axis of its own."""
+        if self.down:
+            raise ModelUnavailableError("The embedder is down.")
+        axes = np.eye(3, dtype=np.float32)
+        return np.array([axes[0] if "lease" in text else axes[1] for text in texts], np.float32)
+
+
+class _Crowded(_Meaning):
+    """Finds everything much alike, as many embedders do: its cosines are .8 and more."""
+
+    name, dimension = "crowded", 4
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Put everything beside one axis."""
+        rows = np.hstack([super().embed(texts), np.full((len(texts), 1), 2.0, np.float32)])
+        unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+@pytest.mark.requirement("R9", "F6")
+@pytest.mark.parametrize("embedder", [None, _Meaning(), _Crowded()], ids=["hashed", "semantic", "crowded"])
+def test_confidence_is_high_where_something_answers_and_low_where_nothing_does(tmp_path: Path, embedder: Any) -> None:
+    """A share of the best hit would be 1 for both; .5 is the line, whatever the embedder."""
+    with remembering(tmp_path, embedder=embedder) as kit:
+        answered, nothing = (kit.recall(asked, scope=ANN, depth="messages") for asked in (ANSWERED, NOTHING))
+
+        assert nothing.confidence < 0.5 < answered.confidence
+        assert answered.messages[0].text == f"Ann: {SAID[2]}"
+        assert answered.messages[0].relevance == max(hit.relevance or 0 for hit in answered.messages)
+
+
+@pytest.mark.requirement("R9", "F6")
+def test_with_a_threshold_nothing_comes_back_where_nothing_answers_and_the_table_says_why(tmp_path: Path) -> None:
+    """An agent that is shown nothing does not answer from what merely shares a word."""
+    with remembering(tmp_path, 0.5) as kit:
+        nothing = kit.recall("What does the landlady eat in Oslo, and why?", scope=ANN, depth="messages")
+        assert nothing.unlikely, "something shares a word"
+        assert (nothing.memories, nothing.messages, nothing.context) == ((), (), "")
+        assert {row.left_out for row in nothing.candidates} == {"unlikely"}
+        assert nothing.confidence < 0.5
+
+        found = kit.recall(ANSWERED, scope=ANN, depth="messages")
+        assert "August" in found.context
+        assert found.unlikely == ()
+        assert any(row.left_out is None and row.hit.why for row in found.candidates)
+
+
+@pytest.mark.requirement("F6")
+def test_by_default_nothing_is_lost_and_the_context_says_where_it_rather_does_not_answer(tmp_path: Path) -> None:
+    """Where memory is unsure an agent is told so; it is shown what there is all the same."""
+    unsure = "Nothing that is remembered clearly bears on what is asked"
+    with remembering(tmp_path, embedder=_Meaning()) as kit:
+        nothing = kit.recall("What does the landlady eat in Oslo, and why?", scope=ANN, depth="messages")
+        assert nothing.messages
+        assert unsure in nothing.context
+        assert unsure not in kit.recall(ANSWERED, scope=ANN, depth="messages").context
+        assert unsure not in kit.recall("lease", scope=ANN, mode="temporal", time_start=NOON, depth="messages").context
+        assert kit.recall("xylophone", scope=Scope(user="nobody"), depth="messages").context == ""
+
+
+@pytest.mark.requirement("F6", "X9")
+def test_words_alone_tell_that_nothing_answers_while_the_embedder_is_down(tmp_path: Path) -> None:
+    """The floor is full text; its verdict stands on the same scale."""
+    embedder = _Meaning()
+    with remembering(tmp_path, embedder=embedder) as kit:
+        embedder.down = True
+        answered, nothing = (kit.recall(asked, scope=ANN, depth="messages") for asked in (ANSWERED, NOTHING))
+        assert answered.degraded
+        assert nothing.confidence < 0.5 < answered.confidence
+
+
+@pytest.mark.requirement("F6", "R10")
+def test_a_message_is_found_in_words_that_nobody_said(tmp_path: Path) -> None:
+    """Who asks for a doctor means the surgeon; what shares no word with a question is not out of reach."""
+    options: dict[str, Any] = {"index": InMemoryVectorIndex(), "clock": FrozenClock(NOON), "new_id": SequentialIds()}
+    with MemoryKit.open(settings=Settings(home=tmp_path), model=None, embedder=_Senses(), **options) as kit:
+        kit.add_messages([said("The bank opens at nine."), said("My aunt is a surgeon.")], scope=ANN)
+        assert kit.recall("Any doctor nearby?", scope=ANN, depth="messages").messages == ()
+        kit.summarize(scope=ANN)
+        found = kit.recall("Any doctor nearby?", scope=ANN, depth="messages").messages
+        meant = kit.recall("Any doctor nearby?", scope=ANN, depth="messages", mode="semantic")
+        elsewhere = kit.recall("Any doctor nearby?", scope=Scope(user="mallory"), depth="messages").messages
+    assert "surgeon" in found[0].text
+    assert set(found[0].contributions) == {"meaning", "thread meaning"}
+    assert [hit.text for hit in meant.messages][:1] == [found[0].text]
+    assert meant.degraded == ()
+    assert elsewhere == ()

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from remegraph import MemoryKit, ModelUnavailableError
-from remegraph.language.embedding import HashedEmbedder
-from remegraph.storage import indexer
+from remegraph.ledger.index import indexer
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import ANN, NOON, open_kit, said
 
 TEXTS = ["I live in Lisbon.", "I love hiking.", "I work as a baker."]

@@ -12,10 +12,12 @@ from queue import Queue
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
+from remegraph.ledger.jobs import JobQueue, Stamps
+from remegraph.ledger.schema import jobs as jobs_table
 from remegraph.models import SummaryReport
-from remegraph.storage.jobs import SqlJobQueue, Stamps
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, NOON, digest
 
@@ -32,15 +34,22 @@ QUIET = {"DigestAnswer": digest()}
 class Watched:
     """A kit whose background can be waited for."""
 
-    def __init__(self, home: Path, script: Mapping[str, Any] | None = None, **extraction: Any) -> None:
+    def __init__(
+        self,
+        home: Path,
+        script: Mapping[str, Any] | None = None,
+        capture: Mapping[str, Any] | None = None,
+        most_calls: int = 8,
+        **extraction: Any,
+    ) -> None:
         self.clock = FrozenClock(NOON)
         self.model = ScriptedChatModel(script=dict(script or QUIET))
         self.kit = MemoryKit.open(
             settings=Settings(
                 home=home,
-                summary=SummaryPolicy(backoff=0, retries=0, attention=0),
-                capture=CapturePolicy(poll=0.01),
-                agent=AgentMemorySettings(extraction=ExtractionPolicy(**extraction)),
+                summary=SummaryPolicy(backoff=0, retries=0, attention=0, max_concurrency=most_calls),
+                capture=CapturePolicy(**{"poll": 0.01, **(capture or {})}),
+                agent=AgentMemorySettings(extraction=ExtractionPolicy(**{"trigger": "per-turn"} | extraction)),
             ),
             model=self.model,
             embedder=None,
@@ -53,8 +62,8 @@ class Watched:
         jobs = self.kit._open_parts().jobs
         finish, renew = jobs.finish, jobs.renew
 
-        def told(job: Any, outcome: Any, reason: str = "") -> bool:
-            finished = finish(job, outcome, reason)
+        def told(job: Any, outcome: Any, reason: str = "", **more: Any) -> bool:
+            finished: bool = finish(job, outcome, reason, **more)
             self.outcomes.put(outcome)
             return finished
 
@@ -83,8 +92,8 @@ def homes(tmp_path: Path) -> Iterator[Any]:
     """Opens watched kits on one home, and closes them."""
     made: list[Watched] = []
 
-    def open_(script: Mapping[str, Any] | None = None, **extraction: Any) -> Watched:
-        made.append(Watched(tmp_path, script, **extraction))
+    def open_(script: Mapping[str, Any] | None = None, **options: Any) -> Watched:
+        made.append(Watched(tmp_path, script, **options))
         return made[-1]
 
     yield open_
@@ -98,8 +107,8 @@ def runners(of_others: Collection[threading.Thread] = ()) -> list[threading.Thre
     return [thread for thread in found if thread not in of_others]
 
 
-def test_no_thread_runs_before_there_is_work_and_one_runs_then(homes: Any) -> None:
-    """A kit that only reads, or is only asked, costs no thread; one that works costs one, and none once it is closed."""
+def test_no_thread_runs_before_there_is_work_and_no_more_than_it_takes_then(homes: Any) -> None:
+    """A kit that only reads costs no thread; one that works for a user one that works and one that looks; closed, none."""
     others = runners()
     asked, watched = homes(trigger="manual"), homes()
     asked.turn()
@@ -107,7 +116,7 @@ def test_no_thread_runs_before_there_is_work_and_one_runs_then(homes: Any) -> No
     assert runners(others) == []
     for number in range(3):
         watched.turn(number)
-    assert [thread.daemon for thread in runners(others)] == [True]
+    assert [thread.daemon for thread in runners(others)] in ([True], [True, True])
     watched.kit.close()
     watched.kit.close()
     assert runners(others) == []
@@ -258,7 +267,7 @@ def test_a_job_that_another_worker_took_over_is_left_to_it(homes: Any) -> None:
     assert gate.reached.wait(PATIENCE)
     watched.turn(1)
     late = FrozenClock(NOON + timedelta(hours=1))
-    other = SqlJobQueue(watched.kit._open_parts().archive.database, late, Stamps(watched.kit.settings))
+    other = JobQueue(watched.kit._open_parts().archive.database, late, Stamps(watched.kit.settings))
     job = other.claim("summarize", "other", 60)
     assert job is not None
     gate.open.set()
@@ -282,22 +291,256 @@ def test_jobs_that_sleep_are_left_asleep(homes: Any) -> None:
     assert watched.kit.admin.stats()["jobs_asleep"] == 1
 
 
+# ------------------------------------------------------------------------------------------- users side by side
+
+USERS = [Scope(user=f"user {number}", agent="remy") for number in range(6)]
+
+
+class Roads:
+    """A model at which each town has a road of its own, closed until it is opened; and what went along, in order.
+
+    Args:
+        closed: The towns whose roads are closed; all others are open.
+    """
+
+    def __init__(self, *closed: int) -> None:
+        self.passed: Queue[int] = Queue()
+        """Towns, as their calls begin."""
+        self.order: list[int] = []
+        """The same."""
+        self._open = {town: threading.Event() for town in closed}
+
+    def __call__(self, call: ModelCall) -> Any:
+        town = int(call.text.rpartition("I live in town ")[2].partition(".")[0])
+        self.order.append(town)
+        self.passed.put(town)
+        if town in self._open:
+            assert self._open[town].wait(PATIENCE)
+        return digest()
+
+    def open(self, *towns: int) -> None:
+        """Let calls end."""
+        for town in towns or self._open:
+            self._open[town].set()
+
+    def next(self, many: int = 1) -> list[int]:
+        """Wait until so many calls begin; return their towns, in order of number."""
+        return sorted(self.passed.get(timeout=PATIENCE) for _ in range(many))
+
+
+@pytest.mark.requirement("X20")
+def test_users_who_speak_at_once_are_learned_side_by_side(homes: Any) -> None:
+    """Nobody waits for the model calls of others, up to as many as the settings say."""
+    roads = Roads(*range(6))
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 4})
+    for number, user in enumerate(USERS):
+        watched.turn(number, scope=user)
+    assert len(set(roads.next(4))) == 4  # all of them are under way, and none has ended
+    assert roads.passed.empty()
+    assert watched.kit.admin.stats()["jobs_running"] == 4
+    roads.open()
+    assert [watched.next() for _ in USERS] == ["done"] * 6
+    assert watched.model.most_at_once == 4
+
+
+def test_the_blocks_of_one_user_are_learned_one_by_one_in_their_order(homes: Any) -> None:
+    """What was said first is learned first, or what is true now would be taken back by what was true before."""
+    roads = Roads(0)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 8})
+    watched.turn(0)
+    assert roads.next() == [0]
+    for number in range(1, 5):
+        watched.turn(number)
+    watched.turn(9, scope=BOB)
+    assert roads.next() == [9]  # all is free but what is Ann's
+    assert watched.next() == "done"
+    assert roads.passed.empty()
+    roads.open()
+    while watched.kit.admin.stats()["blocks_pending"]:
+        watched.next()
+    assert roads.order == [0, 9, 1, 2, 3, 4]
+
+
+def test_who_talks_much_lets_others_have_their_turn(homes: Any) -> None:
+    """Of two who talk for hours, the blocks that wait hold up a third one for a block, and not until all are done."""
+    roads = Roads(0)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 1})
+    watched.turn(0)
+    assert roads.next() == [0]
+    for number in range(1, 4):
+        watched.turn(number)
+    for number in (10, 11):
+        watched.turn(number, scope=BOB)
+    watched.turn(20, scope=USERS[0])
+    roads.open()
+    while watched.kit.admin.stats()["blocks_pending"]:
+        watched.next()
+    assert roads.order == [0, 10, 20, 1, 11, 2, 3]
+    assert watched.kit.admin.jobs() == ()
+
+
+def test_who_talks_alone_is_learned_from_in_one_go(homes: Any) -> None:
+    """A turn that nobody waits for costs nothing: the job is claimed once."""
+    roads = Roads(0)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 2})
+    watched.turn(0)
+    assert roads.next() == [0]
+    for number in range(1, 5):
+        watched.turn(number)
+    roads.open()
+    assert watched.next() == "done"
+    assert roads.order == [0, 1, 2, 3, 4]
+
+
+def test_no_more_model_calls_are_made_at_once_than_the_settings_say(homes: Any) -> None:
+    """What a provider allows is one number, however many users are learned from, and topics of each."""
+    roads = Roads(*range(6))
+    watched = homes({"DigestAnswer": roads}, most_calls=3)
+    for number, user in enumerate(USERS):
+        watched.turn(number, scope=user)
+    roads.next(3)
+    while watched.kit.admin.stats()["jobs_running"] < 6:
+        threading.Event().wait(0.001)
+    assert roads.passed.empty()
+    roads.open()
+    assert [watched.next() for _ in USERS] == ["done"] * 6
+    assert watched.model.most_at_once == 3
+
+
+def test_the_users_of_a_team_are_learned_one_after_the_other(tmp_path: Path) -> None:
+    """They write into one memory: of those who did not see each other's words, all but one would be in conflict."""
+    settings = Settings(
+        home=tmp_path,
+        trust_boundary="agent",
+        summary=SummaryPolicy(attention=0),
+        agent=AgentMemorySettings(extraction=ExtractionPolicy(trigger="per-turn")),
+    )
+    roads = Roads(*range(6))
+    model = ScriptedChatModel(script={"DigestAnswer": roads})
+    with MemoryKit.open(settings=settings, model=model, embedder=None, index=InMemoryVectorIndex()) as kit:
+        for number, user in enumerate(USERS):
+            talk = [
+                {"role": "user", "content": f"I live in town {number}."},
+                {"role": "assistant", "content": "Noted."},
+            ]
+            kit.capture(talk, scope=user)
+        roads.open()
+        roads.next(6)
+        assert model.most_at_once == 1
+
+
+def test_a_model_that_fails_for_one_user_holds_up_no_other(homes: Any) -> None:
+    """The pause after a failure is for whoever failed: the others do not even notice."""
+
+    def answer(call: ModelCall) -> Any:
+        return TimeoutError("down") if "town 7" in call.text else digest()
+
+    watched = homes({"DigestAnswer": answer}, capture={"concurrency": 2, "poll": PATIENCE})
+    watched.turn(7)
+    assert watched.next() == "retry"
+    for number, user in enumerate(USERS):
+        watched.turn(number, scope=user)
+    assert [watched.next() for _ in USERS] == ["done"] * 6
+    stats = watched.kit.admin.stats()
+    assert (stats["background_failures"], stats["blocks_pending"]) == (1, 1)
+    assert "ModelUnavailableError" in str(stats["background_failure"])
+
+
+def test_a_model_that_is_down_for_all_is_asked_once_by_each_thread_and_pause(homes: Any) -> None:
+    """More threads must not hammer a provider that is in trouble: each waits before it tries the next user."""
+    watched = homes({"DigestAnswer": TimeoutError("down")}, capture={"concurrency": 2, "poll": PATIENCE})
+    for number, user in enumerate(USERS):
+        watched.turn(number, scope=user)
+    assert [watched.next() for _ in range(2)] == ["retry"] * 2
+    watched.kit.close()
+    assert len(watched.model.calls) == 2
+
+
+def test_closing_ends_all_blocks_at_hand_and_gives_back_all_the_rest(homes: Any) -> None:
+    """However many are at work: what was paid for is kept, nothing waits for a lease, and nothing is lost."""
+    roads = Roads(0, 1, 2)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 3})
+    for number, user in enumerate(USERS[:4]):
+        watched.turn(number, scope=user)
+    under_way = roads.next(3)
+    for number, user in enumerate(USERS[:4]):
+        watched.turn(10 + number, scope=user)
+    closing = threading.Thread(target=watched.kit.close)
+    closing.start()
+    while not watched.kit._runner._closed:
+        threading.Event().wait(0.001)
+    roads.open()
+    closing.join(PATIENCE)
+    assert len(watched.model.calls) == 3
+    assert sorted(roads.order) == under_way
+    again = homes()
+    assert [(job.state, job.attempts) for job in again.kit.admin.jobs()] == [("waiting", 0)] * 4
+    assert len(again.kit.drain().blocks) == 5
+    assert [len(again.kit.blocks(scope=user)) for user in USERS[:4]] == [2] * 4
+
+
+def test_draining_waits_for_all_that_are_at_work(homes: Any) -> None:
+    """Once it returns, nothing of this kit runs: not the last of eight either."""
+    roads = Roads(0, 1, 2)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 3})
+    for number, user in enumerate(USERS):
+        watched.turn(number, scope=user)
+    roads.next(3)
+    reports: list[SummaryReport] = []
+    draining = threading.Thread(target=lambda: reports.append(watched.kit.drain()))
+    draining.start()
+    while not watched.kit._runner._asides:
+        threading.Event().wait(0.001)
+    roads.open(0, 1)
+    assert [watched.next() for _ in range(2)] == ["done"] * 2
+    assert draining.is_alive()
+    assert reports == []
+    roads.open(2)
+    draining.join(PATIENCE)
+    assert len(reports[0].blocks) == 3
+    stats = watched.kit.admin.stats()
+    assert [stats[name] for name in ("jobs_waiting", "jobs_running", "blocks_pending")] == [0, 0, 0]
+
+
+def test_of_many_jobs_at_work_one_that_is_lost_costs_the_others_nothing(homes: Any) -> None:
+    """Its new holder does it; whoever held it leaves it, and all else goes on."""
+    roads = Roads(0, 1, 2)
+    watched = homes({"DigestAnswer": roads}, capture={"concurrency": 3})
+    for number, user in enumerate(USERS[:3]):
+        watched.turn(number, scope=user)
+    roads.next(3)
+    for number, user in enumerate(USERS[:3]):
+        watched.turn(10 + number, scope=user)
+    archive = watched.kit._open_parts().archive
+    with archive.database.write() as connection:
+        lost = jobs_table.c.id == connection.execute(jobs_table.select().limit(1)).one().id
+        connection.execute(update(jobs_table).where(lost).values(lease_until=0))
+    job = JobQueue(archive.database, watched.clock, Stamps(watched.kit.settings)).claim("summarize", "other", 60)
+    assert job is not None
+    roads.open()
+    assert [watched.next() for _ in range(2)] == ["done"] * 2
+    pending = [archive.pending("1", [user.partition()]) for user in USERS[:3]]
+    assert sorted(pending) == [0, 0, 1]
+    assert pending[[user.partition() for user in USERS].index(job.partition)] == 1
+
+
 # ------------------------------------------------------------------------------------------------ processes
 
 SCRIPT = """
 import threading
-from remegraph import MemoryKit, Scope, Settings, SummaryPolicy
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
 from remegraph.testing import ScriptedChatModel
-called = threading.Event()
+called = threading.Semaphore(0)
 def never_answers(call):
-    called.set()
+    called.release()
     threading.Event().wait()
 model = {model}
-settings = Settings(home={home!r}, summary=SummaryPolicy(attention=0))
+each_turn = AgentMemorySettings(extraction=ExtractionPolicy(trigger="per-turn"))
+settings = Settings(home={home!r}, summary=SummaryPolicy(attention=0), agent=each_turn)
 kit = MemoryKit.open(settings=settings, model=model, embedder=None)
 talk = [{{"role": "user", "content": "I live in Lisbon."}}, {{"role": "assistant", "content": "Noted."}}]
-print(kit.capture(talk, scope=Scope(user="ann")).waiting)
-assert model is None or called.wait(30)
+print([kit.capture(talk, scope=Scope(user=name)).waiting for name in ("ann", "ben", "cem")])
+assert model is None or all(called.acquire(timeout=30) for _ in range(3))
 """
 
 
@@ -309,9 +552,9 @@ def test_a_script_that_forgets_to_close_ends_and_its_work_is_done_next_time(tmp_
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    assert (run.returncode, run.stdout, run.stderr) == (0, "True\n", "")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[True, True, True]\n", "")
     settings = Settings(home=tmp_path, summary=SummaryPolicy(attention=0))
     with MemoryKit.open(settings=settings, model=None, embedder=None) as kit:
-        kit.drain()
-        assert kit.recall("Lisbon", scope=Scope(user="ann")).memories
         assert kit.admin.stats()["jobs_running"] == 0
+        kit.drain()
+        assert all(kit.recall("Lisbon", scope=Scope(user=name)).memories for name in ("ann", "ben", "cem"))

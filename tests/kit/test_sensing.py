@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from remegraph import InputError, MemoryKit, MessageError, Scope, SensoryPolicy, Settings, SetupError
-from remegraph.lifecycle.sensory import SensoryBuffer
+from remegraph.retention.working_memory import SensoryBuffer
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, said, statements
 

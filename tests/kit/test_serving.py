@@ -14,12 +14,12 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope, SetupError
 from remegraph.errors import ModelUnavailableError, VectorIndexError
-from remegraph.kit import serving as worker_module
+from remegraph.kit import background as worker_module
 from remegraph.models import SummaryReport
 from remegraph.ports import Job, Outcome
 from remegraph.settings import CapturePolicy, Settings, SummaryPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
-from tests.talk import ANN, NOON, digest
+from tests.talk import ANN, EACH_TURN, NOON, digest
 
 pytestmark = pytest.mark.requirement("X9")
 
@@ -30,7 +30,9 @@ PATIENCE = 60
 def opened(home: Path, script: Any = None, **capture: Any) -> MemoryKit:
     policy = CapturePolicy(**{"background": False, "poll": 0.01, **capture})
     return MemoryKit.open(
-        settings=Settings(home=home, capture=policy, summary=SummaryPolicy(backoff=0, retries=0, attention=0)),
+        settings=Settings(
+            home=home, agent=EACH_TURN, capture=policy, summary=SummaryPolicy(backoff=0, retries=0, attention=0)
+        ),
         model=None if script is None else ScriptedChatModel(script={"DigestAnswer": script}),
         embedder=None,
         index=InMemoryVectorIndex(),
@@ -64,7 +66,7 @@ def test_who_leaves_the_work_to_workers_starts_none(tmp_path: Path) -> None:
     """A web server that answers people must not summarise between two answers: workers are there for that."""
     with opened(tmp_path) as kit:
         assert turn(kit)
-        assert kit._background()._thread is None
+        assert not kit._background()._threads
         assert [(job.kind, job.partition, job.state) for job in kit.admin.jobs()] == [
             ("summarize", ANN.partition(), "waiting")
         ]

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remegraph import InputError, MemoryKit, Message, Scope, ScopeError, Settings, SummaryPolicy, ToolPolicy
-from remegraph.engine.tool_guidelines import ACTOR
+from remegraph.ledger.archive import Archive
 from remegraph.models import ChangeSet, Memory, Receipt
-from remegraph.storage.archive import SqlArchive
+from remegraph.skills.tool_guidelines import ACTOR
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from tests.talk import NOON, called, digest, model_of, open_kit, proposal, returned, said
+from tests.talk import EACH_TURN, NOON, called, digest, model_of, open_kit, proposal, returned, said
 
 pytestmark = pytest.mark.requirement("R12")
 
@@ -31,7 +31,7 @@ LAST = 5
 def open_with(home: Path, model: ScriptedChatModel | None = None) -> MemoryKit:
     """A kit that looks at five calls."""
     return MemoryKit.open(
-        settings=Settings(home=home, tools=ToolPolicy(last=LAST), summary=SummaryPolicy(retries=0)),
+        settings=Settings(home=home, agent=EACH_TURN, tools=ToolPolicy(last=LAST), summary=SummaryPolicy(retries=0)),
         model=model,
         embedder=None,
         index=InMemoryVectorIndex(),
@@ -394,16 +394,16 @@ def test_a_guideline_is_written_though_the_background_took_its_words_first(
     """What is counted is stated in a block of its own; who summarises meanwhile takes that block, and must not cost the guideline."""
     for number in range(3):
         kit.tools.record("paint", scope=ann, args={"colour": "blue"}, call_id=str(number), result="blue")
-    commit = SqlArchive.commit
+    commit = Archive.commit
     raced: list[ChangeSet] = []
 
-    def late(archive: SqlArchive, changes: ChangeSet) -> Receipt:
+    def late(archive: Archive, changes: ChangeSet) -> Receipt:
         if changes.actor == ACTOR and not raced:
             raced.append(changes)
             kit.summarize(scope=ann, close=True)
         return commit(archive, changes)
 
-    monkeypatch.setattr(SqlArchive, "commit", late)
+    monkeypatch.setattr(Archive, "commit", late)
     (guideline,) = kit.tools.refresh(scope=ann).written
     assert raced
     assert kit.tools.guideline("paint", scope=ann) == guideline

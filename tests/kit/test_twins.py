@@ -11,13 +11,12 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Scope
 from remegraph.kit.admin import Admin
-from remegraph.kit.conflicts import Conflicts
-from remegraph.kit.governing import Governance
+from remegraph.kit.governance import Conflicts, Governance
 from remegraph.kit.knowledge import Knowledge
 from remegraph.kit.packs import Packs
 from remegraph.kit.sharing import Sharing
 from remegraph.kit.skills import Skills
-from remegraph.kit.toolbox import ToolMemory
+from remegraph.kit.tools import ToolMemory
 from remegraph.models import Record
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, replied, said

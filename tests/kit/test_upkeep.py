@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from queue import Queue
+from threading import Event
 from typing import Any
 
 import pytest
 
-from remegraph import AgentMemorySettings, CapturePolicy, LifecyclePolicy, MemoryKit, Scope, Settings
-from remegraph.lifecycle.fading import Fading
+from remegraph import CapturePolicy, LifecyclePolicy, MemoryKit, Scope, Settings
+from remegraph.kit.summarization import Summarization
 from remegraph.models import Maintenance
+from remegraph.retention.maintenance import Fading
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from tests.talk import ANN, NOON
+from tests.talk import ANN, EACH_TURN, NOON
 
 pytestmark = pytest.mark.requirement("F5")
 
@@ -27,13 +29,13 @@ PATIENCE = 60
 class Tended:
     """A kit that maintains itself every week, whose background can be waited for."""
 
-    def __init__(self, home: Path, every: timedelta | None = WEEK) -> None:
+    def __init__(self, home: Path, every: timedelta | None = WEEK, concurrency: int = 8) -> None:
         self.clock = FrozenClock(NOON)
         self.kit = MemoryKit.open(
             settings=Settings(
                 home=home,
-                capture=CapturePolicy(poll=0.01),
-                agent=AgentMemorySettings(lifecycle=LifecyclePolicy(every=every)),
+                capture=CapturePolicy(poll=0.01, concurrency=concurrency),
+                agent=EACH_TURN.evolve(lifecycle=LifecyclePolicy(every=every)),
             ),
             model=None,
             embedder=None,
@@ -97,25 +99,49 @@ def test_it_runs_when_a_session_begins_and_then_as_often_as_the_settings_say(ten
     assert tended.outcomes.empty()
 
 
-def test_it_gives_way_to_what_is_said_meanwhile(tended: Tended, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was just said is learned at once, however much there is to tidy; then the tidying goes on."""
-    fade = Fading.fade
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_it_gives_way_to_what_is_said_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    """What was just said is learned at once, however much there is to tidy; then the tidying goes on.
+
+    Where a thread is free, it does so beside the tidying.
+    """
+    tended, fade = Tended(tmp_path, concurrency=concurrency), Fading.fade
 
     def interrupted(self: Fading, *given: Any) -> Maintenance:
         monkeypatch.setattr(Fading, "fade", fade)
         tended.turn(1)
+        while concurrency > 1 and tended.kit.admin.stats()["blocks_pending"]:
+            Event().wait(0.001)
         return fade(self, *given)
 
     monkeypatch.setattr(Fading, "fade", interrupted)
     tended.faded()
     tended.turn()
-    assert tended.done(4) == [
-        ("summarize", "done"),
-        ("maintain", "back"),
-        ("summarize", "done"),
-        ("maintain", "done"),
-    ]
+    in_between = [("maintain", "back")] if concurrency == 1 else []
+    learned, tidied = ("summarize", "done"), ("maintain", "done")
+    assert tended.done(3 + len(in_between)) == [learned, *in_between, learned, tidied]
     assert tended.statuses()["Ann has a grey cat."] == "archived"
+    tended.kit.close()
+
+
+def test_it_waits_for_what_is_being_learned_of_the_same_user(tended: Tended, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many threads are free: what is tidied beside its writers would be tidied twice."""
+    begun, free, summarize = Event(), Event(), Summarization._summarize_in_turn
+
+    def slow(self: Summarization, *given: Any) -> Any:
+        begun.set()
+        assert free.wait(PATIENCE)
+        return summarize(self, *given)
+
+    monkeypatch.setattr(Summarization, "_summarize_in_turn", slow)
+    tended.turn()
+    assert begun.wait(PATIENCE)
+    jobs = tended.kit._open_parts().jobs
+    assert jobs.claim("maintain", "other", 60, after=["summarize"]) is None
+    free.set()
+    assert tended.done(2) == [("summarize", "done"), ("maintain", "done")]
 
 
 def test_a_job_that_was_killed_is_done_by_whoever_comes_next(tended: Tended, monkeypatch: pytest.MonkeyPatch) -> None:

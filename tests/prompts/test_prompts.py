@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -12,10 +14,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from remegraph import MemoryKit, prompts
 from remegraph.engine.answers import DigestAnswer, ProposalAnswer
-from remegraph.language.tokens import estimate_tokens
 from remegraph.prompts import LANGUAGES, Language, Prompt, load, names
 from remegraph.settings import Perspective
 from remegraph.testing import ModelCall, refusal
+from remegraph.text.tokens import estimate_tokens
 from tests.talk import ANN, called, create, digest, model_of, open_kit, proposal, returned, said
 
 NAMES = names()
@@ -35,8 +37,18 @@ def test_every_prompt_is_there_in_each_language_with_the_same_variables(name: st
 def test_there_is_no_other_file_and_no_other_language() -> None:
     """A file that the loader never reads is a change without effect."""
     files = {path.name for path in FOLDER.iterdir() if path.suffix not in {".py", ""}}
-    assert files == {f"{name}.{language}.md" for name in NAMES for language in LANGUAGES}
+    assert files == {"reasons.toml", *(f"{name}.{language}.md" for name in NAMES for language in LANGUAGES)}
     assert get_args(Language) == LANGUAGES
+
+
+def test_every_reason_is_there_in_each_language_with_the_same_variables() -> None:
+    """A Chinese prompt with an English reason in it makes some models go on in English."""
+    reasons = tomllib.loads((FOLDER / "reasons.toml").read_text(encoding="utf-8"))
+    for each in reasons.values():
+        assert tuple(each) == LANGUAGES
+        english, chinese = (sorted(re.findall(r"\{\{\w+\}\}", text)) for text in each.values())
+        assert english == chinese
+        assert re.search("[\u4e00-\u9fff]", each["zh"])
 
 
 @pytest.fixture

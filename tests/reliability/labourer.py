@@ -26,8 +26,14 @@ from uuid import uuid4
 import chromadb  # noqa: F401 - the labourers need it
 
 from remegraph import MemoryKit, failpoints
-from remegraph.kit import parts  # noqa: F401 - likewise
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.kit import components  # noqa: F401 - likewise
+from remegraph.ledger.archive import Archive
+from remegraph.ledger.database import Database
+from remegraph.ledger.files import IndexOwner
+from remegraph.ledger.index.chroma import ChromaIndex
+from remegraph.ledger.index.guard import GuardedIndex
+from remegraph.ledger.index.projection import VectorProjection, differences
+from remegraph.ledger.keys import KeyRing, add_key
 from remegraph.models import (
     AddReceipt,
     BlockSummary,
@@ -42,14 +48,7 @@ from remegraph.models import (
     Work,
 )
 from remegraph.ports import VectorIndex
-from remegraph.storage.archive import SqlArchive
-from remegraph.storage.chroma import ChromaIndex
-from remegraph.storage.database import Database
-from remegraph.storage.guard import GuardedIndex
-from remegraph.storage.keys import KeyRing, add_key
-from remegraph.storage.owner import IndexOwner
-from remegraph.storage.projection import VectorProjection
-from remegraph.storage.verification import differences
+from remegraph.text.hashed_embedder import HashedEmbedder
 
 MEMORIES = 120
 BATCH = 5
@@ -110,7 +109,7 @@ class Labourer:
 
     def __init__(self, place: Place) -> None:
         keys = KeyRing([add_key(place.home, first=True)])
-        self.archive = SqlArchive.open(place.ledger_url, keys=keys, clock=lambda: NOON, new_id=lambda: uuid4().hex)
+        self.archive = Archive.open(place.ledger_url, keys=keys, clock=lambda: NOON, new_id=lambda: uuid4().hex)
 
     def recover(self) -> None:
         """Finish what the one before began; deliver once more what it delivered last."""

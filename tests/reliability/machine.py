@@ -19,6 +19,7 @@ from sqlalchemy import select
 from remegraph import Message, Scope
 from remegraph.errors import ConflictError, InputError, MessageChangedError, NotFoundError, SetupError
 from remegraph.failpoints import listen
+from remegraph.ledger.schema import links, memories, versions
 from remegraph.models import (
     MOVES,
     Block,
@@ -32,8 +33,7 @@ from remegraph.models import (
     StoredMessage,
     may_move,
 )
-from remegraph.rules.veil import silenced
-from remegraph.storage.tables import links, memories, versions
+from remegraph.rules.remnants import silenced
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.reliability.power import Home, PowerCutError
 from tests.talk import NOON, create, digest, proposal
@@ -47,12 +47,17 @@ TOMBSTONES = {"purged", "erased"}
 _SAID = re.compile(r'^(\d+) (\w+) \(user\): "I like (\w+)\."', re.MULTILINE)
 
 
+def _said(call: ModelCall) -> list[tuple[str, str, str]]:
+    """Number, name and word of each message of the block; what was said right before it stands in front."""
+    return _SAID.findall(call.text.rpartition("\nBlock:")[2])
+
+
 def _digest(call: ModelCall) -> dict[str, Any]:
-    return digest(*{f"personal:{name}" for _, name, _ in _SAID.findall(call.text)})
+    return digest(*{f"personal:{name}" for _, name, _ in _said(call)})
 
 
 def _propose(call: ModelCall) -> dict[str, Any]:
-    said = _SAID.findall(call.text)
+    said = _said(call)
     return proposal(*(create(f"{name} likes {word}.", int(n), f"I like {word}") for n, name, word in said))
 
 

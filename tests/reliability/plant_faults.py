@@ -71,22 +71,22 @@ FAULTS = (
     ),
     Fault(
         "plain BEGIN",
-        (Patch("storage/database.py", '_begin(connection, "BEGIN IMMEDIATE")', '_begin(connection, "BEGIN")'),),
-        ("tests/storage/test_concurrency.py::test_four_processes_lose_nothing_and_leave_no_gaps",),
+        (Patch("ledger/database.py", '_begin(connection, "BEGIN IMMEDIATE")', '_begin(connection, "BEGIN")'),),
+        ("tests/ledger/test_concurrency.py::test_four_processes_lose_nothing_and_leave_no_gaps",),
     ),
     Fault(
         "no expected version",
-        (Patch("storage/commit.py", "if change.expected_version != (head.version if head else 0):", "if False:"),),
+        (Patch("ledger/commit.py", "if change.expected_version != (head.version if head else 0):", "if False:"),),
         (
-            "tests/storage/test_commit.py::test_a_change_that_follows_another_version_is_a_conflict",
-            "tests/storage/test_concurrency.py::test_of_two_who_change_one_memory_one_is_told",
+            "tests/ledger/test_commit.py::test_a_change_that_follows_another_version_is_a_conflict",
+            "tests/ledger/test_concurrency.py::test_of_two_who_change_one_memory_one_is_told",
         ),
     ),
     Fault(
         "prefix match on tenants",  # the rule is kept twice, in SQL and in the models: both must fall
         (
             Patch(
-                "storage/interning.py",
+                "ledger/tenancy.py",
                 'where(partitions.c.tenant == bindparam("tenant"))',
                 'where(partitions.c.tenant.startswith(bindparam("tenant")))',
             ),
@@ -100,24 +100,24 @@ FAULTS = (
     ),
     Fault(
         "no fence",
-        (Patch("storage/jobs.py", "jobs.c.fence == job.fence, ", ""),),
-        ("tests/storage/test_jobs.py::test_a_lease_that_runs_out_gives_the_job_to_another",),
+        (Patch("ledger/jobs.py", "jobs.c.fence == job.fence, ", ""),),
+        ("tests/ledger/test_jobs.py::test_a_lease_that_runs_out_gives_the_job_to_another",),
     ),
     Fault(
         "mark outside the transaction",
         (
             Patch(
-                "storage/commit.py",
+                "ledger/commit.py",
                 "vectors.mark(self.connection, keys)",
                 "LATER.append(keys)",
             ),
-            Patch("storage/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
+            Patch("ledger/commit.py", "\n\ndef commit(", "\nLATER: list[Any] = []\n\n\ndef commit("),
             Patch(
-                "storage/archive.py",
+                "ledger/archive.py",
                 "return commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)\n",
                 "receipt = commit(self.database, self.journal, changes, quorum=self._quorum, tombstones=self.tombstones)\n"
-                "        from remegraph.storage import vectors\n"
-                "        from remegraph.storage.commit import LATER\n"
+                "        from remegraph.ledger import vectors\n"
+                "        from remegraph.ledger.commit import LATER\n"
                 "        with self.database.write() as connection:\n"
                 "            while LATER:\n"
                 "                vectors.mark(connection, LATER.pop())\n"
@@ -130,14 +130,14 @@ FAULTS = (
         "no evidence check",
         (
             Patch(
-                "storage/evidence.py",
+                "ledger/evidence.py",
                 "[row for row in rows if _says(connection, evidence, row)]",
                 "rows",
             ),
         ),
         (
             "tests/reliability/test_invariants.py::test_what_a_change_set_says_is_checked_not_believed",
-            "tests/storage/test_commit.py::test_evidence_must_hold",
+            "tests/ledger/test_commit.py::test_evidence_must_hold",
         ),
     ),
     Fault(
@@ -145,28 +145,28 @@ FAULTS = (
         (
             Patch(
                 "engine/summarizer.py",
-                '        newest = _newest(state["proposals"])\n        try:\n',
+                '        newest, passed = newest_of(state["proposals"]), None\n',
                 '        made = {key: one for key, one in state["proposals"].items() if not one.failure}\n'
-                "        newest = _newest(made)\n        try:\n",
+                "        newest, passed = newest_of(made), None\n",
             ),
         ),
         ("tests/engine/test_summarizer.py::test_what_was_sound_in_a_rejected_proposal_is_kept_when_its_retry_fails",),
     ),
     Fault(
         "add for upsert",
-        (Patch("storage/chroma.py", "handle.upsert(", "handle.add("),),
-        ("tests/storage/test_chroma.py::test_writing_an_id_again_replaces_it",),
+        (Patch("ledger/index/chroma.py", "handle.upsert(", "handle.add("),),
+        ("tests/ledger/test_chroma.py::test_writing_an_id_again_replaces_it",),
     ),
     Fault(
         "order by return",
         (
             Patch(
-                "storage/indexer.py",
+                "ledger/index/indexer.py",
                 "        homes, found, rows = self._places(batch, live)\n",
                 "        homes, found, rows = self._places(batch, live)\n        found = live\n",
             ),
             Patch(
-                "storage/indexer.py", "            self._look_for_all(embedder, home)\n", "            pass\n"
+                "ledger/index/indexer.py", "            self._look_for_all(embedder, home)\n", "            pass\n"
             ),  # it mends that
         ),
         ("tests/reliability/test_invariants.py::test_every_record_gets_its_own_vector_in_whatever_order_sql_answers",),
@@ -175,19 +175,19 @@ FAULTS = (
         "no tombstone",
         (
             Patch(
-                "storage/commit.py",
+                "ledger/commit.py",
                 "elif (head is not None and head.status in TOMBSTONES) or (head is None and memory.status in TOMBSTONES):",
                 "elif False:",
             ),
             Patch(
-                "storage/commit.py", "not (may_move(head.status, memory.status) or _comes_back(head, change))", "False"
+                "ledger/commit.py", "not (may_move(head.status, memory.status) or _comes_back(head, change))", "False"
             ),
         ),
-        ("tests/storage/test_commit.py::test_a_tombstone_stays_one",),
+        ("tests/ledger/test_commit.py::test_a_tombstone_stays_one",),
     ),
     Fault(
         "trust raised by a summary",
-        (Patch("rules/tainting.py", "return min((each.trust for each in others), default=1.0)", "return 1.0"),),
+        (Patch("rules/origin.py", "return min((each.trust for each in others), default=1.0)", "return 1.0"),),
         (
             f"{_POISON}::test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it",
             f"{_POISON}::test_a_summary_is_trusted_as_the_least_of_what_it_draws_on",
@@ -195,17 +195,17 @@ FAULTS = (
     ),
     Fault(
         "trust raised by folding",
-        (Patch("rules/folding.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
-        ("tests/rules/test_folding.py",),
+        (Patch("rules/identity.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
+        ("tests/rules/test_twins.py",),
     ),
     Fault(
         "unescaped rendering",
-        (Patch("rules/context.py", "return _ESCAPED.sub(_escape, plain)", "return plain"),),
+        (Patch("rules/frame.py", "return _ESCAPED.sub(_escape, plain)", "return plain"),),
         ("tests/security/test_rendering.py::test_a_context_reads_back_to_the_same_items_whatever_they_say",),
     ),
     Fault(
         "links left armed",
-        (Patch("rules/disarming.py", "return disarmed(text) if trust < QUARANTINE_BELOW else text", "return text"),),
+        (Patch("rules/frame.py", "return disarmed(text) if trust < QUARANTINE_BELOW else text", "return text"),),
         (f"{_POISON}::test_a_person_approves_or_rejects_what_waits",),
     ),
     Fault(
@@ -231,18 +231,18 @@ FAULTS = (
         "procedures learned unapproved",
         (
             Patch(
-                "engine/procedures.py",
+                "skills/procedures.py",
                 'status: Status = "quarantined" if attempt.doubt else "active"',
                 'status: Status = "active"',
             ),
         ),
-        ("tests/lifecycle/test_skills.py::test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it",),
+        ("tests/retention/test_skills.py::test_a_run_that_nobody_asked_for_teaches_nothing_until_somebody_adds_it",),
     ),
     Fault(
         "recalled text learned again",
         (
             Patch(
-                "engine/slicing.py",
+                "engine/slices.py",
                 "return tuple(row for row in rows if not shows_recalled(row) and not _hidden(row))",
                 "return tuple(rows)",
             ),
@@ -253,7 +253,7 @@ FAULTS = (
         "values in errors of the database",
         (
             Patch(
-                "storage/database.py",
+                "ledger/connections.py",
                 '"hide_parameters": True,',
                 '"hide_parameters": False,',
             ),
@@ -264,7 +264,7 @@ FAULTS = (
         "no marks of what was erased",
         (
             Patch(
-                "storage/tombstones.py",
+                "ledger/tombstones.py",
                 'for mark in connection.execute(_FOUND, {"marks": chunk}).scalars()',
                 "for mark in ()",
             ),
@@ -278,7 +278,7 @@ FAULTS = (
         "late notes written",
         (
             Patch(
-                "storage/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in each)", "False"
+                "ledger/tombstones.py", "any(mark in erased and micros(at) <= erased[mark] for mark in each)", "False"
             ),
         ),
         (
@@ -288,26 +288,26 @@ FAULTS = (
     ),
     Fault(
         "receipt incomplete",
-        (Patch("storage/erasing.py", "left = self._left(plan)", "left: dict[str, int] = {}"),),
+        (Patch("ledger/erasure.py", "left = self._left(plan)", "left: dict[str, int] = {}"),),
         (f"{_ERASING}::test_a_receipt_names_each_place_and_what_a_look_found_left_there",),
     ),
     Fault(
         "files not shredded",
-        (Patch("storage/indexer.py", "return left, index.shred()", "return left, True"),),
+        (Patch("ledger/index/indexer.py", "return left, index.shred()", "return left, True"),),
         (
             "tests/reliability/test_erasing_bytes.py::test_not_a_byte_of_a_message_and_then_of_a_person_is_left_in_any_file",
         ),
     ),
     Fault(
         "stale layout",
-        (Patch("storage/layouts.py", "if old is None or old.erasures != erasures:", "if old is None:"),),
+        (Patch("ledger/index/fulltext.py", "if old is None or old.erasures != erasures:", "if old is None:"),),
         (f"{_ERASING}::test_a_message_takes_what_was_made_of_it_and_leaves_the_rest",),
     ),
     Fault(
         "stale interning",
         (
             Patch(
-                "storage/interning.py",
+                "ledger/tenancy.py",
                 "numbers = _select(connection, list(by_key))",
                 "numbers = {_key(place): number for number, place in known(connection, by_key.values()).items()}",
             ),
@@ -316,12 +316,12 @@ FAULTS = (
     ),
     Fault(
         "bytes of attachments kept",
-        (Patch("storage/erasing.py", "unreferenced(remove=True)", "unreferenced()"),),
+        (Patch("ledger/erasure.py", "unreferenced(remove=True)", "unreferenced()"),),
         (f"{_ELSEWHERE}::test_the_bytes_of_an_attachment_go_where_nobody_else_holds_the_same[sqlite]",),
     ),
     Fault(
         "a door without redaction",
-        (Patch("kit/attaching.py", ", redactor=self._open_parts().redactor", ""),),
+        (Patch("kit/capture.py", ", redactor=self._open_parts().redactor", ""),),
         ("tests/security/test_redaction.py::test_nothing_private_comes_in_by_any_door[a_turn]",),
     ),
 )

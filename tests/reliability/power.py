@@ -14,7 +14,7 @@ from sqlalchemy import event
 
 from remegraph import MemoryKit, Settings, SlicingPolicy, SummaryPolicy
 from remegraph.errors import SetupError
-from remegraph.storage.archive import SqlArchive
+from remegraph.ledger.archive import Archive
 from remegraph.testing import InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, SHARED_KEY
 
@@ -115,7 +115,7 @@ class Home:
         return self._folder / str(self._number)
 
     @property
-    def archive(self) -> SqlArchive:
+    def archive(self) -> Archive:
         """The ledger of the kit that is open."""
         return self.kit._open_parts().archive
 

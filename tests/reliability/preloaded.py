@@ -64,8 +64,12 @@ def main(given: dict[str, Any], *, busy: bool) -> None:
 
     def work() -> None:
         while not stop.is_set():
-            kit.capture([{"role": "user", "content": f"I like number {next(numbers)}."}], scope=Scope(user="ben"))
-            kit.recall("What do I like?", scope=Scope(user="ben"))
+            number = next(numbers)
+            ben = Scope(user=f"ben {number % 8}")  # of eight, who are learned from side by side
+            said = {"role": "user", "content": f"I like number {number}."}
+            kit.capture([said, {"role": "assistant", "content": "Noted."}], scope=ben)
+            kit.end_session(scope=ben)
+            kit.recall("What do I like?", scope=ben)
 
     with ExitStack() as closing:
         kit = closing.enter_context(opened(given))

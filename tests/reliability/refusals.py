@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
-from remegraph.storage.database import Database
+from remegraph.ledger.database import Database
 
 __all__ = ["Role", "limited"]
 

@@ -1,5 +1,7 @@
 """Ledgers as each release left them, with rows in every table; and a process that brings one up to date and is killed.
 
+As nothing is released yet, the releases after the first are made up: see `later`, and the folder `revisions`.
+
 Run as a program, this is a foreman: for each line of JSON, `{"url": ..., "step": n}`, it forks a process that opens the
 ledger and is killed at the n-th statement or commit; then it says how that ended, and how many steps there were.
 """
@@ -13,9 +15,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from alembic import command
+from alembic.config import Config
 from sqlalchemy import (
     Boolean,
     Column,
@@ -36,14 +41,17 @@ from sqlalchemy import (
     text,
 )
 
-from remegraph.storage import migrations
-from remegraph.storage.database import Database
-from remegraph.storage.tables import metadata
+from remegraph.ledger import migrations
+from remegraph.ledger.database import Database
+from remegraph.ledger.schema import metadata
 
 ROWS = 3
 EMPTY = "nothing"
 """Before the first release."""
-RELEASES = (EMPTY, *sorted(migrations.KNOWN)[:-1])
+FIRST = migrations.HEAD
+RELEASES = (EMPTY, FIRST, "0021")
+LATER = "0022"
+"""The revision of code that is of two releases later."""
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -57,8 +65,27 @@ _VALUES: tuple[tuple[type, Callable[[int], object]], ...] = (
 _MEMORY = {"importance": 0.95, "partition": {"project": "atlas"}, "content": "I love tea."}
 
 
+@contextmanager
+def later() -> Iterator[None]:
+    """Let this code be of two releases later."""
+    plain = migrations.config
+
+    def config(connection: Connection) -> Config:
+        configured = plain(connection)
+        folders = (Path(migrations.__file__).parent / "versions", Path(__file__).parent / "revisions")
+        configured.set_main_option("path_separator", "os")
+        configured.set_main_option("version_locations", os.pathsep.join(map(str, folders)))
+        return configured
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "HEAD", LATER)
+        patch.setattr(migrations, "KNOWN", frozenset({FIRST, "0021", LATER}))
+        patch.setattr(migrations, "config", config)
+        yield
+
+
 def make(url: str, revision: str) -> None:
-    """Make a ledger of an earlier release, and fill all its tables."""
+    """Make a ledger of a release, and fill all its tables; to be called within `later`."""
     if revision == EMPTY:
         return
     engine = create_engine(url)
@@ -156,4 +183,5 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    with later():
+        _main()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import chromadb  # noqa: F401 - the workers need it
 
 from remegraph.cli import main
-from remegraph.kit import parts, serving  # noqa: F401 - likewise
+from remegraph.kit import background, components  # noqa: F401 - likewise
 
 PATIENCE = 20.0
 

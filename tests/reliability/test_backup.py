@@ -29,12 +29,12 @@ from remegraph import (
     Scope,
     Settings,
 )
-from remegraph.kit.backing_up import inspect_backup, restore_backup
-from remegraph.language.embedding import HashedEmbedder
-from remegraph.storage import backup as storage
-from remegraph.storage.backup import Taking
-from remegraph.storage.database import Database
+from remegraph.kit.admin import inspect_backup, restore_backup
+from remegraph.ledger import backup as backups
+from remegraph.ledger.backup import BackupRun
+from remegraph.ledger.database import Database
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.pictures import PNG, image, sha
 from tests.reliability.host import ROOT
@@ -129,7 +129,7 @@ def test_a_restored_home_leaves_the_index_of_its_original_alone(made: Path, tmp_
 
 def test_a_backup_is_one_moment_whatever_is_written_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of a conversation, or a block without its messages, would be worse than none; nobody shall wait for it."""
-    monkeypatch.setattr(storage, "_PAGES", 40)
+    monkeypatch.setattr(backups, "_PAGES", 40)
     with open_kit(tmp_path / "home") as kit:
         kit.add_messages([f"Before {number}." for number in range(5)], scope=ANN)
         during: list[int] = []
@@ -261,7 +261,7 @@ def test_a_ledger_on_postgresql_is_backed_up_by_its_own_tools(postgres_url: str,
     """They exist, and are better; what is said is how to find them."""
     database = Database.open(postgres_url)
     with pytest.raises(BackupError, match="pg_dump"):
-        Taking(database, tmp_path, None).run(tmp_path / "backup", at=NOON, settings={})
+        BackupRun(database, tmp_path, None).run(tmp_path / "backup", at=NOON, settings={})
     database.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -272,7 +272,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from remegraph import MemoryKit
-from remegraph.kit.backing_up import restore_backup
+from remegraph.kit.admin import restore_backup
 from remegraph.testing import InMemoryVectorIndex
 
 what, source, target, steps = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])

@@ -56,6 +56,8 @@ def script() -> dict[str, Any]:
             return proposal(create(TEA, 1, "I drink tea"))
         if "Topic: personal:Zoe" in call.text:
             return proposal(create("Zoe plays chess.", 2, "I play chess"))
+        if "Topic: tool:" in call.text:
+            return proposal()
         return proposal(hikes, hates) if "is missing" in call.text else proposal(hikes)
 
     def verdict(call: ModelCall) -> dict[str, Any]:

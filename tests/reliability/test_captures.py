@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import MemoryKit, Scope, failpoints
-from remegraph.language.embedding import HashedEmbedder
-from remegraph.testing import InMemoryVectorIndex
+from remegraph import MemoryKit, Scope, Settings, failpoints
+from remegraph.testing import FrozenClock, InMemoryVectorIndex
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.reliability.host import ROOT
+from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("X3", "F2")
 
@@ -28,10 +30,13 @@ SCOPE = Scope(user="ann", agent="remy")
 THREADS = ("one", "two")
 PLACES = ("add.begin", "add.before_commit", "add.after_commit", "blocks.begin", "blocks.before_commit")
 CLIENTS, MESSAGES = 2, 40
+PAUSE = timedelta(minutes=11)
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["say", "say", "say", "edit", "capture", "capture", "capture new", "crash", "open", "drain"]),
+        st.sampled_from(
+            ["say", "say", "say", "edit", "capture", "capture", "capture new", "crash", "open", "drain", "pause"]
+        ),
         st.sampled_from(THREADS),
         st.sampled_from(PLACES),
         st.integers(0, 7),
@@ -47,8 +52,10 @@ class CrashedError(Exception):
 class Talk:
     """A host with two threads, on a home where kits come and go without being closed."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, trigger: str) -> None:
         self.home = home
+        self.settings = Settings.model_validate({"home": home, "agent": {"extraction": {"trigger": trigger}}})
+        self.clock = FrozenClock(NOON)
         self.kits: list[MemoryKit] = []
         self.threads: dict[str, list[dict[str, str]]] = {name: [] for name in THREADS}
         self.said: set[str] = set()
@@ -58,7 +65,9 @@ class Talk:
     def open(self) -> None:
         """Go on with a new kit; the one before works on in the background, as another process would."""
         embedder, index = HashedEmbedder(64), InMemoryVectorIndex()
-        self.kits.append(MemoryKit.open(self.home, model=None, embedder=embedder, index=index))
+        self.kits.append(
+            MemoryKit.open(settings=self.settings, model=None, embedder=embedder, index=index, clock=self.clock)
+        )
 
     def say(self, thread: str) -> None:
         """The next message; person and agent take turns."""
@@ -100,7 +109,9 @@ class Talk:
         self.kits[-1].drain()
         for kit in self.kits:
             kit.close()
-        with MemoryKit.open(self.home, model=None, embedder=HashedEmbedder(64), index=InMemoryVectorIndex()) as kit:
+        self.clock.move(PAUSE)
+        self.open()
+        with self.kits[-1] as kit:
             kit.drain()
             archive = kit._open_parts().archive
             recorded = Counter(row.body["content"] for row in archive.recorded(SCOPE.partition()).values())
@@ -114,6 +125,9 @@ class Talk:
                 spans = sorted((block.first_seq, block.last_seq) for block in blocks)
                 assert all(last < first for (_, last), (first, _) in pairwise(spans))
             assert kit.admin.stats()["blocks_pending"] == 0
+            if self.settings.agent.extraction.gathers:
+                left = [row.role for tail in archive.tails(SCOPE.partition()) for row in tail.messages]
+                assert set(left) <= {"assistant"}  # an answer that its host edited when its turn was cut
 
     def _words(self) -> str:
         self.said.add(f"I like number {len(self.said)}.")
@@ -121,15 +135,15 @@ class Talk:
 
 
 @settings(max_examples=12, database=None, suppress_health_check=list(HealthCheck))
-@given(steps=STEPS)
+@given(steps=STEPS, trigger=st.sampled_from(["gathered", "per-turn"]))
 @pytest.mark.slow
 def test_no_interleaving_of_captures_doubles_or_loses_a_message(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str, int]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str, int]], trigger: str
 ) -> None:
     """Replays, edits by the host, and crashes at any place of a capture are what a long-lived agent sees in a week."""
     home = tmp_path_factory.mktemp("talk")
     shutil.copy(_template(tmp_path_factory), home / "ledger.sqlite")
-    talk = Talk(home)
+    talk = Talk(home, trigger)
     for step, thread, place, at in steps:
         match step:
             case "say":
@@ -144,6 +158,8 @@ def test_no_interleaving_of_captures_doubles_or_loses_a_message(
                 talk.crash(thread, place)
             case "open":
                 talk.open()
+            case "pause":
+                talk.clock.move(PAUSE)
             case _:
                 talk.kits[-1].drain()
     talk.check()

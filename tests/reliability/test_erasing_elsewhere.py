@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import select
 
 from remegraph import IndexOwnedError, MemoryKit, Message, Scope, Settings
+from remegraph.ledger.files import IndexOwner
+from remegraph.ledger.schema import injections, metadata, reviews, tool_calls
 from remegraph.models import Reading, Review, Subject
-from remegraph.storage.owner import IndexOwner
-from remegraph.storage.tables import injections, metadata, reviews, tool_calls
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.pictures import image, png, sha
 from tests.talk import ANN, NOON, SHARED_KEY, called, returned, said

@@ -23,8 +23,8 @@ from remegraph import (
     SummaryPolicy,
     VectorIndexError,
 )
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, said
 

@@ -285,7 +285,12 @@ def test_the_command_line_shows_no_user_what_another_one_said(full_home: Home, m
         if len(scope.user) > 1000 or scope.user not in NAMES[::3]:
             continue
         who = [f"--user={scope.user}", f"--home={folder}", "--json", f"--tenant={scope.tenant}"]
-        for command in (["recall", "watermelon", "--depth", "messages"], ["memories"], ["messages"], ["blocks"]):
+        for command in (
+            ["recall", "watermelon", "--depth", "messages"],
+            ["memory", "list"],
+            ["memory", "messages"],
+            ["memory", "blocks"],
+        ):
             result = CliRunner().invoke(app, [*command, *who])
             assert result.exit_code == 0, (scope, result.output)
             assert set(_CANARY.findall(result.output)) == {word}, (scope, command)

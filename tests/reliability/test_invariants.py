@@ -19,19 +19,19 @@ import pytest
 import remegraph
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import IndexOwnedError, ModelUnavailableError, VectorIndexError
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.ledger.database import Database
+from remegraph.ledger.index import vectors
 from remegraph.models import ChangeSet, MemoryChange
-from remegraph.storage import vectors
-from remegraph.storage.database import Database
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
-from tests.storage.conftest import ANN, Ledger, create
+from remegraph.text.hashed_embedder import HashedEmbedder
+from tests.ledger.conftest import ANN, Ledger, create
 from tests.talk import NOON, said
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from remegraph.ledger.index.vectors import Key
     from remegraph.ports import Vectors
-    from remegraph.storage.vectors import Key
 
 _ROOT = Path(__file__).parents[2]
 _SOURCES = sorted(Path(remegraph.__file__).parent.rglob("*.py"))
@@ -160,7 +160,7 @@ def test_only_the_commit_writes_memories_and_versions() -> None:
     """A second door would forget what this one checks. Erasure is the exception: it takes words away, and adds none."""
     door = re.compile(r"\b(?:insert|update|delete|upsert)\((?:[^()]*, )?(?:memories|versions|links|memory_sources)\)")
     doors = {path.name for path in _SOURCES if door.search(path.read_text(encoding="utf-8"))}
-    assert doors == {"commit.py", "evidence.py", "losing.py"}
+    assert doors == {"commit.py", "evidence.py", "removal.py"}
     text = "\n".join(path.read_text(encoding="utf-8") for path in _SOURCES)
     assert text.count("evidence.replace(") == 2  # the second file is a part of the first, and of the third
 
@@ -235,7 +235,7 @@ import json, logging, os, pkgutil, sys, threading
 environment = dict(os.environ)
 import remegraph
 for module in pkgutil.walk_packages(remegraph.__path__, "remegraph."):
-    if not module.name.startswith(("remegraph.cli", "remegraph.storage.migrations.")):
+    if not module.name.startswith(("remegraph.cli", "remegraph.ledger.migrations.")):
         __import__(module.name)
 print(json.dumps({
     "modules": sum(name.startswith("remegraph.") for name in sys.modules),
@@ -247,6 +247,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_importing_every_module_starts_and_writes_nothing(tmp_path: Path) -> None:
     """A library that does something at import does it to every test, worker and notebook of its users."""
     run = subprocess.run(

@@ -23,7 +23,7 @@ from sqlalchemy import text
 import remegraph
 from conftest import Figure
 from remegraph.failpoints import FAILPOINTS
-from remegraph.storage.database import Database
+from remegraph.ledger.database import Database
 from tests import talk
 from tests.reliability.host import ROOT
 from tests.reliability.labourer import BATCH, MEMORIES, Place

@@ -22,14 +22,32 @@ from psycopg import sql
 from sqlalchemy import Connection, create_engine
 
 from conftest import Figure
-from remegraph.storage import migrations
-from remegraph.storage.database import Database
+from remegraph.ledger import migrations
+from remegraph.ledger.database import Database
 from tests.reliability.host import ROOT
-from tests.reliability.released import EMPTY, RELEASES, Columns, columns, hashes, make, revision_of, stepping
+from tests.reliability.released import (
+    EMPTY,
+    FIRST,
+    RELEASES,
+    Columns,
+    columns,
+    hashes,
+    later,
+    make,
+    revision_of,
+    stepping,
+)
 
 pytestmark = pytest.mark.requirement("X3")
 
 Copy = Callable[[], str]
+
+
+@pytest.fixture(autouse=True)
+def _later() -> Iterator[None]:
+    """Code of a later release opens the ledgers."""
+    with later():
+        yield
 
 
 class StoppedError(RuntimeError):
@@ -78,16 +96,16 @@ class Kept:
 
 def test_an_upgrade_that_stops_leaves_the_ledger_as_it_was(ledger_url: str) -> None:
     """A deployment that is rolled back in the middle must find the ledger that it knew."""
-    make(ledger_url, "0001")
-    kept = Kept.of(ledger_url, "0001")
+    make(ledger_url, FIRST)
+    kept = Kept.of(ledger_url, FIRST)
 
     def reached(step: int) -> None:
-        if step == 40:
+        if step == 20:
             raise StoppedError
 
     with stepping(reached), pytest.raises(StoppedError):
         Database.open(ledger_url)
-    kept.check(ledger_url, "0001")
+    kept.check(ledger_url, FIRST)
     kept.check_upgrade(ledger_url)
 
 
@@ -157,12 +175,12 @@ def templates(engine: str, release: str, folder: Path, server: str) -> Iterator[
 
 
 def points(release: str, steps: int, engine: str, rng: random.Random) -> list[int]:
-    """The steps at which to kill: on SQLite every other one from the first release on, else one, and the last."""
+    """The steps at which to kill: on SQLite all from the first release on, every third from nothing, else some."""
     if engine == "postgresql":
-        return [rng.randrange(1, steps)]
-    if release == "0001":
-        return list(range(rng.randint(1, 2), steps + 1, 2))
-    return sorted({rng.randrange(1, steps), steps})
+        return sorted(rng.sample(range(1, steps), 6))
+    if release == FIRST:
+        return list(range(1, steps + 1))
+    return [*range(rng.randint(1, 3), steps, 3), steps]
 
 
 @pytest.mark.slow

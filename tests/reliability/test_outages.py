@@ -24,10 +24,10 @@ from remegraph import (
     SummaryPolicy,
     VectorIndexError,
 )
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.ledger.schema import jobs
 from remegraph.models import Progress
-from remegraph.storage.tables import jobs
 from remegraph.testing import FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, said
 

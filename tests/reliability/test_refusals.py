@@ -26,13 +26,13 @@ from sqlalchemy import func, select
 from conftest import Figure
 from remegraph import CapturePolicy, LedgerUnavailableError, MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
+from remegraph.ledger.database import Database
+from remegraph.ledger.schema import messages
 from remegraph.settings import PoolPolicy
-from remegraph.storage.database import Database
-from remegraph.storage.tables import messages
 from remegraph.testing import InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.reliability.host import ROOT
 from tests.reliability.refusals import Role, limited
-from tests.talk import ANN, SHARED_KEY, digest
+from tests.talk import ANN, EACH_TURN, SHARED_KEY, digest
 
 pytestmark = pytest.mark.requirement("X3", "X9")
 
@@ -238,7 +238,7 @@ def test_a_worker_that_the_database_refuses_gives_its_job_back(
         return digest()
 
     model = ScriptedChatModel(script={"DigestAnswer": answer})
-    kit, stop = opened(model, queue=queue), Event()
+    kit, stop = opened(model, queue=queue, agent=EACH_TURN), Event()
     kit.capture([{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Oh."}], scope=ANN)
     worker = Thread(target=kit.serve, args=(stop,), kwargs={"concurrency": 1})
     worker.start()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.reliability.chatter import ANN, ANSWERED, DONE, THREAD
 from tests.reliability.host import ROOT
+from tests.reliability.pauser import SCOPE, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("X2", "X3")]
 
@@ -88,4 +90,48 @@ def test_a_turn_that_was_killed_before_its_capture_is_remembered_with_the_next(t
         "bar 01: kill -9",
         f"seed {seed}: {len(kills)} kills between answer and capture: {left} messages left in checkpoints, "
         f"{len(heard)} remembered, 0 lost, 0 doubled",
+    )
+
+
+CUTTING = ["blocks.begin", "blocks.before_commit", "blocks.after_commit"]
+
+
+def test_turns_that_were_gathered_when_their_process_was_killed_are_cut_once(tmp_path: Path, figure: Figure) -> None:
+    """A crash between recording and cutting, in the middle of a cut, or before the job is closed, leaves nothing behind."""
+    kills = [
+        *product(["open", "wish", "end"], CUTTING),
+        *product(["capture"], ["add.before_commit", "add.after_commit"]),
+    ]
+    kills *= 2
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")  # noqa: T201 - shown where it fails
+    random.Random(seed).shuffle(kills)
+    opened(tmp_path, 0).close()
+    killed, said = 0, set[str]()
+    for number, (act, place) in enumerate(kills):
+        command = [sys.executable, "-m", "tests.reliability.pauser", str(tmp_path), str(number), act, place]
+        ended = subprocess.run(command, cwd=ROOT, check=False, timeout=120, capture_output=True)
+        assert ended.returncode in {-9, 0}, ended.stderr
+        killed += ended.returncode == -9
+        if ended.returncode == 0 or act in {"wish", "end"} or place == "add.after_commit":
+            said |= {f"h{number}", f"a{number}"}
+    with opened(tmp_path, len(kills)) as kit:  # so much waits that what is idle is not cut before that is done
+        kit.drain()
+    with opened(tmp_path, len(kills) + 1) as kit:
+        kit.drain()
+        archive, home = kit._open_parts().archive, SCOPE.partition()
+        rows = archive.messages([home], asked=True)
+        held = [
+            row.message_id
+            for block in archive.blocks([home])
+            for row in rows
+            if row.thread == block.thread and block.first_seq <= row.seq <= block.last_seq
+        ]
+        assert sorted(held) == sorted(row.message_id for row in rows)
+        assert said <= set(held)
+        assert kit.admin.stats()["blocks_pending"] == 0
+        assert [job for job in kit.admin.jobs() if job.kind == "cut"] == []
+    figure(
+        "bar 01: kill -9",
+        f"seed {seed}: {killed} kills while turns are gathered or cut: {len(rows)} messages, 0 lost, 0 doubled",
     )

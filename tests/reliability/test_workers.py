@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,10 @@ from threading import Event
 import pytest
 from sqlalchemy import select
 
-from evals._crew import Crew, Order, effects, fill
+from evals._crew import FACTS, Crew, Order, effects, fill
 from evals._servers import ChromaServer
-from remegraph import MemoryKit
-from remegraph.storage.tables import jobs
+from remegraph import MemoryKit, Scope
+from remegraph.ledger.schema import jobs
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("X3", "X9")]
 
@@ -33,12 +34,12 @@ def order(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Order]:
     """SQLite and the embedded index; PostgreSQL and a Chroma server, with either queue."""
     home = str(tmp_path / "home")
     if request.param == "sqlite":
-        yield Order(home=home, latency=0.2, lease=LEASE)
+        yield Order(home=home, latency=0.2, lease=LEASE, concurrency=8)
         return
     url = request.getfixturevalue("postgres_url")
     server = ChromaServer(tmp_path)
     with server.running():
-        order = Order(home=home, ledger_url=url, chroma_url=server.url, latency=0.2, lease=LEASE)
+        order = Order(home=home, ledger_url=url, chroma_url=server.url, latency=0.2, lease=LEASE, concurrency=8)
         yield replace(order, queue="procrastinate") if request.param == "procrastinate" else order
 
 
@@ -95,3 +96,53 @@ def test_workers_that_are_killed_lose_nothing_and_do_nothing_twice(
         f"{at_work} of {KILLS} killed at work, seed {SEED}: all done, once, in order; taken over in {leases:.1f} leases"
     )
     figure(f"bar 13: workers, {order.queue}", told)
+
+
+def test_a_service_that_is_killed_with_eight_users_at_work_loses_nothing_and_does_nothing_twice(
+    tmp_path: Path, figure: Callable[[str, str | float], None]
+) -> None:
+    """What works beside the answers is a service's own threads: they die with it, wherever each of them is."""
+    rng = random.Random(SEED)
+    order = Order(home=str(tmp_path), latency=0.2, lease=2.0, concurrency=8, background=True)
+    most = 0
+    with order.open() as kit, Crew(order) as crew:
+        for number in range(20):
+            if number % 4 == 0:
+                fill(kit, 10, number // 4)
+            crew.hire(1)
+            until(lambda: len(held_by(kit, crew.workers[0])) > 1 or not kit.admin.jobs())
+            Event().wait(rng.uniform(0, 0.6))  # when it is killed, not what is waited for
+            most = max(most, len(held_by(kit, crew.workers[0])))
+            crew.kill(0)
+        crew.hire(1)
+        until(lambda: not kit.admin.jobs())
+        assert crew.dismiss() == [0]
+        assert effects(kit, 10, 5) == {}, f"seed {SEED}"
+        assert most > 4
+    figure(
+        "bar 13: a service's own threads", f"20 kills, up to {most} jobs at work, seed {SEED}: all done, once, in order"
+    )
+
+
+def test_on_workers_too_who_talks_much_holds_up_nobody(order: Order) -> None:
+    """With two jobs at once and two users whose blocks wait, a third one's turn comes after the blocks at hand."""
+    stop = Event()
+    with replace(order, concurrency=2).open() as kit, ThreadPoolExecutor(1) as pool:
+        working = pool.submit(kit.serve, stop)
+        try:
+            fill(kit, 2, *range(6))
+            until(lambda: kit.admin.health().queue.running == 2)
+            third = Scope(user="third")
+            said = next(iter(FACTS))
+            kit.capture(
+                [{"role": "user", "name": "Ann", "content": said}, {"role": "assistant", "content": "Noted."}],
+                scope=third,
+            )
+            before = kit.admin.stats()["blocks_pending"]
+            until(lambda: bool(kit.memories(scope=third)))
+            assert int(before) - int(kit.admin.stats()["blocks_pending"]) <= 6
+            until(lambda: not kit.admin.jobs())
+        finally:
+            stop.set()
+        working.result()
+        assert effects(kit, 2, 6) == {}

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remegraph.models import Link, LinkType, Memory, Partition, Topic
-from remegraph.rules.conflicts import compare
-from remegraph.rules.disputes import disputed, opposing, pair_of, settled
+from remegraph.rules.disputes import compare, disputed, opposing, pair_of, settled
 from tests.talk import NOON
 
 
@@ -133,3 +132,29 @@ def test_a_settled_pair_opposes_no_more_unless_both_are_kept() -> None:
     assert opposing(over, shown=True) == {frozenset("ab")}
     assert settled(over) == {frozenset("ab"): "keep_both", frozenset("ac"): "add"}
     assert pair_of(links[0]) == frozenset("ab")
+
+
+@pytest.mark.requirement("G7", "K4")
+@pytest.mark.parametrize(
+    ("one", "other", "contrary"),
+    [
+        ("Never deploy on Fridays.", "Deploy on Fridays.", True),
+        ("禁止在周五部署。", "周五可以部署。", True),
+        ("必須使用 PostgreSQL。", "不要使用 PostgreSQL。", True),
+        ("Immer vor dem Mittag testen.", "Nicht vor dem Mittag testen.", True),
+        ("Siempre pide confirmación al cliente.", "Nunca pide confirmación al cliente.", True),
+        ("Never deploy on Fridays.", "Deploy on Mondays.", False),
+        ("Never deploy on Fridays.", "Don't deploy on Fridays.", False),
+        ("每次提交都要写测试。", "不要在会议上吃东西。", False),
+        ("周五部署。", "周六部署。", False),
+    ],
+)
+def test_two_rules_are_held_against_each_other_where_one_forbids_what_the_other_does_not(
+    one: str, other: str, contrary: bool
+) -> None:
+    """In any language: a rule that forbids and one that asks for the same cannot both be followed."""
+    rules = [memory(content=text, memory_class="policy") for text in (one, other)]
+    for new, old in (rules, reversed(rules)):
+        finding = compare(new, old)
+        assert (finding is not None and finding.kind == "contradiction") is contrary
+    assert compare(memory(content=one), memory(content=other)) is None, "a sentence that is no rule is not read"

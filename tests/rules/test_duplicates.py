@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.rules.duplicates import content_digest
+from remegraph.rules.identity import content_digest
 
 
 @pytest.mark.requirement("F4")

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from remegraph.models import Reviews
-from remegraph.rules.favouring import favoured, recency
+from remegraph.rules.standing import favoured, recency_decay
 from remegraph.settings import RetrievalPolicy
 
-ALL = RetrievalPolicy(time_decay=True, frequency_boost=True, importance_boost=True)
+ALL = RetrievalPolicy(apply_time_decay=True, apply_frequency_boost=True, importance_boost=True)
 
 
 @pytest.mark.requirement("G4", "G10")
@@ -25,16 +25,16 @@ def test_all_together_are_the_retrieval_score_as_it_is_published() -> None:
 @pytest.mark.parametrize(("days", "left"), [(0, 1.0), (14, 0.5), (28, 0.25), (60, 0.05)])
 def test_recency_decays_as_the_table_of_the_protocol_says(days: float, left: float) -> None:
     """Half is gone after fourteen days; with a half-life twice as long, after twenty-eight."""
-    assert recency(days, 14) == pytest.approx(left, abs=0.0015)
-    assert recency(2 * days, 28) == recency(days, 14)
+    assert recency_decay(days, 14) == pytest.approx(left, abs=0.0015)
+    assert recency_decay(2 * days, 28) == recency_decay(days, 14)
 
 
 @pytest.mark.requirement("F6", "B5")
 @pytest.mark.parametrize(
     ("switch", "sign"),
     [
-        ("time_decay", "recency"),
-        ("frequency_boost", "frequency"),
+        ("apply_time_decay", "recency"),
+        ("apply_frequency_boost", "frequency"),
         ("importance_boost", "importance"),
         ("utility_boost", "utility"),
     ],

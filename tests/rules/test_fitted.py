@@ -8,8 +8,7 @@ from typing import Literal
 import pytest
 
 from remegraph.models import Message
-from remegraph.rules.coverage import statements
-from remegraph.rules.fitted import Model, model
+from remegraph.rules.salience import Model, model, statements
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

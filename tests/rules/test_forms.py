@@ -39,8 +39,8 @@ from remegraph.rules.forms import (
     payload_of,
     revised,
 )
+from remegraph.rules.item_text import sentence
 from remegraph.rules.procedures import workflow
-from remegraph.rules.saying import sentence
 from tests.models.records import instances
 from tests.talk import NOON
 

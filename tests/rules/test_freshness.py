@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from remegraph.rules.freshness import Said, asks_past, freshened
+from remegraph.rules.blend import Said, asks_past, freshened
 from tests.talk import NOON
 
 

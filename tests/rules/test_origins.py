@@ -8,13 +8,11 @@ from typing import cast
 
 import pytest
 
-from remegraph.lifecycle.drafting import Drafter
-from remegraph.lifecycle.gathering import Gathered
+from remegraph.ledger.archive import Archive
 from remegraph.models import Evidence, Memory, Origin, Partition, Topic
-from remegraph.ports import Archive, Concluded
-from remegraph.rules.folding import folded_together
-from remegraph.rules.origins import derived
-from remegraph.rules.terms import Lexicon
+from remegraph.ports import Concluded
+from remegraph.retention.conclusions import Drafter, Gathered, Lexicon
+from remegraph.rules.identity import derived, folded_together
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("K8", "X6")

@@ -158,3 +158,51 @@ def test_a_number_is_never_found_in_another(digits: str, data: st.DataObject) ->
     number = data.draw(st.integers(0, 9999))
     text = f"It costs {number}.5 or {number}:30 or {number},000 or 7{number}7 {digits if not digits.isdigit() else ''}"
     assert find_copied(f"costs {number}", text) is None
+
+
+def test_a_number_after_the_line_feed_of_a_tools_json_is_a_word_of_its_own() -> None:
+    """Its letters stand there as backslash and n: "n437" is no word that anybody wrote."""
+    returned = '{"tail":"ok  52.870s\\n437 passed, 0 failed in 402 s"}'
+    place = find_quote("437 passed, 0 failed", returned)
+    assert place is not None
+    assert returned[slice(*place)] == "437 passed, 0 failed"
+    assert find_quote("otes", r"the file lies in C:\notes") is None
+
+
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("نعم، وأنا مبتدئ في القواعد", "أنا مبتدئ في القواعد"),  # "and" is written with the next word
+        ("أعيش في عمّان منذ سنة", "أعيش في عمان"),  # with and without what doubles a letter
+        ("هذا كـــتاب جديد", "كتاب جديد"),  # drawn out
+        ("मैं ज़मीन बेचता हूँ", "\u091c\u093cमीन बेचता"),
+        ("Ich esse \u00fcberall K\u00e4se", "u\u0308berall Ka\u0308se"),
+        ("Elle dit «\u00a0jamais de céleri\u00a0» !", '"jamais de céleri"'),
+        ("Elle dit «\u00a0jamais de céleri\u00a0» à table", 'Elle dit "jamais de céleri" à table'),
+        ("彼は「卵は食べない」と言った", "『卵は食べない』"),
+        ("家賃は５万２千円です。", "家賃は5万2千円"),
+        ("저는 해운대 살고 있어요", "해운대 살고"),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8", "한국"),
+        ("¿Vives sola en Cuenca?", "Vives sola en Cuenca"),
+    ],
+)
+def test_a_quote_of_another_language_is_found_however_it_is_written(text: str, quote: str) -> None:
+    """Forms of characters, vowels that some write, marks of quotation and what is joined to a word are not the words."""
+    assert find_copied(quote, text) is not None
+
+
+@pytest.mark.requirement("X6", "X17")
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("نعم، وأنا مبتدئ في القواعد", "بتدئ في القواعد"),
+        ("मैं मांस नहीं खाता", "मैं मांस खाता"),
+        ("je n'aime pas le céleri", "aime le céleri"),
+        ("ich mag keine Pilze", "ich mag Pilze"),
+        ("커피는 못 마셔", "커피는 마셔"),
+    ],
+)
+def test_a_part_of_a_word_or_the_contrary_is_no_quote_in_any_language(text: str, quote: str) -> None:
+    """What is folded is how words are written, never which they are."""
+    assert find_copied(quote, text) is None

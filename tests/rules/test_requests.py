@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from remegraph.rules.requests import requests
+from remegraph.rules.telltales import requests
 
 _HERE = Path(__file__).parent
 _BOOK: Mapping[str, Mapping[str, Sequence[str]]] = {

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remegraph import SharingPolicy
-from remegraph.language.tokens import estimate_tokens
 from remegraph.models import Hit, Origin, Partition
-from remegraph.rules.assembling import assemble
+from remegraph.rules.context import assemble
+from remegraph.rules.frame import shown_records
 from remegraph.rules.sharing import believed, fair, source_of
+from remegraph.text.tokens import estimate_tokens
 from tests.talk import NOON
 
 SOURCES = ("", "bob", "cy", "dot")
@@ -100,9 +99,10 @@ def test_one_source_takes_at_most_its_share_of_the_contexts_tokens(
     budget = 600
     hits = [hit(number, agent, "tea " * words[number]) for number, agent in enumerate(agents)]
     context = assemble(hits, budget, estimate_tokens, share=share, reader="remy")
-    lines = context.text.split("\n")[1:-1]
-    for source in {json.loads(line).get("from") for line in lines} - {None}:
-        its = [at for at, line in enumerate(lines) if json.loads(line).get("from") == source]
+    lines = [line for line in context.text.split("\n")[1:-1] if line.startswith("[")]
+    sources = [each.get("from") for each in shown_records(context.text)]
+    for source in {*sources} - {None}:
+        its = [at for at, each in enumerate(sources) if each == source]
         spent = sum(estimate_tokens(lines[at]) + 1 for at in its)
         assert spent <= share * budget or its == [0]
     assert bool(lines) == bool(hits)

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from remegraph.engine.retrieval.companions import in_order
 from remegraph.models import Hit, Partition
-from remegraph.rules.chains import in_order
 from remegraph.rules.standing import confidence, dated
 from tests.talk import NOON
 

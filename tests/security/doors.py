@@ -17,9 +17,9 @@ from mcp import Client
 
 from remegraph import MemoryKit, ModelUnavailableError, NotFoundError, RecallFilter, Scope
 from remegraph.adapters import MemoryMiddleware, MemoryRetriever, MessageHistory, memory_tools
-from remegraph.integrations.mcp import memory_server
 from remegraph.models import Depth, RecallMode, Status
 from remegraph.models.base import Record
+from remegraph.servers.mcp import memory_server
 from remegraph.testing import ScriptedChatModel
 
 Told = Iterator[tuple[str, str]]

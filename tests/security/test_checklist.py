@@ -12,7 +12,7 @@ from remegraph import AgentMemorySettings, LifecyclePolicy, MemoryKit, Scope, Se
 from remegraph.demo import PEOPLE, play
 from remegraph.models import MOVES, Layer, Memory
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from tests.lifecycle.skilled import deploying, refunding
+from tests.retention.skilled import deploying, refunding
 from tests.talk import NOON, said
 
 pytestmark = [pytest.mark.requirement("B14", "X6"), pytest.mark.slow]

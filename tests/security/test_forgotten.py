@@ -12,9 +12,9 @@ import pytest
 
 from conftest import Figure
 from remegraph import Memory, MemoryKit, Message, Scope, ToolCall
-from remegraph.language.sentences import sentences
-from remegraph.language.tokens import tokenize
 from remegraph.testing import ModelCall
+from remegraph.text.sentences import sentences
+from remegraph.text.tokens import tokenize
 from tests.security import doors
 from tests.talk import NOON, create, digest, open_kit, proposal
 

@@ -159,13 +159,13 @@ def full(kit: MemoryKit, scope: Scope) -> None:
 
 def surfaces(kit: MemoryKit, query: str) -> Iterator[tuple[str, int, str]]:
     """Ask as Ann by each surface that a model can reach; give its name, how much it may show, and what it tells."""
-    yield "recall", DEFAULT_K, kit.recall(query, scope=ANN).context
+    yield "recall", MOST, kit.recall(query, scope=ANN).context
     yield "retriever", DEFAULT_K, " ".join(each.page_content for each in MemoryRetriever(kit, scope=ANN).invoke(query))
     search = {tool.name: tool for tool in memory_tools(kit, ANN)}["search_memory"]
-    yield "search_memory", DEFAULT_K, str(search.invoke({"query": query}))
+    yield "search_memory", MOST, str(search.invoke({"query": query}))
     yield "search_memory, at most", MOST, str(search.invoke({"query": query, "k": MOST}))
-    yield "node", DEFAULT_K, str(recall_node(kit, ANN).invoke({"messages": [HumanMessage(query)]}))
-    yield "inject", DEFAULT_K, kit.inject(query, scope=ANN, always=True).context
+    yield "node", MOST, str(recall_node(kit, ANN).invoke({"messages": [HumanMessage(query)]}))
+    yield "inject", MOST, kit.inject(query, scope=ANN, always=True).context
 
 
 def test_no_question_draws_out_more_than_it_may_show_or_anything_of_another(tmp_path: Path, figure: Figure) -> None:
@@ -179,7 +179,7 @@ def test_no_question_draws_out_more_than_it_may_show_or_anything_of_another(tmp_
                 found = set(_CANARY.findall(text))
                 assert {name for name, _ in found} <= {"ann"}, (query, surface)
                 assert len(found) <= cap, (query, surface)
-                most = max(most, len(found) if cap == DEFAULT_K else 0)
+                most = max(most, len(found) if surface != "search_memory, at most" else 0)
         search = {tool.name: tool for tool in memory_tools(kit, ANN)}["search_memory"]
         with pytest.raises(ValueError, match="less than or equal to 50"):
             search.invoke({"query": "order", "k": RECORDS})

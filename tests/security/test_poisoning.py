@@ -11,9 +11,8 @@ from conftest import Figure
 from evals import poisoning
 from remegraph import InputError, MemoryKit, Message, NotFoundError, Scope
 from remegraph.models import DOCUMENT, Evidence, RecallFilter
-from remegraph.rules.context import framed
-from remegraph.rules.disarming import disarmed
-from remegraph.rules.tainting import trust_of_evidence, trust_of_summary
+from remegraph.rules.frame import disarmed, framed
+from remegraph.rules.origin import Heard, trust_of_summary
 from tests import talk
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
 
@@ -124,8 +123,9 @@ def test_an_agent_that_repeats_a_page_does_not_vouch_for_it() -> None:
     messages = [*brought(PLANTED, document=False), replied(f"It says: {PLANTED}. Shall I?", minutes=3, message_id="m4")]
     echo = Evidence(message_id="m4", quote=PLANTED.upper(), block_id="20250304_01")
     own = Evidence(message_id="m4", quote="Shall I?", block_id="20250304_01")
-    assert trust_of_evidence([echo], messages) == 0.3
-    assert trust_of_evidence([own], messages) == 0.8
+    heard = Heard(messages)
+    assert heard.belief(echo.quote, [echo]).trust == 0.3
+    assert heard.belief(own.quote, [own]).trust == 0.8
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,7 @@ def test_links_images_and_tags_of_others_are_mere_text(text: str, result: str | 
     assert disarmed(found) == found
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_eval_hold_on_a_small_sample(setup: str, figure: Figure) -> None:
     """The bars that are measured on hundreds of attacks, held at every commit."""
     lines = [{"text": text, "label": label} for label, texts in _SAMPLE.items() for text in texts]

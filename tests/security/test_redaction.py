@@ -19,14 +19,16 @@ from pydantic import ValidationError
 from conftest import Figure
 from evals.desensitizing import BARS, sentences
 from remegraph import MemoryKit, MissingExtraError, Scope, Settings
-from remegraph.adapters.history import MessageHistory
+from remegraph.adapters.chains import MessageHistory
 from remegraph.adapters.store import MemoryStore
-from remegraph.exchange.redacting import Redactor
-from remegraph.language.embedding import HashedEmbedder
 from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
-from remegraph.rules.desensitizing import LONGEST, PLACEHOLDER, contacts, findings
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel
+from remegraph.text import personal
+from remegraph.text.desensitization import LONGEST, findings
+from remegraph.text.findings import PLACEHOLDER
+from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.text.redaction import Redactor
 from tests.pictures import image
 from tests.reliability.erasable import look
 from tests.talk import ANN, NOON, called, create, digest, model_of, proposal, replied, returned, said
@@ -475,7 +477,7 @@ def test_without_its_package_a_kit_that_looks_for_phones_does_not_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found out at the first message, it would have cost that message, or the number would have come in."""
-    contacts._library.cache_clear()
+    personal._phonenumbers.cache_clear()
     monkeypatch.setitem(sys.modules, "phonenumbers", None)
     with pytest.raises(MissingExtraError, match="phonenumbers"):
         MemoryKit.open(settings=Settings(home=tmp_path, redact=frozenset({"phone"})), model=None, embedder=None)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from conftest import Figure
 from remegraph.models import Hit, Partition
-from remegraph.rules.assembling import assemble
-from remegraph.rules.context import framed, shown_ids, shown_texts
-from remegraph.rules.disarming import disarmed
+from remegraph.rules.context import assemble
+from remegraph.rules.frame import disarmed, framed, shown_ids, shown_texts
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("X6")
@@ -54,7 +53,7 @@ def test_a_context_reads_back_to_the_same_items_whatever_they_say(
     hits = [hit(number, f"{number} {text}", trust) for number, (text, trust) in enumerate(items)]
     context = assemble(hits, 10**6, len).text
     head, *lines, foot = context.split("\n")
-    assert (head.startswith("<memory "), foot, len(lines)) == (True, "</memory>", len(hits))
+    assert (head.startswith("<memory "), foot, lines[0], len(lines)) == (True, "</memory>", "= memory", len(hits) + 1)
     assert lines == context.splitlines()[1:-1]
     assert not {*UNSEEN, *"<>&\x7f\x85\u2028\u2029"} & {*"".join(lines)}
     shown = [disarmed(each.text) if each.trust < 0.5 else each.text for each in hits]

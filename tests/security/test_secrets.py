@@ -143,7 +143,7 @@ def test_a_command_that_fails_prints_no_secret(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("REMEGRAPH_MODEL", "none")
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps([{"role": "nobody", "content": WORD}]), encoding="utf-8")
-    runs = [["ingest", str(chat)], ["recall", "x"], ["stats"], ["ingest", str(chat), "--json"]]
+    runs = [["ingest", str(chat)], ["recall", "x"], ["admin", "stats"], ["ingest", str(chat), "--json"]]
     for url in ("", URL):
         monkeypatch.setenv("REMEGRAPH_LEDGER_URL", url)
         for arguments in runs:

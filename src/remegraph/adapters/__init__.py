@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING
 from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from remegraph.adapters.accounting import history_tools
-    from remegraph.adapters.arguments import checked_arguments
-    from remegraph.adapters.conflicts import conflict_tools
+    from remegraph.adapters.answers import checked_arguments
+    from remegraph.adapters.chains import MemoryRetriever, MessageHistory
     from remegraph.adapters.events import MemoryCaptured, MemoryEvent, MemoryFailed, MemoryRecalled
-    from remegraph.adapters.hearing import ToolMemoryHandler
-    from remegraph.adapters.history import MessageHistory
-    from remegraph.adapters.injecting import inject
-    from remegraph.adapters.labels import decode_label, encode_label
     from remegraph.adapters.middleware import MemoryMiddleware
-    from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered
-    from remegraph.adapters.retriever import MemoryRetriever
+    from remegraph.adapters.nodes import Recalled, capture_node, memory_node, recall_node, until_answered, with_memory
+    from remegraph.adapters.notes import inject
+    from remegraph.adapters.review_tools import conflict_tools, history_tools
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
     from remegraph.adapters.services import (
         BaseMemoryService,
@@ -32,9 +28,9 @@ if TYPE_CHECKING:
         RetrievalType,
         RetrievedItem,
     )
-    from remegraph.adapters.store import MemoryStore
+    from remegraph.adapters.store import MemoryStore, decode_label, encode_label
+    from remegraph.adapters.tool_handler import ToolMemoryHandler
     from remegraph.adapters.tools import memory_tools, skill_tools, tool_advice
-    from remegraph.adapters.wrapping import with_memory
 
 __all__ = [
     "BaseMemoryService",
@@ -72,41 +68,21 @@ __all__ = [
     "with_memory",
 ]
 
-_HOMES = {
-    "BaseMemoryService": "services",
-    "KnowledgeExchange": "services",
-    "KnowledgeService": "services",
-    "MemoryCaptured": "events",
-    "MemoryEvent": "events",
-    "MemoryFailed": "events",
-    "MemoryMiddleware": "middleware",
-    "MemoryRecalled": "events",
-    "MemoryRetriever": "retriever",
-    "MemoryService": "services",
-    "MemoryStore": "store",
-    "MessageHistory": "history",
-    "Recalled": "nodes",
-    "RetrievalOptions": "services",
-    "RetrievalType": "services",
-    "RetrievedItem": "services",
-    "ScopeSource": "scopes",
-    "ToolMemoryHandler": "hearing",
-    "capture_node": "nodes",
-    "checked_arguments": "arguments",
-    "conflict_tools": "conflicts",
-    "decode_label": "labels",
-    "encode_label": "labels",
-    "history_tools": "accounting",
-    "inject": "injecting",
-    "memory_node": "nodes",
-    "memory_tools": "tools",
-    "recall_node": "nodes",
-    "resolve_scope": "scopes",
-    "skill_tools": "tools",
-    "tool_advice": "tools",
-    "until_answered": "nodes",
-    "with_memory": "wrapping",
+_NAMES = {
+    "answers": "checked_arguments",
+    "chains": "MemoryRetriever MessageHistory",
+    "events": "MemoryCaptured MemoryEvent MemoryFailed MemoryRecalled",
+    "middleware": "MemoryMiddleware",
+    "nodes": "Recalled capture_node memory_node recall_node until_answered with_memory",
+    "notes": "inject",
+    "review_tools": "conflict_tools history_tools",
+    "scopes": "ScopeSource resolve_scope",
+    "services": "BaseMemoryService KnowledgeExchange KnowledgeService MemoryService RetrievalOptions RetrievalType RetrievedItem",
+    "store": "MemoryStore decode_label encode_label",
+    "tool_handler": "ToolMemoryHandler",
+    "tools": "memory_tools skill_tools tool_advice",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

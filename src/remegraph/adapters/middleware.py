@@ -15,40 +15,39 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from remegraph.adapters.hearing import ToolCallHeard, heard
-from remegraph.adapters.injecting import Turn, inject
-from remegraph.adapters.remembering import Remembering, moment
-from remegraph.adapters.scopes import ScopeSource, resolve_scope, thread_of
+from remegraph.adapters.conversation_memory import ConversationMemory, moment
+from remegraph.adapters.notes import Note, Turn, inject, newest_words
+from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, thread_of, usual_mode
+from remegraph.adapters.tool_handler import ToolCallHeard, heard
 from remegraph.adapters.tools import memory_tools
 from remegraph.kit import MemoryKit
 from remegraph.models import Scope
 
 __all__ = ["MemoryMiddleware", "MemoryState"]
 
-_RECALLED, _BEGAN = "remegraph_recalled", "remegraph_began"
+_BEGAN = "remegraph_began"
 
 _UNDER_WAY = 1000
 """Runs that are kept in mind until they end; of those that never do, as when they are cancelled, the oldest go."""
 
 
 class MemoryState(AgentState[Any]):
-    """The agent's state, and what was recalled in this run: neither in input nor output, and never checkpointed."""
-
-    remegraph_recalled: Annotated[NotRequired[dict[str, str]], UntrackedValue, PrivateStateAttr]
-    """What is recalled, as text, by the name of the middleware."""
+    """The agent's state, and where this run began: neither in input nor output, and never checkpointed."""
 
     remegraph_began: Annotated[NotRequired[dict[str, str]], UntrackedValue, PrivateStateAttr]
-    """The checkpoint at which the run began, likewise."""
+    """The checkpoint at which the run began, by the name of the middleware."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     """Gives an agent memory: `create_agent(model, middleware=[MemoryMiddleware(kit)], context_schema=Scope)`.
 
-    Before the run, memory is recalled for the newest words of a person, and what the host edited or went back on since
-    is followed. Each model call of the run gets it as a message of its own before these words: data, without the
-    authority of the system prompt, and never part of the state. After the run, what was said is captured, as the hooks
-    of the run left it; also what a crashed or interrupted run has left in the state. How tool calls go, and how long
-    they take, is heard (`settings.tools.heard`). What fails is logged, counted and told as an event, and the run goes on.
+    Before the run, what the host edited or went back on since is followed. At its first model call, memory is recalled
+    for the newest words of a person. Each model call gets it as a message of its own before these words: data, without
+    the authority of the system prompt, and never part of the state. On later turns it stays where it stood, without what
+    was forgotten since, so a provider's prompt cache serves what was sent before. After the run, what was said is
+    captured, as the hooks of the run left it; also what a crashed or interrupted run has left in the state. How tool calls
+    go, and how long they take, is heard (`settings.tools.heard`). What fails is logged, counted and told as an event, and
+    the run goes on.
 
     An agent whose settings say `enabled=False` is neither captured nor recalled for; the tools stay, as they are what
     the agent does of its own accord.
@@ -58,6 +57,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         scope: Whose memory, or what all runs have in common; see `resolve_scope` for what a run may say.
         name: Name of this middleware; two memories in one agent need two.
         tools: Whether the agent gets `memory_tools`, too.
+        memory: What a run may do that does not say it, by `memory` in its context or under `configurable`. on: recall and
+            record; read: recall, and record or learn nothing; off: neither. What is said in a run that records nothing
+            stays unrecorded in later runs of the thread.
     """
 
     state_schema = MemoryState
@@ -69,16 +71,18 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         *,
         name: str = "MemoryMiddleware",
         tools: bool = True,
+        memory: MemoryMode = "on",
     ) -> None:
         super().__init__()
         self._kit = kit
         self._scope = scope
-        self._memory = Remembering(kit, scope)
+        self._memory = ConversationMemory(kit, scope, memory=memory)
+        self._usual = usual_mode(memory)
         self._name = name
         self._turns: dict[
             tuple[Scope, str, str], Turn
         ] = {}  # under way: whose, in which thread, since which checkpoint
-        self.tools: Sequence[BaseTool] = memory_tools(kit, scope) if tools else []
+        self.tools: Sequence[BaseTool] = memory_tools(kit, scope, memory=memory) if tools else []
 
     @property
     def name(self) -> str:
@@ -86,36 +90,32 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         return self._name
 
     def before_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - the base names it
-        """Follow what the host changed, and recall for this run."""
-        due = self._memory.capture(state["messages"], due=True)
-        return self._update(state, self._memory.recall(state["messages"]), due)
+        """Follow what the host changed."""
+        return self._update(state, self._memory.capture(state["messages"], due=True))
 
     async def abefore_agent(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Follow what the host changed, and recall for this run."""
-        due = await self._memory.acapture(state["messages"], due=True)
-        return self._update(state, await self._memory.arecall(state["messages"]), due)
+        """Follow what the host changed."""
+        return self._update(state, await self._memory.acapture(state["messages"], due=True))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model what was recalled."""
-        memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
-        if memory is None:
-            self._note(request.state, self._memory.capture(messages, due=True))
-            memory = self._memory.recall(messages)
-        self._note(request.state)
-        return handler(_shown(request, memory))
+        """Show the model what is recalled."""
+        resumed = self._of_run(request.state, _BEGAN) is None
+        due = self._memory.capture(request.state["messages"], due=True) if resumed else None
+        turn = self._note(request.state, due)
+        note = self._memory.recall(request.messages, _known(turn, request))
+        return handler(_shown(request, turn, note))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Show the model what was recalled."""
-        memory, messages = self._of_run(request.state, _RECALLED), request.state["messages"]
-        if memory is None:
-            self._note(request.state, await self._memory.acapture(messages, due=True))
-            memory = await self._memory.arecall(messages)
-        self._note(request.state)
-        return await handler(_shown(request, memory))
+        """Show the model what is recalled."""
+        resumed = self._of_run(request.state, _BEGAN) is None
+        due = await self._memory.acapture(request.state["messages"], due=True) if resumed else None
+        turn = self._note(request.state, due)
+        note = await self._memory.arecall(request.messages, _known(turn, request))
+        return await handler(_shown(request, turn, note))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
@@ -153,16 +153,16 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         """Return the call, if it is to be heard."""
         scope = resolve_scope(self._scope, runtime=request.runtime, config=request.runtime.config)
         settings = self._kit.settings
-        if not settings.tools.heard or not settings.for_agent(scope.agent).enabled:
+        mode = memory_mode(self._usual, runtime=request.runtime, config=request.runtime.config)
+        if mode != "on" or not settings.tools.heard or not settings.for_agent(scope.agent).enabled:
             return None
         asked = request.tool_call
         return ToolCallHeard(scope, asked["name"], asked["args"], asked["id"] or "")
 
-    def _update(self, state: Mapping[str, Any], memory: str, due: Collection[str]) -> dict[str, Any]:
+    def _update(self, state: Mapping[str, Any], due: Collection[str]) -> dict[str, Any]:
         """Return what is kept in mind of a run that begins."""
-        news = {_RECALLED: memory, _BEGAN: moment()}
-        kept = {key: {**state.get(key, {}), self._name: value} for key, value in news.items()}
-        self._note({**state, **kept}, due)
+        kept = {_BEGAN: {**state.get(_BEGAN, {}), self._name: moment()}}
+        self._note({**state, **kept}, due).recalled = None
         return kept
 
     def _of_run(self, state: Mapping[str, Any], key: str) -> str | None:
@@ -170,18 +170,20 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         found: Mapping[str, str] = state.get(key, {})
         return found.get(self._name)
 
-    def _note(self, state: Mapping[str, Any], due: Collection[str] | None = None) -> None:
+    def _note(self, state: Mapping[str, Any], due: Collection[str] | None = None) -> Turn:
         """Keep what is due in mind as it is now: others may take parts of it out of the state before the run is over.
 
-        In the middle of a run that began in another process, nobody says what is due: then all of it may be.
+        In the middle of a run that began in another process, what is due is unknown: then all of it may be.
         """
         name, messages = self._run(state), state["messages"]
-        if name in self._turns:
-            self._turns[name].note(messages)
-            return
-        self._turns[name] = Turn(messages, [message.id for message in messages] if due is None else due)
+        turn = self._turns.get(name)
+        if turn is not None:
+            turn.note(messages)
+            return turn
+        turn = self._turns[name] = Turn(messages, [message.id for message in messages] if due is None else due)
         for each in [*self._turns][:-_UNDER_WAY]:
             self._turns.pop(each, None)
+        return turn
 
     def _run(self, state: Mapping[str, Any]) -> tuple[Scope, str, str]:
         """Return the name of the run at hand: where it went on from a checkpoint, of the last one of its thread."""
@@ -195,10 +197,18 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
         turn, messages = self._turns.pop(self._run(state), None), state["messages"]
         return {
             "messages": turn.within(messages) if turn else messages,
-            "recalled": self._of_run(state, _RECALLED) or "",
+            "recalled": (turn.recalled if turn else None) or "",
             "began": self._of_run(state, _BEGAN) or "",
         }
 
 
-def _shown(request: ModelRequest[Any], memory: str) -> ModelRequest[Any]:
-    return request.override(messages=inject(request.messages, memory)) if memory else request
+def _known(turn: Turn, request: ModelRequest[Any]) -> Note | None:
+    """Return what was recalled in this run for these words, which the host may have trimmed away since."""
+    return turn.recalled if newest_words(request.messages) in {"", turn.asked} else None
+
+
+def _shown(request: ModelRequest[Any], turn: Turn, note: Note) -> ModelRequest[Any]:
+    asked = newest_words(request.messages) or turn.asked
+    if note or asked != turn.asked:  # where it could not be checked now, it may be at the next call
+        turn.recalled, turn.asked = note, asked
+    return request.override(messages=inject(request.messages, note))

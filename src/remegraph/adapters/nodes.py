@@ -12,23 +12,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, TypedDict
+from uuid import UUID, uuid4, uuid5
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import convert_to_messages
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.base import RunnableBinding
 from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
+from pydantic import BaseModel
 
-from remegraph.adapters.injecting import person_speaks_last
-from remegraph.adapters.remembering import Remembering
-from remegraph.adapters.scopes import ScopeSource
+from remegraph.adapters.conversation_memory import ConversationMemory
+from remegraph.adapters.notes import person_speaks_last, replaced
+from remegraph.adapters.scopes import MemoryMode, ScopeSource
+from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
-from remegraph.kit.calling import ALONE
+from remegraph.kit.base import ALONE, twin
 from remegraph.models import Scope
 
-__all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered"]
+__all__ = ["Recalled", "capture_node", "memory_node", "recall_node", "until_answered", "with_memory"]
 
 _LEVEL = 2
 """A node is a graph within the host's."""
@@ -50,6 +58,7 @@ def recall_node(
     *,
     messages_key: str = "messages",
     memory_key: str = "memory",
+    memory: MemoryMode = "on",
 ) -> Node:
     """Return a node that looks up what bears on the newest words of a person.
 
@@ -58,12 +67,13 @@ def recall_node(
         scope: Whose memory, or what all runs have in common; see `resolve_scope` for what a run may say.
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what is recalled, of type `Recalled`.
+        memory: What a run may do that does not say it: on, read or off; see `MemoryMiddleware`.
     """
-    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
+    remembering = ConversationMemory(kit, scope, channel=messages_key, level=_LEVEL, memory=memory)
 
     def recall(messages: Sequence[BaseMessage], _: str) -> dict[str, str]:
-        memory.follow(messages)
-        return {memory_key: memory.recall(messages)}
+        remembering.follow(messages)
+        return {memory_key: remembering.recall(messages)}
 
     return _node(recall, "recall", messages_key, memory_key, writes=True)
 
@@ -74,6 +84,7 @@ def capture_node(
     *,
     messages_key: str = "messages",
     memory_key: str = "memory",
+    memory: MemoryMode = "on",
 ) -> Node:
     """Return a node that records what was said. It may run as often as it likes: nothing is recorded twice.
 
@@ -85,11 +96,12 @@ def capture_node(
         scope: Whose memory, or what all runs have in common.
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what was recalled, if it has one.
+        memory: What a run may do that does not say it: on, read or off; see `MemoryMiddleware`.
     """
-    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
+    remembering = ConversationMemory(kit, scope, channel=messages_key, level=_LEVEL, memory=memory)
 
     def capture(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
-        memory.capture(messages, recalled, due=person_speaks_last(messages))
+        remembering.capture(messages, recalled, due=person_speaks_last(messages))
         return {}
 
     return _node(capture, "capture", messages_key, memory_key, writes=False)
@@ -101,6 +113,7 @@ def memory_node(
     *,
     messages_key: str = "messages",
     memory_key: str = "memory",
+    memory: MemoryMode = "on",
 ) -> Node:
     """Return a node for before and after the model: it recalls where an answer is due, and captures once it is there.
 
@@ -114,13 +127,14 @@ def memory_node(
         scope: Whose memory, or what all runs have in common.
         messages_key: The host's key of the conversation.
         memory_key: The host's key for what is recalled, of type `Recalled`.
+        memory: What a run may do that does not say it: on, read or off; see `MemoryMiddleware`.
     """
-    memory = Remembering(kit, scope, channel=messages_key, level=_LEVEL)
+    remembering = ConversationMemory(kit, scope, channel=messages_key, level=_LEVEL, memory=memory)
 
     def remember(messages: Sequence[BaseMessage], recalled: str) -> dict[str, str]:
         due = person_speaks_last(messages)
-        memory.capture(messages, recalled, due=due)
-        return {memory_key: memory.recall(messages)} if due else {}
+        remembering.capture(messages, recalled, due=due)
+        return {memory_key: remembering.recall(messages)} if due else {}
 
     return _node(remember, "memory", messages_key, memory_key, writes=True)
 
@@ -140,12 +154,7 @@ def until_answered(model: str, *, messages_key: str = "messages") -> Callable[[A
 
 
 def conversation(state: object, key: str) -> list[BaseMessage]:
-    """Return the messages of a state, which may be a mapping or an object, and hold them in any form of LangChain.
-
-    Args:
-        state: The state.
-        key: Where they are.
-    """
+    """Return the messages of a state, which may be a mapping or an object, and hold them in any form of LangChain."""
     found = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
     return convert_to_messages(found or [])
 
@@ -177,3 +186,140 @@ def _node(
     graph.add_edge(START, name)
     compiled = graph.compile(checkpointer=False, name=name)
     return RunnableBinding(bound=compiled, config_factories=[lambda _: ALONE])  # over what the host's run says
+
+
+_IDS = UUID("6d2c1d0e-94a1-4b62-9f0e-7c1f3f6f2a55")
+"""Namespace of the ids that messages get; changing it records the answers of runs under way twice."""
+
+
+def with_memory(
+    kit: MemoryKit,
+    node: Callable[..., Any] | Runnable[Any, Any],
+    scope: Scope | ScopeSource | None = None,
+    *,
+    messages_key: str = "messages",
+    memory_key: str = "memory",
+    memory: MemoryMode = "on",
+) -> Any:
+    """Put memory around a node that a graph has already.
+
+        graph.add_node("model", with_memory(kit, call_model))
+
+    What bears on the newest words is recalled, and the node sees it as `state["memory"]`, which the host's state need
+    not declare. Once it has answered, what was said is captured, in the form that the node left it in. Its update is
+    passed on as it is; only messages without an id get one, so that state and ledger agree. When a run goes on after an
+    interrupt, the node starts again and memory is recalled again.
+
+    Args:
+        kit: The memory.
+        node: A function or coroutine function, with whatever LangGraph injects into it, or a Runnable.
+        scope: Whose memory, or what all runs have in common; see `resolve_scope` for what a run may say.
+        messages_key: The host's key of the conversation.
+        memory_key: Where the node finds what is recalled, as text.
+        memory: What a run may do that does not say it: on, read or off; see `MemoryMiddleware`.
+    """
+    around = _Around(ConversationMemory(kit, scope, channel=messages_key, memory=memory), messages_key, memory_key)
+    if isinstance(node, Runnable):
+        return _around_runnable(around, node)
+
+    # LangGraph reads the wrapped signature: it injects into the node, and takes the schema of its state, as before
+    if iscoroutinefunction(node):
+
+        @wraps(node)
+        async def arun(state: Any, **injected: Any) -> Any:
+            seen, recalled = await around.abefore(state)
+            return await around.aafter(state, recalled, await node(seen, **injected))
+
+        return arun
+
+    @wraps(node)
+    def run(state: Any, **injected: Any) -> Any:
+        seen, recalled = around.before(state)
+        return around.after(state, recalled, node(seen, **injected))
+
+    return run
+
+
+def _around_runnable(around: _Around, node: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    def call(state: Any, config: RunnableConfig) -> Any:
+        seen, recalled = around.before(state)
+        return around.after(state, recalled, node.invoke(seen, config))
+
+    async def acall(state: Any, config: RunnableConfig) -> Any:
+        seen, recalled = await around.abefore(state)
+        return await around.aafter(state, recalled, await node.ainvoke(seen, config))
+
+    return RunnableLambda(call, acall, name=node.get_name())
+
+
+class _Around:
+    """What happens before and after the node."""
+
+    def __init__(self, memory: ConversationMemory, messages_key: str, memory_key: str) -> None:
+        self._memory = memory
+        self._messages_key = messages_key
+        self._memory_key = memory_key
+
+    def before(self, state: Any) -> tuple[Any, str]:
+        """Return the state as the node sees it, and what was recalled."""
+        messages = conversation(state, self._messages_key)
+        self._memory.capture(messages, due=True)
+        recalled = self._memory.recall(messages)
+        return self._seen(state, recalled), recalled
+
+    abefore = twin(before)
+
+    def after(self, state: Any, recalled: str, update: Any) -> Any:
+        update, said = _identified(update, self._messages_key)
+        messages = replaced(conversation(state, self._messages_key), said)
+        answered = any(message.type != "remove" for message in said)
+        self._memory.capture(messages, recalled, due=not answered)
+        return update
+
+    aafter = twin(after)
+
+    def _seen(self, state: Any, memory: str) -> Any:
+        """Return the state as the node sees it."""
+        news = {self._memory_key: memory}
+        if isinstance(state, Mapping):
+            return {**state, **news}
+        if isinstance(state, BaseModel):
+            return state.model_copy(update=news)
+        if is_dataclass(state) and not isinstance(state, type) and hasattr(state, self._memory_key):
+            return replace(state, **news)
+        raise InputError(
+            f"A state of type {type(state).__name__} has no place for {self._memory_key!r}.",
+            "Declare it in the state, or use a TypedDict or pydantic state.",
+        )
+
+
+def _identified(update: Any, key: str) -> tuple[Any, list[BaseMessage]]:
+    """Return a node's update, in which each message has an id, and what was said in it."""
+    if isinstance(update, Command):
+        inner, said = _identified(update.update, key)
+        return (update if inner is update.update else replace(update, update=inner)), said
+    if isinstance(update, Mapping) and update.get(key):
+        value = update[key]
+        listed: Sequence[Any] = value if isinstance(value, list) else [value]
+        messages = [_with_id(message, place) for place, message in enumerate(listed)]
+        if all(new is old for new, old in zip(messages, listed, strict=True)):
+            return update, messages
+        return {**update, key: messages if isinstance(value, list) else messages[0]}, messages
+    if isinstance(update, list | tuple):
+        pairs = [_identified(each, key) for each in update]
+        return [inner for inner, _ in pairs], [message for _, said in pairs for message in said]
+    return update, []
+
+
+def _with_id(message: Any, place: int) -> BaseMessage:
+    (read,) = convert_to_messages([message])
+    return read if read.id else read.model_copy(update={"id": _id(place)})
+
+
+def _id(place: int) -> str:
+    """Return an id for a message of the task at hand: the same one when a crash makes LangGraph run it again."""
+    try:
+        info = get_runtime().execution_info
+    except (RuntimeError, KeyError):  # outside of any graph
+        info = None
+    return str(uuid5(_IDS, f"{info.task_id}/{place}") if info is not None else uuid4())

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Protocol
+from datetime import datetime, tzinfo
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import ServerInfo, get_runtime
 from pydantic import Field, ValidationError
 
-from remegraph.errors import ScopeError
+from remegraph.errors import InputError, ScopeError
+from remegraph.kit import MemoryKit
+from remegraph.kit.validation import here, zone
 from remegraph.models import Scope
 from remegraph.models.base import Record, Token
 
-__all__ = ["RuntimeLike", "ScopeSource", "resolve_scope", "run_id", "thread_of"]
+__all__ = [
+    "MemoryMode",
+    "RuntimeLike",
+    "ScopeSource",
+    "asked_now",
+    "memory_mode",
+    "resolve_scope",
+    "run_id",
+    "thread_of",
+    "usual_mode",
+    "zone_of",
+]
+
+MemoryMode = Literal["on", "read", "off"]
+"""on: recalled and recorded; read: recalled, and nothing is recorded or learned; off: neither."""
 
 _Name = Annotated[Token, Field(min_length=1)]
 
@@ -31,6 +48,10 @@ _CURE = (
     'Name the user: context={"user_id": ...} or config={"configurable": {"user_id": ...}} with the run, '
     "or scope=Scope(user=...) with the surface."
 )
+
+
+_MODES: tuple[MemoryMode, ...] = get_args(MemoryMode)
+"""The stricter, the later."""
 
 
 class ScopeSource(Record):
@@ -73,7 +94,7 @@ def resolve_scope(
         config: The config of the run; that of the run at hand unless given.
 
     Raises:
-        ScopeError: Nobody names a user, or a name is no text or empty: that is never taken for no name.
+        ScopeError: No user is named, or a name is no text or empty: that is never taken for no name.
     """
     if isinstance(explicit, Scope):
         return explicit
@@ -89,21 +110,82 @@ def resolve_scope(
 
 
 def run_id(config: RunnableConfig) -> str:
-    """Return the name of a run, as the Agent Server or the host gives it in `configurable` or `metadata`; else nothing.
-
-    Args:
-        config: Of the run.
-    """
+    """Return the name of a run, as the Agent Server or the host gives it in `configurable` or `metadata`; else nothing."""
     places = (config.get("configurable", {}), config.get("metadata", {}))
     return next((str(place["run_id"]) for place in places if place.get("run_id") is not None), "")
 
 
-def thread_of(config: RunnableConfig) -> str:
-    """Return the thread of a run, as `configurable` names it; else nothing.
+def zone_of(runtime: RuntimeLike | None = None) -> tzinfo | None:
+    """Return the time zone of the person: `timezone` in the context or `configurable` of the run; `None` where there is none.
 
     Args:
-        config: Of the run.
+        runtime: The runtime of the node or tool; that of the run at hand unless given.
+
+    Raises:
+        InputError: There is no such zone.
     """
+    for source in _sources(runtime or _running(), ensure_config()):
+        named = _value(source, "timezone")
+        if named is not None:
+            return zone(named)
+    return None
+
+
+def memory_mode(
+    usual: MemoryMode = "on", *, runtime: RuntimeLike | None = None, config: RunnableConfig | None = None
+) -> MemoryMode:
+    """Return what memory may do in the run at hand: `memory` in its context or `configurable`, else what is usual.
+
+    Where both say something, the stricter word counts.
+
+    Args:
+        usual: What holds where the run says nothing.
+        runtime: The runtime of the node or tool; that of the run at hand unless given.
+        config: The config of the run; that of the run at hand unless given.
+
+    Raises:
+        InputError: The run says another word; it is never taken for "on".
+    """
+    named = [_mode(_value(source, "memory")) for source in _sources(runtime or _running(), ensure_config(config))]
+    return max((each for each in named if each), key=_MODES.index, default=usual)
+
+
+def usual_mode(given: object) -> MemoryMode:
+    """Return the mode of runs that say none.
+
+    Raises:
+        InputError: It is none.
+    """
+    if (mode := _mode(given)) is None:
+        raise InputError(f"memory is {given!r}.", "Give on, read or off.")
+    return mode
+
+
+def _mode(named: object) -> MemoryMode | None:
+    """Return the mode that a value names; None where it is none of ours, but something of the host's of that name."""
+    if not isinstance(named, str | bool):
+        return None
+    mode = next((each for each in _MODES if each == named), None)
+    if mode is None:
+        raise InputError(f"memory is {named!r}.", "Give on, read or off.")
+    return mode
+
+
+def asked_now(kit: MemoryKit, runtime: RuntimeLike | None = None) -> datetime:
+    """Return the moment as the person's clock shows it, for a question that says "yesterday".
+
+    Args:
+        kit: The memory, whose clock counts.
+        runtime: The runtime of the node or tool; that of the run at hand unless given.
+
+    Raises:
+        InputError: The run names a time zone that does not exist.
+    """
+    return here(kit.clock(), zone_of(runtime))
+
+
+def thread_of(config: RunnableConfig) -> str:
+    """Return the thread of a run, as `configurable` names it; else nothing."""
     thread = config.get("configurable", {}).get("thread_id")
     return "" if thread is None else str(thread)
 
@@ -123,11 +205,16 @@ def _sources(runtime: RuntimeLike | None, config: RunnableConfig) -> Iterator[ob
         yield {"user_id": runtime.server_info.user.identity}
 
 
+def _value(source: object, key: str) -> Any:
+    """Return what a mapping or an object says under a name; None where it says nothing."""
+    return source.get(key) if isinstance(source, Mapping) else getattr(source, key, None)
+
+
 def _named(source: object) -> dict[str, object]:
     """Return the fields of a scope that a mapping or an object names."""
     found: dict[str, object] = {}
     for field, keys in _KEYS.items():
-        values = (source.get(key) if isinstance(source, Mapping) else getattr(source, key, None) for key in keys)
+        values = (_value(source, key) for key in keys)
         value = next((value for value in values if value is not None), None)
         if value is not None:
             found[field] = value

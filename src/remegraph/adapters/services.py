@@ -12,9 +12,10 @@ from typing import Any, get_args
 from pydantic import Field
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.exchange.perceiving import read_item
 from remegraph.kit import MemoryKit
-from remegraph.kit.calling import required, twin
+from remegraph.kit.base import twin
+from remegraph.kit.validation import required
+from remegraph.mek.items import read_item
 from remegraph.models import (
     Hit,
     ImportanceLevel,
@@ -38,7 +39,6 @@ __all__ = [
     "RetrievalType",
     "RetrievedItem",
 ]
-
 
 _OF_STATEMENTS = frozenset(signature(MemoryKit.save).parameters) - {"self", "scope"}
 

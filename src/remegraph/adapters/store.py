@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +31,7 @@ from langgraph.store.base import (
     GetOp,
     Item,
     ListNamespacesOp,
+    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -39,16 +42,150 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from remegraph.adapters.matching import check_filter, fits, matches
 from remegraph.errors import InputError
-from remegraph.kit.calling import required
-from remegraph.models.items import ItemChange, StoredItem
+from remegraph.kit.validation import required
+from remegraph.ports import ItemChange, StoredItem
 
 if TYPE_CHECKING:
     from remegraph.kit import MemoryKit
     from remegraph.models import Scope
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryStore", "decode_label", "encode_label"]
+
+_EMPTY = "~"
+_RESERVED_WORD = "langgraph"
+_RESERVED = re.compile(r"[^A-Za-z0-9_@+:-]")
+_ESCAPED = re.compile(r"(?:~[0-9A-F]{2})+")
+
+
+def encode_label(text: str) -> str:
+    """Return a text as a label that LangGraph takes; different texts give different labels.
+
+    LangGraph refuses labels that are empty or hold a period or NUL, and `langgraph` as the first one; `*` in a pattern
+    means any label; deepagents takes little but letters, digits and `@`. So letters and digits of ASCII and `-_@+:` stay
+    as they are, and all else is written as in URLs, with `~` for `%`: `ann@example.org` becomes `ann@example~2Eorg`.
+
+    Args:
+        text: Any text.
+    """
+    if not text:
+        return _EMPTY
+    if text == _RESERVED_WORD:
+        return _escaped(text[0]) + text[1:]
+    return _RESERVED.sub(lambda found: _escaped(found[0]), text)
+
+
+def decode_label(label: str) -> str:
+    """Return the text that `encode_label` made a label of.
+
+    Args:
+        label: The label.
+
+    Raises:
+        InputError: `encode_label` did not make it.
+    """
+    try:
+        text = "" if label == _EMPTY else _ESCAPED.sub(lambda found: _unescaped(found[0]), label)
+    except UnicodeDecodeError:
+        text = None
+    if text is None or encode_label(text) != label:
+        raise InputError(f"{label!r} is no encoded label.", "Give what encode_label returned.")
+    return text
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"~{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def _unescaped(digits: str) -> str:
+    return bytes.fromhex(digits.replace("~", "")).decode("utf-8", "surrogatepass")
+
+
+_ANY = "*"
+_EQUAL: dict[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne}
+_ORDER: dict[str, Callable[[float, float], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+
+
+def _check_filter(wanted: object) -> None:
+    """Refuse operators that there are not, at any depth.
+
+    Raises:
+        InputError: There is one.
+    """
+    if isinstance(wanted, Mapping):
+        known = _EQUAL | _ORDER
+        if _has_operators(wanted):
+            unknown = [name for name in wanted if name not in known]
+            if unknown:
+                raise InputError(f"There is no filter operator {unknown[0]!r}.", f"Use {', '.join(known)}.")
+        else:
+            for inner in wanted.values():
+                _check_filter(inner)
+    elif isinstance(wanted, list | tuple):
+        for inner in wanted:
+            _check_filter(inner)
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    """Return whether a JSON value meets a filter.
+
+    A mapping with operators is met where all of them are; any other mapping where its fields are met, whatever else
+    the value holds; a list item by item; anything else by being equal. Orders compare numbers, and texts that are
+    numbers; what is none is in no order.
+
+    Args:
+        value: The value, none where there is none.
+        wanted: The filter; see `_check_filter`.
+    """
+    if isinstance(wanted, Mapping):
+        if _has_operators(wanted):
+            return all(_holds(value, name, operand) for name, operand in wanted.items())
+        return isinstance(value, Mapping) and all(_matches(value.get(name), inner) for name, inner in wanted.items())
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list)
+            and len(value) == len(wanted)
+            and all(_matches(one, inner) for one, inner in zip(value, wanted, strict=True))
+        )
+    return bool(value == wanted)
+
+
+def _fits(namespace: Sequence[str], condition: MatchCondition) -> bool:
+    """Return whether a namespace begins, or ends, with a pattern; `*` stands for any one label.
+
+    Args:
+        namespace: Its labels.
+        condition: The pattern, and which end it is for.
+
+    Raises:
+        InputError: It is for neither end.
+    """
+    pattern = condition.path
+    if condition.match_type not in {"prefix", "suffix"}:
+        raise InputError(f"A namespace cannot be matched by {condition.match_type!r}.", "Use prefix or suffix.")
+    if len(namespace) < len(pattern):
+        return False
+    labels = namespace[: len(pattern)] if condition.match_type == "prefix" else namespace[-len(pattern) :]
+    return all(wanted in (_ANY, label) for wanted, label in zip(pattern, labels, strict=False))
+
+
+def _has_operators(wanted: Mapping[str, Any]) -> bool:
+    return any(name.startswith("$") for name in wanted)
+
+
+def _holds(value: Any, name: str, operand: Any) -> bool:
+    if name in _EQUAL:
+        return bool(_EQUAL[name](value, operand))
+    try:
+        return bool(_ORDER[name](float(value), float(operand)))
+    except (TypeError, ValueError):
+        return False
+
 
 _WHOLE = ("$",)
 _CENTURIES = timedelta(days=365_000)
@@ -155,7 +292,7 @@ class MemoryStore(BaseStore):
             tuple(op.namespace_prefix),
             scope=self._scope,
             query="" if self._index is False else op.query or "",
-            where=(lambda value: all(matches(value.get(name), inner) for name, inner in wanted.items()))
+            where=(lambda value: all(_matches(value.get(name), inner) for name, inner in wanted.items()))
             if wanted
             else None,
             limit=op.limit,
@@ -168,7 +305,7 @@ class MemoryStore(BaseStore):
         found = [
             namespace
             for namespace in self._kit.items.namespaces(scope=self._scope)
-            if all(fits(namespace, condition) for condition in op.match_conditions or ())
+            if all(_fits(namespace, condition) for condition in op.match_conditions or ())
         ]
         if op.max_depth is not None:
             found = sorted({namespace[: op.max_depth] for namespace in found})
@@ -184,7 +321,7 @@ def _check(op: Op) -> None:
     validate_op_namespace(op)
     if isinstance(op, SearchOp):
         for wanted in (op.filter or {}).values():
-            check_filter(wanted)
+            _check_filter(wanted)
     if isinstance(op, ListNamespacesOp | SearchOp):
         _check_counts(limit=op.limit, offset=op.offset)
     if isinstance(op, ListNamespacesOp) and op.max_depth is not None:

@@ -6,19 +6,19 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
+from typer import Option
 
-from remegraph.cli import views
-from remegraph.cli.options import AsJson
-from remegraph.cli.session import guarded
+from remegraph.cli.command import AsJson, guarded
+from remegraph.cli.recall import block_grid, memory_list, message_list, recall_list, tool_table, trace_tree
+from remegraph.cli.terminal import SHORT_ID
+from remegraph.cli.work import objections
 from remegraph.demo import PEOPLE, Person, Played, model, play
 from remegraph.kit import MemoryKit
 from remegraph.models import MOVES, Memory
@@ -46,33 +46,22 @@ def demo(
     *,
     home: Annotated[
         Path | None,
-        typer.Option(
-            "--home", help="Keep the memory in this folder. Unless given it is thrown away.", show_default=False
-        ),
+        Option("--home", help="Keep the memory in this folder. Unless given it is thrown away."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the whole path on a bundled conversation: offline, with recorded answers of a model, in a few seconds."""
     with (
-        guarded(as_json=as_json) as out,
-        _folder(home) as folder,
-        MemoryKit.open(settings=Settings(home=folder), model=model(), embedder=None) as kit,  # whatever is configured
+        guarded(as_json=as_json) as session,
+        tempfile.TemporaryDirectory(prefix="remegraph-demo-", ignore_cleanup_errors=True) as folder,
+        # whatever is configured
+        MemoryKit.open(settings=Settings(home=home or Path(folder)), model=model(), embedder=None) as kit,
     ):
         started = time.perf_counter()
-        with out.bars() as report:
-            played = play(kit, report)
+        played = play(kit, session.bars())
         seconds = time.perf_counter() - started
         shown = _Show(kit, played)
-        out.show(shown.data(seconds), *(() if as_json else shown.views(seconds, out.console.width, home)))
-
-
-@contextmanager
-def _folder(home: Path | None) -> Iterator[Path]:
-    if home is not None:
-        yield home
-        return
-    with tempfile.TemporaryDirectory(prefix="remegraph-demo-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+        session.show(shown.data(seconds), *(() if as_json else shown.views(seconds, session.console.width, home)))
 
 
 class _Show:
@@ -106,7 +95,7 @@ class _Show:
         return {"seconds": round(seconds, 3), "seen_of_others": self.seen_of_others(), "people": people}
 
     def seen_of_others(self) -> int:
-        """Ask everybody's question for everybody else, and count the hits that are not their own: none, or all is lost."""
+        """Ask each person's question for the other, and count the hits that are not their own: none, or all is lost."""
         return sum(
             hit.partition.user not in {None, person.scope.user}
             for person in PEOPLE
@@ -115,9 +104,10 @@ class _Show:
         )
 
     def traced(self) -> tuple[Person, Memory]:
-        """Return the memory to trace: the newest that a person told of themselves and that took another's place."""
-        told = [(person, memory) for person in PEOPLE for memory in self.memories[person] if _told(memory)]
-        return max(told, key=lambda found: (bool(found[1].supersedes), found[1].said_at))
+        """Return the memory to trace: the newest that a person said of themselves and that took another's place."""
+        found = ((person, memory) for person in PEOPLE for memory in self.memories[person])
+        own = [(person, memory) for person, memory in found if memory.live and memory.topic.type == "personal"]
+        return max(own, key=lambda found: (bool(found[1].supersedes), found[1].said_at))
 
     def views(self, seconds: float, width: int, home: Path | None) -> Iterator[RenderableType]:
         """Yield the show, part by part."""
@@ -131,22 +121,22 @@ class _Show:
         )
         yield _head("1", "What was said, cut into blocks: the block index")
         for person in PEOPLE:
-            yield from _indented(_name(person), *views.blocks(self.blocks[person]))
+            yield from _indented(_name(person), *block_grid(self.blocks[person]))
         yield from self._block()
         yield from self._topics()
         yield _head("4", "What the reviser objected to: nothing fails silently")
         for entry in self.played:
-            yield from _indented(_name(entry.person), *(views.objections(entry.report) or (Text("Nothing."),)))
+            yield from _indented(_name(entry.person), *(objections(entry.report) or (Text("Nothing."),)))
         yield _head("5", f"How reliable the tools are, for {PEOPLE[0].scope.user}")
-        yield from _indented(*views.tools(self.kit.tool_stats(scope=PEOPLE[0].scope)))
+        yield from _indented(*tool_table(self.kit.tool_stats(scope=PEOPLE[0].scope)))
         yield _head("6", "Recall: each question finds its own user's memories, with scores and reasons")
         for person in PEOPLE:
             asked = Text(f"“{person.question}”", style="italic")
-            yield from _indented(_name(person), asked, *views.recall(self.recalls[person], width=width))
+            yield from _indented(_name(person), asked, *recall_list(self.recalls[person], width=width))
         yield from _indented(Text(f"Memories of the other that either finds: {self.seen_of_others()}.", style="dim"))
         person, memory = self.traced()
         yield _head("7", "Trace: from a memory down to the exact words")
-        yield from _indented(views.trace(self.kit.trace(memory.memory_id, scope=person.scope)))
+        yield from _indented(trace_tree(self.kit.trace(memory.memory_id, scope=person.scope)))
         yield _head("", "Next")
         yield from _indented(_next(home, person, memory))
 
@@ -155,19 +145,15 @@ class _Show:
         person, memory = self.traced()
         block_id = memory.block_ids[-1]
         yield _head("2", f"One block, to the letter: {block_id}")
-        yield from _indented(*views.messages(self.kit.retrieve_block(block_id, scope=person.scope)))
+        yield from _indented(*message_list(self.kit.retrieve_block(block_id, scope=person.scope)))
 
     def _topics(self) -> Iterator[RenderableType]:
         yield _head("3", "What is remembered, topic by topic, as a model answered")
         shared = [memory for memory in self.memories[PEOPLE[0]] if memory.partition.user is None]
-        yield from _indented(Text("Remy, for all its users", style="bold cyan"), *views.memories(shared))
+        yield from _indented(Text("Remy, for all its users", style="bold cyan"), *memory_list(shared))
         for person in PEOPLE:
             own = [memory for memory in self.memories[person] if memory.partition.user is not None]
-            yield from _indented(_name(person), *views.memories(own))
-
-
-def _told(memory: Memory) -> bool:
-    return memory.live and memory.topic.type == "personal"
+            yield from _indented(_name(person), *memory_list(own))
 
 
 def _head(number: str, title: str) -> RenderableType:
@@ -190,9 +176,9 @@ def _next(home: Path | None, person: Person, memory: Memory) -> Text:
     lines = [
         *([] if home else [f"remegraph demo --home {folder}"]),
         f'{command} recall "What may Ann not eat?" {who}',
-        f"{command} trace {memory.memory_id[: views.SHORT_ID]} {who}",
+        f"{command} trace {memory.memory_id[:SHORT_ID]} {who}",
         f"{command} inspect {who}",
-        f"{command} verify",
+        f"{command} admin verify",
         "remegraph ingest chat.json    # your own: OpenAI or LangChain messages",
     ]
     return Text("\n".join(lines))

@@ -2,174 +2,197 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
-import typer
+from rich.text import Text
+from typer import Argument, Option
 
-from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked, full_id
-from remegraph.cli.options import AsJson, Home, group
-from remegraph.cli.session import guarded, open_kit
-from remegraph.models import PackKind, Status
+from remegraph.cli.command import Session, Topic, group, of_home, of_scope
+from remegraph.cli.terminal import FIRST, Views, counted, grid, lines, plain, table
+from remegraph.models import PackInfo, Scope, Status, TrustedKey
 
 __all__ = ["app"]
 
 app = group("Memories in a file: for another home, or for other agents.")
 
-_File = Annotated[Path, typer.Argument(help="The pack, or a JSON document of one.", show_default=False)]
+_File = Annotated[Path, Argument(help="The pack, or a JSON document of one.", show_default=False)]
 _Trust = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--trust", min=0, max=1, help="How far it is believed; 1 for what is yours. Unless given: as its signer is."
     ),
 ]
 _Signed = Annotated[
-    bool, typer.Option("--require-signature", help="Refuse it unless a trusted key has signed it.", show_default=False)
+    bool, Option("--require-signature", help="Refuse it unless a trusted key has signed it.", show_default=False)
 ]
 
 
-@app.command()
-@asked
+@of_scope(app)
 def build(
-    ask: Asked,
-    file: Annotated[Path, typer.Argument(help="Where to write it.", show_default=False)],
+    session: Session,
+    scope: Scope,
+    file: Annotated[Path, Argument(help="Where to write it.", show_default=False)],
     *,
-    preset: Annotated[
-        bool, typer.Option("--preset", help="Items for any agent, instead of the memories whole.")
-    ] = False,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic, type:name.")] = None,
-    memory: Annotated[list[str] | None, typer.Option("--memory", help="Only this memory; may be repeated.")] = None,
-    include: Annotated[
-        list[str] | None, typer.Option("--include", help="Also quarantined or proposed memories.")
-    ] = None,
-    pack_id: Annotated[str, typer.Option("--id", help="Its id. Unless given: made of its content.")] = "",
-    domain: Annotated[list[str] | None, typer.Option("--domain", help="A field that it is for.")] = None,
+    preset: Annotated[bool, Option("--preset", help="Items for any agent, instead of the memories whole.")] = False,
+    topic: Topic = None,
+    memory: Annotated[list[str] | None, Option("--memory", help="Only this memory; may be repeated.")] = None,
+    include: Annotated[list[str] | None, Option("--include", help="Also quarantined or proposed memories.")] = None,
+    pack_id: Annotated[str, Option("--id", help="Its id. Unless given: made of its content.")] = "",
+    domain: Annotated[list[str] | None, Option("--domain", help="A field that it is for.")] = None,
     activate: Annotated[
-        list[str] | None, typer.Option("--activate", help="Id or tag of items that shall stand ready.")
+        list[str] | None, Option("--activate", help="Id or tag of items that shall stand ready.")
     ] = None,
     desensitize: Annotated[
-        bool, typer.Option("--desensitize", help="Take personal data, secrets and names out of a preset.")
+        bool, Option("--desensitize", help="Take personal data, secrets and names out of a preset.")
     ] = False,
-    key: Annotated[Path | None, typer.Option("--key", help="File of the private key that signs it.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    key: Annotated[Path | None, Option("--key", help="File of the private key that signs it.")] = None,
+    force: Annotated[bool, Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write memories to a pack."""
-    kind: PackKind = "preset" if preset else "export"
-    asked_for: list[Status] = [*(include or ())]
-    with ask.out.bars() as report, ask.kit() as kit:
-        done = kit.packs.build(
-            file,
-            scope=ask.scope,
-            kind=kind,
-            topic=topic,
-            memory_ids=None if memory is None else [full_id(kit, each, ask.scope) for each in memory],
-            include=asked_for,
-            pack_id=pack_id,
-            domain=domain or (),
-            activate=activate or (),
-            desensitize=desensitize,
-            key=key,
-            overwrite=force,
-            progress=report,
-        )
-    ask.out.show(done, *views.built(done))
+    done = session.kit().packs.build(
+        file,
+        scope=scope,
+        kind="preset" if preset else "export",
+        topic=topic,
+        memory_ids=None if memory is None else [session.memory_id(scope, each) for each in memory],
+        include=cast("list[Status]", include or []),  # the kit refuses what is none
+        pack_id=pack_id,
+        domain=domain or (),
+        activate=activate or (),
+        desensitize=desensitize,
+        key=key,
+        overwrite=force,
+        progress=session.bars(),
+    )
+    dropped = [f"{counted(done.dropped, 'reference')} to memories that stayed behind."] if done.dropped else []
+    session.show(
+        done,
+        *_info(done.pack),
+        *lines([f"Written to {done.path}."], "green"),
+        *table(list(done.left_out.items()), ("left out", "why"), lambda each: each),
+        *lines(dropped, "dim"),
+    )
 
 
-@app.command()
-def inspect(file: _File, *, home: Home = None, as_json: AsJson = False) -> None:
+@of_home(app)
+def inspect(session: Session, file: _File) -> None:
     """Say what a pack holds, once its size and checksums are in order."""
-    with guarded(as_json=as_json) as out:
-        with open_kit(home) as kit:
-            found = kit.packs.inspect(file)
-        out.show(found, *views.pack(found))
+    found = session.kit().packs.inspect(file)
+    session.show(found, *_info(found))
 
 
-@app.command()
-def verify(file: _File, *, require_signature: _Signed = False, home: Home = None, as_json: AsJson = False) -> None:
+@of_home(app)
+def verify(session: Session, file: _File, *, require_signature: _Signed = False) -> None:
     """Check a pack whole: size, checksums, signature, every record."""
-    with guarded(as_json=as_json) as out:
-        with open_kit(home) as kit:
-            found = kit.packs.verify(file, require_signature=require_signature or None)
-        out.show(found, *views.pack(found), "Every record holds.")
+    found = session.kit().packs.verify(file, require_signature=require_signature or None)
+    session.show(found, *_info(found), "Every record holds.")
 
 
-@app.command()
-@asked
-def diff(ask: Asked, file: _File, *, trust: _Trust = None) -> None:
+@of_scope(app)
+def diff(session: Session, scope: Scope, file: _File, *, trust: _Trust = None) -> None:
     """Say what installing a pack would do. Nothing is changed."""
-    with ask.kit() as kit:
-        found = kit.packs.diff(file, scope=ask.scope, trust=trust)
-    ask.out.show(found, *views.pack_difference(found))
+    found = session.kit().packs.diff(file, scope=scope, trust=trust)
+    parts = [
+        ("new", found.new),
+        ("known", found.known),
+        ("conflicting", found.conflicting),
+        ("waiting for approval", found.quarantined),
+        ("refused", found.refused),
+    ]
+    believed = Text(f"Believed {found.trust:g} of 1.", style="dim")
+    session.show(found, *_info(found.pack), believed, *table(parts, ("what", ">how many", "which"), _row))
 
 
-@app.command()
-@asked
+def _row(part: tuple[str, tuple[str, ...]]) -> tuple[str, int, str]:
+    name, ids = part
+    return name, len(ids), ", ".join(ids[:FIRST]) + (", …" if len(ids) > FIRST else "")
+
+
+@of_scope(app)
 def install(
-    ask: Asked,
+    session: Session,
+    scope: Scope,
     file: _File,
     *,
     trust: _Trust = None,
     require_signature: _Signed = False,
     activate: Annotated[
         list[str] | None,
-        typer.Option("--activate", help="Id or tag of items that shall stand ready; 'manifest': as the pack says."),
+        Option("--activate", help="Id or tag of items that shall stand ready; 'manifest': as the pack says."),
     ] = None,
 ) -> None:
     """Take a pack in: all of it, or nothing. The same pack again changes nothing."""
-    with ask.out.bars() as report, open_kit(ask.home, create=True) as kit:
-        done = kit.packs.install(
-            file,
-            scope=ask.scope,
-            trust=trust,
-            require_signature=require_signature or None,
-            activate=activate or (),
-            progress=report,
-        )
-    ask.out.show(done, *views.installed(done))
+    done = session.kit(create=True).packs.install(
+        file,
+        scope=scope,
+        trust=trust,
+        require_signature=require_signature or None,
+        activate=activate or (),
+        progress=session.bars(),
+    )
+    if done.replayed:
+        session.show(done, Text("It was installed before: nothing changed.", style="dim"))
+        return
+    outcomes = sorted(Counter(item.outcome for item in done.items).items())
+    session.show(
+        done,
+        Text(f"{counted(len(done.memory_ids), 'memory', 'memories')} taken in.", style="green"),
+        *lines([", ".join(f"{count} {name}" for name, count in outcomes)] if outcomes else [], "dim"),
+        *lines(f"Not up to date: {each}" for each in done.degraded),
+    )
 
 
-@app.command()
+@of_home(app)
 def keygen(
-    file: Annotated[Path, typer.Argument(help="Where to write the private key; a new file.", show_default=False)],
-    *,
-    as_json: AsJson = False,
+    session: Session,
+    file: Annotated[Path, Argument(help="Where to write the private key; a new file.", show_default=False)],
 ) -> None:
     """Make a key that signs packs. Give others the public key that is printed; show nobody the file."""
-    from remegraph.exchange.signing import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
+    from remegraph.mek.signatures import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
 
-    with guarded(as_json=as_json) as out:
-        key = SigningKey.generate()
-        key.save(file)
-        out.show(
-            {"file": str(file), "key_id": key.key_id, "public": key.public}, *views.new_key(key.key_id, key.public)
-        )
+    key = SigningKey.generate()
+    key.save(file)
+    session.show(
+        {"file": str(file), "key_id": key.key_id, "public": key.public},
+        f"Key {key.key_id}. Others trust it with:",
+        Text(f"remegraph pack trust NAME {key.public}", style="bold"),
+    )
 
 
-@app.command()
+@of_home(app)
 def trust(
-    name: Annotated[str, typer.Argument(help="Whose key it is.", show_default=False)],
-    public: Annotated[str, typer.Argument(help="The public key, as `keygen` printed it.", show_default=False)],
-    *,
-    home: Home = None,
-    as_json: AsJson = False,
+    session: Session,
+    name: Annotated[str, Argument(help="Whose key it is.", show_default=False)],
+    public: Annotated[str, Argument(help="The public key, as `keygen` printed it.", show_default=False)],
 ) -> None:
     """Believe a key: what it signs is of its owner. How far that one is believed, the settings say."""
-    with guarded(as_json=as_json) as out:
-        with open_kit(home, create=True) as kit:
-            key = kit.packs.trust_key(name, public)
-        out.show({"key_id": key.key_id, **key.model_dump()}, *views.keys([key]))
+    _show_key(session, session.kit(create=True).packs.trust_key(name, public))
 
 
-@app.command()
-def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key.", show_default=False)],
-    *,
-    home: Home = None,
-    as_json: AsJson = False,
-) -> None:
+@of_home(app)
+def revoke(session: Session, key_id: Annotated[str, Argument(help="The key.", show_default=False)]) -> None:
     """Believe a key no more, for good."""
-    with guarded(as_json=as_json) as out:
-        with open_kit(home) as kit:
-            key = kit.packs.revoke_key(key_id)
-        out.show({"key_id": key.key_id, **key.model_dump()}, *views.keys([key]))
+    _show_key(session, session.kit().packs.revoke_key(key_id))
+
+
+def _show_key(session: Session, key: TrustedKey) -> None:
+    state = "revoked" if key.revoked else "trusted"
+    shown = table([key], ("name", "!key", "state"), lambda each: (each.name, each.key_id, state))
+    session.show({"key_id": key.key_id, **key.model_dump()}, *shown)
+
+
+def _info(found: PackInfo) -> Views:
+    """Show what a pack says of itself."""
+    signed = f"signed by {found.signer}" if found.signer else found.problem
+    rows = {
+        "pack": f"{found.pack_id} ({found.kind})",
+        "for": ", ".join(found.domain),
+        "holds": ", ".join(f"{count:,} {name.removesuffix('.jsonl')}" for name, count in found.counts.items()),
+        "signature": f"{signed} {f'key {found.key_id}' if found.key_id else ''}".strip(),
+        "digest": found.digest,
+    }
+    return (
+        grid((Text(name, style="dim"), Text(plain(value), overflow="fold")) for name, value in rows.items() if value),
+    )

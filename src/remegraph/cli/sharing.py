@@ -1,107 +1,170 @@
-"""Commands about what all agents of a user know: what was proposed, who bears it out, and what a person decides."""
+"""Commands about what agents share: what one lets another read, and what all agents of a user know."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, cast
 
-import typer
+from typer import Argument, Option
 
-from remegraph.cli import views
-from remegraph.cli.asking import Asked, asked, full_id
-from remegraph.cli.options import By, MemoryId, Reason
-from remegraph.models import ProposalState
+from remegraph.cli.command import By, MemoryId, Reason, Session, Topic, group, of_scope, read_time
+from remegraph.cli.terminal import SHORT_ID, Views, minute, state_of, table
+from remegraph.models import Grant, Layer, Proposal, ProposalState, Scope
 
-__all__ = ["approve", "corroborate", "proposals", "propose", "reject", "withdraw"]
+__all__ = ["app"]
+
+app = group("What agents share: grants to read, and proposals for all agents of a user.")
 
 _ProposalId = Annotated[
-    str, typer.Argument(help="The proposal: its id, or the beginning of it.", metavar="ID", show_default=False)
+    str, Argument(help="The proposal: its id, or the beginning of it.", metavar="ID", show_default=False)
 ]
 
 
-@asked
+@of_scope(app)
+def grants(session: Session, scope: Scope) -> None:
+    """List what an agent (--agent) lets others read, and what it may read; those that are over, too."""
+    found = session.kit().sharing.grants(scope=scope)
+    session.show(found, *_grants(found))
+
+
+@of_scope(app)
+def grant(
+    session: Session,
+    scope: Scope,
+    to_agent: Annotated[str, Argument(help="The agent that may read.", metavar="AGENT", show_default=False)],
+    *,
+    reason: Reason,
+    memory: Annotated[list[str] | None, Option("--memory", help="Only this memory, by id.", metavar="ID")] = None,
+    topic: Topic = None,
+    layer: Annotated[list[str] | None, Option("--layer", help="Only these layers; episodic unless given.")] = None,
+    until: Annotated[str | None, Option("--until", help="When it ends.")] = None,
+    by: By = "",
+) -> None:
+    """Let another agent read memories of an agent (--agent) of the same user and project."""
+    found = session.kit().sharing.grant(
+        to_agent,
+        scope=scope,
+        memory_ids=[session.memory_id(scope, each) for each in memory or ()],
+        topic=topic,
+        layers=cast("list[Layer]", layer) or ("episodic",),  # the kit refuses what is none
+        expires_at=read_time(until, None),
+        reason=reason,
+        actor=by or scope.user,
+    )
+    session.show(found, *_grants([found]))
+
+
+@of_scope(app)
+def revoke(
+    session: Session,
+    scope: Scope,
+    grant_id: Annotated[str, Argument(help="The grant.", metavar="ID", show_default=False)],
+    *,
+    reason: Reason,
+    by: By = "",
+) -> None:
+    """Take back what an agent (--agent) granted: it opens nothing any more."""
+    found = session.kit().sharing.revoke(grant_id, scope=scope, reason=reason, actor=by or scope.user)
+    session.show(found, *_grants([found]))
+
+
+def _grants(found: Sequence[Grant]) -> Views:
+    """Show grants, each with what it opens, to whom, and until when."""
+
+    def row(each: Grant) -> tuple[str, ...]:
+        what = ", ".join((*each.layers, *filter(None, [each.topic]), *(name[:SHORT_ID] for name in each.memory_ids)))
+        ends = [end for end in (each.revoked_at, each.expires_at) if end is not None]
+        until = minute(min(ends)) if ends else "until revoked"
+        return each.grant_id, each.giver.agent or "", each.to_agent, what, until, each.reason
+
+    return table(found, ("!id", "from", "to", "what", "until", "why"), row, empty="No grants.", whole=True)
+
+
+@of_scope(app)
 def proposals(
-    ask: Asked,
+    session: Session,
+    scope: Scope,
     *,
     state: Annotated[
-        ProposalState | None,
-        typer.Option("--state", help="Only these; stale: its author says otherwise by now.", show_default=False),
+        ProposalState | None, Option("--state", help="Only these; stale: its author says otherwise by now.")
     ] = None,
 ) -> None:
-    """List what agents proposed for all agents of the user, and who bears it out."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        found = kit.sharing.proposals(scope=scope, state=state)
-    ask.out.show(found, *views.proposals(found))
+    """List what agents proposed for all agents of the user, and which agents support it."""
+    found = session.kit().sharing.proposals(scope=scope, state=state)
+    session.show(found, *_proposals(found))
 
 
-@asked
+@of_scope(app)
 def propose(
-    ask: Asked,
+    session: Session,
+    scope: Scope,
     memory_id: MemoryId,
     *,
     reason: Reason,
     replaces: Annotated[
-        str, typer.Option("--replaces", help="Id of the shared memory that it shall replace.", show_default=False)
+        str, Option("--replaces", help="Id of the shared memory that it shall replace.", show_default=False)
     ] = "",
     expected_version: Annotated[
-        int | None, typer.Option("--expected-version", min=1, help="The version of that memory that was read.")
+        int | None, Option("--expected-version", min=1, help="The version of that memory that was read.")
     ] = None,
 ) -> None:
     """Propose a memory of an agent (--agent) for all agents of the user. Nobody recalls it until they agree."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        found = kit.sharing.propose(
-            full_id(kit, memory_id, scope),
-            scope=scope,
-            reason=reason,
-            replaces=full_id(kit, replaces, scope),
-            expected_version=expected_version,
-        )
-    ask.out.show(found, *views.proposals([found]))
+    found = session.kit().sharing.propose(
+        session.memory_id(scope, memory_id),
+        scope=scope,
+        reason=reason,
+        replaces=session.memory_id(scope, replaces),
+        expected_version=expected_version,
+    )
+    session.show(found, *_proposals([found]))
 
 
-@asked
+@of_scope(app)
 def corroborate(
-    ask: Asked,
+    session: Session,
+    scope: Scope,
     proposal_id: _ProposalId,
     *,
     memory: Annotated[
-        str, typer.Option("--memory", help="The agent's own memory that says so.", metavar="ID", show_default=False)
+        str, Option("--memory", help="The agent's own memory that says so.", metavar="ID", show_default=False)
     ],
 ) -> None:
-    """Bear a proposal out with a memory of another agent (--agent), on evidence of its own."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        found = kit.sharing.corroborate(
-            full_id(kit, proposal_id, scope), scope=scope, memory_id=full_id(kit, memory, scope)
-        )
-    ask.out.show(found, *views.proposals([found]))
+    """Support a proposal with a memory of another agent (--agent), on evidence of its own."""
+    name, own = session.memory_id(scope, proposal_id), session.memory_id(scope, memory)
+    found = session.kit().sharing.corroborate(name, scope=scope, memory_id=own)
+    session.show(found, *_proposals([found]))
 
 
-@asked
-def approve(ask: Asked, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
+@of_scope(app)
+def approve(session: Session, scope: Scope, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Make a proposal a memory of all agents of the user, on a person's word."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        name = full_id(kit, proposal_id, scope)
-        found = kit.sharing.approve(name, scope=scope, actor=by or scope.user, reason=reason)
-    ask.out.show(found, *views.proposals([found]))
+    name = session.memory_id(scope, proposal_id)
+    found = session.kit().sharing.approve(name, scope=scope, actor=by or scope.user, reason=reason)
+    session.show(found, *_proposals([found]))
 
 
-@asked
-def reject(ask: Asked, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
+@of_scope(app)
+def reject(session: Session, scope: Scope, proposal_id: _ProposalId, *, by: By = "", reason: Reason = "") -> None:
     """Refuse a proposal, on a person's word. It stays in the ledger, and is never recalled."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        name = full_id(kit, proposal_id, scope)
-        found = kit.sharing.reject(name, scope=scope, actor=by or scope.user, reason=reason)
-    ask.out.show(found, *views.proposals([found]))
+    name = session.memory_id(scope, proposal_id)
+    found = session.kit().sharing.reject(name, scope=scope, actor=by or scope.user, reason=reason)
+    session.show(found, *_proposals([found]))
 
 
-@asked
-def withdraw(ask: Asked, proposal_id: _ProposalId, *, reason: Reason = "") -> None:
+@of_scope(app)
+def withdraw(session: Session, scope: Scope, proposal_id: _ProposalId, *, reason: Reason = "") -> None:
     """Take back what an agent (--agent) proposed."""
-    scope = ask.scope
-    with ask.kit() as kit:
-        found = kit.sharing.withdraw(full_id(kit, proposal_id, scope), scope=scope, reason=reason)
-    ask.out.show(found, *views.proposals([found]))
+    found = session.kit().sharing.withdraw(session.memory_id(scope, proposal_id), scope=scope, reason=reason)
+    session.show(found, *_proposals([found]))
+
+
+def _proposals(found: Sequence[Proposal]) -> Views:
+    """Show proposals, each with its state, the agents that support it, and what was said last."""
+
+    def row(each: Proposal) -> tuple[object, ...]:
+        last = each.endorsements[-1]
+        words = f"{last.act} by {last.by}" + (f": {last.reason}" if last.reason else "")
+        content, agents = each.memory.content, ", ".join(each.agents)
+        return each.proposal_id[:SHORT_ID], state_of(each.state), content, agents, words
+
+    return table(found, ("!id", "state", "what", "agents", "last said"), row, empty="No proposals.")

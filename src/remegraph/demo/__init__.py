@@ -8,6 +8,7 @@ What a large language model answered to every prompt of it is bundled, too, so t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from remegraph.errors import SetupError
-from remegraph.exchange.conversations import read_conversations
+from remegraph.importers.conversations import read_conversations
 from remegraph.kit import MemoryKit
 from remegraph.models import Progress, Scope, SummaryReport
 from remegraph.testing import Answer, ModelCall, ScriptedChatModel, Step
@@ -28,6 +29,9 @@ ANSWERS = "answers.jsonl"
 
 SELF = "I am Remy, a research assistant. I keep answers short and name my sources."
 """What Remy is configured to know of itself."""
+
+_PLAYED_ON = re.compile(rf"\[\d{{4}}-\d\d-\d\d\](?= {re.escape(json.dumps(SELF))})")
+"""The day on which the demo is played: Remy is told then what it knows of itself, and prompts show that day beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,12 @@ def answers() -> Mapping[str, Any]:
 def key(call: ModelCall) -> str:
     """Return what tells a prompt from any other: a hash of the form that it asks for and of all that it says.
 
+    The day on which the demo is played is left out.
+
     Args:
         call: The prompt.
     """
-    return sha256(f"{call.schema}\n{call.text}".encode()).hexdigest()[:16]
+    return sha256(f"{call.schema}\n{_PLAYED_ON.sub('[today]', call.text)}".encode()).hexdigest()[:16]
 
 
 def model(step: Step | None = None) -> ScriptedChatModel:

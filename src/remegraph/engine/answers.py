@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -33,11 +34,14 @@ __all__ = [
     "OperationAnswer",
     "ProposalAnswer",
     "QuoteAnswer",
+    "RuleAnswer",
+    "ScreenAnswer",
     "SkillAnswer",
     "StepAnswer",
     "UnreadOperation",
     "VerdictAnswer",
     "problems",
+    "strict_form",
 ]
 
 _MOST_OPERATIONS = 400
@@ -60,6 +64,41 @@ def problems(error: ValidationError) -> str:
     """Return what pydantic holds against an answer, in one line."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in details[:8])
+
+
+_KEPT = ("type", "description", "enum", "anyOf")
+"""Keywords of a schema that every provider takes which binds a model to it."""
+
+
+def strict_form(schema: type[BaseModel]) -> dict[str, Any] | None:
+    """Return a schema as providers take it that let a model write nothing else; None where it holds what they do not take.
+
+    Every field is required, and null where it was optional; nothing else may be given; bounds are checked by who reads.
+    """
+    function = convert_to_openai_tool(schema)["function"]
+    try:
+        return {**function, "strict": True, "parameters": _strict(function["parameters"])}
+    except KeyError:  # a record of any fields
+        return None
+
+
+def _strict(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema.
+
+    Raises:
+        KeyError: It is a record whose fields are not named.
+    """
+    kept = {name: node[name] for name in _KEPT if name in node}
+    if node.get("type") == "array":
+        return {**kept, "items": _strict(node["items"])}
+    if node.get("type") != "object":
+        return kept
+    fields, required = node["properties"], node.get("required", ())
+    properties = {
+        name: _strict(field) if name in required else {"anyOf": [_strict(field), {"type": "null"}]}
+        for name, field in fields.items()
+    }
+    return {**kept, "properties": properties, "required": list(fields), "additionalProperties": False}
 
 
 class _Answer(BaseModel):
@@ -262,6 +301,7 @@ class OperationAnswer(_Answer):
     value: _Words = Field(default="", max_length=200, description="Short value of the slot.")
     many: bool = Field(default=False, description="True: the slot holds several values at once.")
     importance: float = Field(default=0.5, ge=0, le=1)
+    tags: list[_Words] = Field(default_factory=list, max_length=8)
     valid_from: _Words = Field(default="", max_length=40, description="ISO date since when it is true.")
     valid_to: _Words = Field(default="", max_length=40, description="ISO date until when (END).")
     evidence: list[QuoteAnswer] = Field(max_length=20)
@@ -357,6 +397,21 @@ class VerdictAnswer(_Answer):
     """What is wrong with the memories; empty: nothing."""
 
     objections: list[ObjectionAnswer] = Field(max_length=40)
+
+
+class RuleAnswer(_Answer):
+    """What the owner's rules say of one statement."""
+
+    n: int = Field(description="Statement number.")
+    rule: int = Field(ge=0, description="Number of the rule that it breaks; 0: none.")
+
+
+class ScreenAnswer(_Answer):
+    """What the owner's rules say of statements, and of the words of a block."""
+
+    verdicts: list[RuleAnswer] = Field(max_length=1000)
+    words: list[QuoteAnswer] = Field(default_factory=list, max_length=200)
+    vital: ClassVar[frozenset[str]] = frozenset({"words"})
 
 
 class ConclusionAnswer(_Answer):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError
@@ -24,14 +25,15 @@ from remegraph.models import (
     Receipt,
     StoredMessage,
 )
-from remegraph.ports import Archive
-from remegraph.rules.conflicts import compare
-from remegraph.rules.consensus import is_shared
-from remegraph.rules.disputes import CONTRARY, TELLING, disputed, opposing, pair_of
+from remegraph.rules.disputes import CONTRARY, TELLING, compare, disputed, opposing, pair_of
 from remegraph.rules.disputes import settled as settled_pairs
 from remegraph.rules.forms import in_form
-from remegraph.rules.slots import holds, relation
-from remegraph.rules.standing import APPROVE
+from remegraph.rules.identity import holds, relation
+from remegraph.rules.sharing import is_shared
+from remegraph.rules.standing import APPROVE, QUARANTINE_BELOW
+
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
 
 __all__ = ["UPDATE", "Disputes"]
 
@@ -49,12 +51,7 @@ _TOLD: frozenset[LinkType] = frozenset({*CONTRARY, "supersedes", "settled"})
 
 
 class Disputes:
-    """Weighs changes before they are committed.
-
-    Args:
-        archive: The ledger.
-        searcher: Finds what shares words with a memory.
-    """
+    """Weighs changes before they are committed."""
 
     def __init__(self, archive: Archive, searcher: Searcher) -> None:
         self._archive = archive
@@ -86,9 +83,6 @@ class Disputes:
         statement of a source replaces its earlier one, the same value is the same memory, and any other two are in
         dispute. What has more keys than another is linked both ways. A memory whose last open contradiction ends is
         active again.
-
-        Args:
-            changes: What shall change.
         """
         weighing = _Weighing(self._archive, changes)
         created = [each.memory for each in changes.changes if _begins(each) and each.memory.live]
@@ -100,19 +94,14 @@ class Disputes:
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
     def told_by(self, memory: Memory, user: str) -> bool:
-        """Return whether a memory comes from a user, by their words or those that their agent keeps for them.
-
-        Args:
-            memory: A memory.
-            user: Of the scope that asks.
-        """
+        """Return whether a memory comes from a user, by their words or those that their agent keeps for them."""
         return _person(user) in _Sources(self._archive).of(memory)
 
     def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
-        """Yield each new memory with each that it is held against: of its slot; of items, what came before like it."""
+        """Yield each new memory with each that it is held against: of its slot; of items and rules, what came before like it."""
         slots = sorted({memory.canonical_topic for memory in new} - {""})
         crowd = self._archive.memories([home], canonical_topics=slots, statuses=sorted(LIVE)) if slots else ()
-        items = [memory for memory in new if in_form(memory) is not None]
+        items = [memory for memory in new if in_form(memory) is not None or memory.memory_class == "policy"]
         found = self._searcher.worded(home, [memory.indexed_text for memory in items], _LOOKED_AT) if items else []
         known = {memory.memory_id: near for memory, near in zip(items, found, strict=True)}
         there = {memory.memory_id: memory for memory in (*crowd, *chain.from_iterable(found))}
@@ -167,12 +156,20 @@ class _Sources:
 def _speaker(message: Message | StoredMessage, user: str | None) -> str:
     """Return who speaks; an agent and an application keep what is their user's."""
     if message.role == "tool" or message.is_document:
-        return f"tool {message.name}"
+        return "tool of the owner" if message.trust >= QUARANTINE_BELOW else f"tool {message.name}"
     return _person((message.name.strip() if message.role == "user" else "") or user or "")
 
 
 def _person(name: str) -> str:
     return f"person {name.casefold()}"
+
+
+def _is_person(source: str) -> bool:
+    return source.startswith("person ")
+
+
+def _is_tool(source: str) -> bool:
+    return source.startswith("tool ")
 
 
 @dataclass
@@ -184,6 +181,8 @@ class _Weighing:
     planned: dict[str, MemoryChange] = field(init=False)
     links: dict[tuple[str, LinkType, str], Link] = field(init=False)
     sources: _Sources = field(init=False)
+    joined: set[str] = field(default_factory=set)
+    """New memories that bear out what was there, and are none of their own."""
 
     def __post_init__(self) -> None:
         self.planned = {change.memory.memory_id: change for change in self.changes.changes}
@@ -199,14 +198,15 @@ class _Weighing:
 
     def hold_against(self, new: Memory, old: Memory) -> None:
         """Join, retire, link or dispute what a new memory and one that was there are to each other."""
-        if new.memory_id not in self.planned or not (self.after(old).live and self.after(new).live):
+        if new.memory_id not in self.planned or old.memory_id in self.joined:
+            return
+        if not (self.after(old).live and self.after(new).live):
             return
         if self._told(new, old):
             return
         earlier, later = (new, old) if new.said_at < old.said_at else (old, new)
         if "procedural" not in {new.layer, old.layer}:  # of two ways to do a thing, neither is untrue
-            one_source = bool(self.sources.of(later) & self.sources.of(earlier))
-            what = relation(later, earlier, one_source=one_source)
+            what = relation(later, earlier, one_source=self._follows(later, earlier))
             if what == "same":
                 self._join(new, old)
                 return
@@ -214,6 +214,11 @@ class _Weighing:
                 self._settle(earlier, later, retire=what == "supersedes")
                 return
         self._compare(new, old)
+
+    def _follows(self, later: Memory, earlier: Memory) -> bool:
+        """Return whether the source of an earlier memory says the later one, or a person what so far a tool said."""
+        new, old = self.sources.of(later), self.sources.of(earlier)
+        return bool(new & old) or (any(map(_is_person, new)) and all(map(_is_tool, old)))
 
     def _told(self, new: Memory, old: Memory) -> bool:
         """Return whether the change says itself what the two are to each other."""
@@ -263,6 +268,7 @@ class _Weighing:
             said_at=max(kept.said_at, new.said_at),
         )
         del self.planned[new.memory_id]
+        self.joined.add(new.memory_id)
         self._revise(old, corroborated, "corroborate")
         moved = [self._moved(link, new.memory_id, old.memory_id) for link in self.links.values()]
         self.links = {}
@@ -272,7 +278,7 @@ class _Weighing:
 
     def _spoken(self, new: Memory) -> bool:
         """Return whether a person said it, and not only an agent, which may repeat what it recalled."""
-        return any(each.startswith("person ") for each in self.sources.of(new)) and new.perspective != "first-person"
+        return any(map(_is_person, self.sources.of(new))) and new.perspective != "first-person"
 
     @staticmethod
     def _moved(link: Link, gone: str, kept: str) -> Link:

@@ -9,50 +9,75 @@ the settings ask for. Every memory says so: `source="factual"`, `extractor="extr
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remegraph.engine.distilling import skill_of
-from remegraph.engine.metering import Meter
 from remegraph.engine.proposals import COUNTED_TRUST, Writer
-from remegraph.engine.routing import called_tools, person
+from remegraph.engine.routes import called_tools, person
 from remegraph.engine.tasks import (
     DescribeTask,
     Digest,
     DigestTask,
     DistilTask,
+    Meter,
+    Objection,
+    Operation,
     Proposal,
     ProposeTask,
     ReviewTask,
+    Screened,
+    ScreenTask,
+    Verb,
     Voice,
 )
-from remegraph.language.entities import entities
-from remegraph.language.plain import plain
-from remegraph.language.scripts import has_cjk
-from remegraph.language.sentences import asks, sentences
-from remegraph.language.tokens import query_tokens
 from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
 from remegraph.prompts import Language
-from remegraph.rules.centrality import pagerank
-from remegraph.rules.duplicates import content_digest
-from remegraph.rules.objections import Objection
-from remegraph.rules.perceiving import marks
+from remegraph.rules.frame import marks
+from remegraph.rules.identity import content_digest
+from remegraph.rules.origin import trust_of_summary
+from remegraph.rules.remnants import MARK
 from remegraph.rules.salience import telling_words
 from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tainting import trust_of_summary
-from remegraph.rules.tool_outcomes import outcome
-from remegraph.rules.tool_records import called
-from remegraph.rules.trajectories import name_of, steps_of
-from remegraph.rules.veil import MARK
+from remegraph.rules.tool_calls import called, outcome
+from remegraph.rules.trajectories import name_of, skill_of, steps_of
+from remegraph.text.entities import entities
+from remegraph.text.scripts import has_cjk, plain
+from remegraph.text.sentences import asks, sentences
+from remegraph.text.tables import table
+from remegraph.text.tokens import query_tokens
 
-__all__ = ["ExtractiveThinker"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ExtractiveThinker", "pagerank"]
+
+
+_DAMPING = 0.85
+_TOLERANCE = 1e-6
+_MOST_STEPS = 100
+
+
+def pagerank(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the PageRank of each node, by power iteration; it sums to 1 (Page et al., 1998; damping .85).
+
+    The weights are symmetric and not negative, of shape (n, n). A node without edges passes its rank on to all.
+    """
+    size = len(weights)
+    degrees = weights.sum(axis=1, keepdims=True)
+    steps = np.divide(weights, degrees, out=np.full_like(weights, 1 / max(size, 1)), where=degrees > 0)
+    rank = np.full(size, 1 / max(size, 1))
+    for _ in range(_MOST_STEPS):
+        following = (1 - _DAMPING) / max(size, 1) + _DAMPING * rank @ steps
+        if np.abs(following - rank).sum() < _TOLERANCE:
+            break
+        rank = following
+    return rank
+
 
 _SUMMARY_SENTENCES = 2
 _SUMMARY_CHARACTERS = 240
@@ -123,14 +148,6 @@ class ExtractiveThinker:
         """Read nothing: there is nobody to look."""
         return {}
 
-    async def adescribe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
-        """Read nothing; see `describe`."""
-        return {}
-
-    async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
-        """Summarise and route; see `digest`."""
-        return self.digest(task, meter)
-
     def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
         """Keep every turn for this shelf, or join it with the memory that has the same words."""
         writer = Writer(task, self.name, Voice())
@@ -148,25 +165,21 @@ class ExtractiveThinker:
             links=tuple(writer.links),
         )
 
-    async def apropose(self, task: ProposeTask, meter: Meter) -> Proposal:
-        """Compare a block with one topic's memories; see `propose`."""
-        return self.propose(task, meter)
-
     def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Return what the rules flag: there is nobody to weigh it."""
         return task.flags
 
-    async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
-        """Return what the rules flag; see `review`."""
-        return task.flags
+    def screen(self, task: ScreenTask, meter: Meter) -> Screened:
+        """Let nothing pass where only a model could tell: what code can tell, whoever asks has told already."""
+        return Screened(tuple(1 if task.rules.need_a_model else 0 for _ in task.texts))
 
     def distil(self, task: DistilTask, meter: Meter) -> Skill:
         """Take the successful calls as they were, in their order."""
-        return skill_of(task, name_of(task.task, task.run), "", steps_of(task.run))
+        return skill_of(task.run, steps_of(task.run), task=task.task, name=name_of(task.task, task.run), when_to_use="")
 
-    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
-        """Make a skill of a run; see `distil`."""
-        return self.distil(task, meter)
+    async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
+        """Return what the method of this name returns: nobody is waited for."""
+        return getattr(self, verb)(task, meter)
 
 
 def _summary(messages: Sequence[StoredMessage]) -> str:
@@ -298,9 +311,8 @@ def _keep(turn: _Turn, task: ProposeTask, writer: Writer, written: set[str]) -> 
     if twin is not None:
         writer.corroborate(twin, evidence)
         return
-    writer.new_memory(
-        content, evidence, when_to_use=task.shelf.topic.target_name if task.shelf.topic.type == "task" else ""
-    )
+    when_to_use = task.shelf.topic.target_name if task.shelf.topic.type == "task" else ""
+    writer.new_memory(Operation("CREATE", tuple(evidence), content=content, when_to_use=when_to_use))
 
 
 def _content(turn: _Turn, language: Language) -> str:
@@ -316,11 +328,9 @@ def _is_short(text: str) -> bool:
 
 @cache
 def _forms(name: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of data/turns.toml of one name."""
-    table: dict[str, Any] = tomllib.loads(
-        (files("remegraph.engine") / "data" / "turns.toml").read_text(encoding="utf-8")
-    )
-    patterns = table[name] if isinstance(table[name], list) else [table[name]]
+    """Return the patterns of the table `turns` of one name."""
+    told = table("turns")[name]
+    patterns = told if isinstance(told, list) else [told]
     return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
 
 
@@ -349,4 +359,5 @@ def _judge_tool(task: ProposeTask, writer: Writer) -> None:
     content = f"{tool}: {len(failed)}/{len(known)} calls failed."
     slot_name = f"{task.shelf.topic.target}:reliability"
     old = [memory for memory in task.similar if memory.canonical_topic == slot_name]
-    writer.new_memory(content, evidence, when_to_use=tool, canonical_topic=slot_name, trust=COUNTED_TRUST, replaces=old)
+    counted = Operation("CREATE", tuple(evidence), content=content, when_to_use=tool, canonical_topic=slot_name)
+    writer.new_memory(counted, trust=COUNTED_TRUST, replaces=old)

@@ -1,8 +1,8 @@
-"""One body for sync and async: a node is a generator that yields what it wants thought.
+"""What the nodes of the graphs share: one body for sync and async, and what the error of a provider's client means.
 
-The body reads the ledger, yields a `Think`, receives the result (or the error, thrown in), and returns the
-state's update. The sync driver calls the thinker; the async one awaits it, and runs the body itself in a
-thread so that SQL never blocks the event loop.
+A node is a generator that yields what it wants thought. The body reads the ledger, yields a `Think`, receives the result (or
+the error, thrown in), and returns the state's update. The sync driver calls the thinker; the async one awaits it, and runs the
+body itself in a thread so that SQL never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from remegraph.engine.metering import Meter
-from remegraph.errors import RemegraphError
+from remegraph.errors import ModelUnavailableError, RemegraphError, RequestRefusedError
+from remegraph.text.desensitization import masked
 
 if TYPE_CHECKING:
-    from remegraph.engine.tasks import Thinker  # the retriever shares this module, and needs none of its rules
+    # the retriever shares this module, and needs none of its rules
+    from remegraph.engine.tasks import Meter, Thinker, Verb
 
-__all__ = ["Body", "Think", "Update", "node"]
+__all__ = ["Body", "Think", "Update", "node", "provider_failure", "told"]
 
 S = TypeVar("S")
 
@@ -36,7 +38,7 @@ class Think:
     """A request of a node's body to its thinker."""
 
     thinker: Thinker
-    verb: Literal["describe", "digest", "propose", "review", "guide"]
+    verb: Verb
     task: Any
     meter: Meter
 
@@ -60,12 +62,7 @@ class _Node(RunnableLambda[S, Update]):
 
 
 def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
-    """Return a graph node, sync and async, that runs this body.
-
-    Args:
-        body: The generator function.
-        name: Name of the node, for traces.
-    """
+    """Return a graph node, sync and async, that runs this body."""
 
     def call(state: S) -> Update:
         run = body(state)
@@ -84,7 +81,7 @@ def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
         step = await asyncio.to_thread(_advance, run, None, None)
         while isinstance(step, Think):
             try:
-                answer = await getattr(step.thinker, f"a{step.verb}")(step.task, step.meter)
+                answer = await step.thinker.athink(step.verb, step.task, step.meter)
             except RemegraphError as error:
                 step = await asyncio.to_thread(_advance, run, None, error)
             else:
@@ -100,3 +97,36 @@ def _advance(run: Body, answer: object, error: RemegraphError | None) -> Think |
         return run.throw(error) if error else run.send(answer)
     except StopIteration as end:
         return _Done(end.value)
+
+
+_LONGEST = 600
+"""Characters of a provider's error that are told on."""
+
+
+_REFUSALS = (ModelInvalidRequestError, ContextOverflowError)
+
+
+_REFUSING = frozenset({400, 413, 422})
+"""Invalid, too large, not to be processed: the same request gets the same answer. 401 and 403 end with the key."""
+
+
+def provider_failure(name: str, error: Exception) -> ModelUnavailableError | RequestRefusedError:
+    """Return an error of a model's or an embedder's client in our own words."""
+    if isinstance(error, _REFUSALS) or _status(error) in _REFUSING:
+        return RequestRefusedError(f"{name} refused the request ({told(error)}).")
+    return ModelUnavailableError(f"{name} did not answer ({told(error)}).")
+
+
+def told(error: Exception) -> str:
+    """Return what an error says, without keys and passwords, and no more of it than anybody reads.
+
+    Some errors repeat the whole request.
+    """
+    text = f"{type(error).__name__}: {error}"
+    return masked(text[: 2 * _LONGEST])[:_LONGEST]  # a key that the end cuts in two would no longer look like one
+
+
+def _status(error: Exception) -> object:
+    """Return the HTTP status, which clients keep on the error or on its response; none where neither has it."""
+    own = getattr(error, "status_code", None)
+    return own if isinstance(own, int) else getattr(getattr(error, "response", None), "status_code", None)

@@ -1,28 +1,35 @@
-"""A model's proposal, operation by operation: which of them are sound, and what is wrong with the others."""
+"""A model's answers, read and checked: a proposal, operation by operation, with what is wrong with it, and a skill, step by step."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
+from typing import Any
 
-from remegraph.engine.answers import OperationAnswer, ProposalAnswer, QuoteAnswer, UnreadOperation
-from remegraph.engine.asking import FaultyPartsError
-from remegraph.engine.proposals import Writer
-from remegraph.engine.rendering import call_text, line_of
-from remegraph.engine.tasks import Action, Operation, Proposal, ProposeTask, Voice
-from remegraph.errors import InvalidAnswerError
-from remegraph.language.plain import plain
-from remegraph.models import Evidence, Memory, StoredMessage
-from remegraph.rules.duplicates import content_digest
+from remegraph.engine.answers import OperationAnswer, ProposalAnswer, QuoteAnswer, SkillAnswer, UnreadOperation
+from remegraph.engine.model_call import FaultyPartsError
+from remegraph.engine.prompt_data import call_text, line_of
+from remegraph.engine.proposals import Writer, ground_of, heard_of
+from remegraph.engine.tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
+from remegraph.errors import InvalidAnswerError, SkillError
+from remegraph.models import Evidence, Memory, Skill, SkillStep, StoredMessage
+from remegraph.prompts import reason
+from remegraph.rules.grounds import Ground
+from remegraph.rules.identity import attribute, canonical, content_digest
+from remegraph.rules.origin import Belief
+from remegraph.rules.procedures import check_skill
 from remegraph.rules.quotes import find_copied, find_quote
-from remegraph.rules.slots import canonical
+from remegraph.rules.schemas import SchemaField, Schemas
 from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tainting import trust_of_evidence
-from remegraph.rules.tool_records import called
+from remegraph.rules.tool_calls import called
+from remegraph.rules.trajectories import Call, fits, skill_of, slots, step_of, template_of
+from remegraph.text.scripts import plain
 
-__all__ = ["Reader", "named_operations"]
+__all__ = ["Reader", "named_operations", "read_skill"]
+
 
 _TELLING = 8
 """Characters of a quote that can tell which message it is from, where its number is wrong."""
@@ -35,11 +42,26 @@ _TITLE = 80
 
 _REDUCED = re.compile(r"(\d{4})(?:[-/.](\d{2}))?")
 
+_ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
+
 _FOR_WISHES = frozenset({"DELETE", "CORRECT", "SUPERSEDE", "END"})
 """What a request in talk may do to a memory of another topic."""
 
 _TOPICS_OWN = frozenset({"user", "the user", "用户"})
 """What models call whom a topic is about."""
+
+
+_ENDINGS = frozenset({"END", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The slot that an operation fills, and with what."""
+
+    slot: str
+    value: str
+    many: bool
+    field: SchemaField | None = None
 
 
 class Reader:
@@ -49,12 +71,21 @@ class Reader:
     """
 
     def __init__(
-        self, task: ProposeTask, names: Mapping[str, Memory], extractor: str, voice: Voice, prompt: str
+        self,
+        task: ProposeTask,
+        names: Mapping[str, Memory],
+        extractor: str,
+        voice: Voice,
+        prompt: str,
+        *,
+        schemas: Schemas,
     ) -> None:
         self._task = task
+        self._schemas = schemas
         self._names = names
         self._known = {memory.memory_id: memory for memory in names.values()}
         self._last = named_operations(task)
+        self._heard = heard_of(task)
         self._voice = voice
         self._extractor = extractor
         self._prompt = prompt
@@ -62,6 +93,8 @@ class Reader:
         self._earlier: list[Operation] = list(task.last)
         """What earlier answers gave: a later one may say it otherwise."""
         self._faults: list[str] = []
+        self._doubts: dict[str, str] = {}
+        """What was asked about once, and is kept, by the text."""
         self._notes: list[str] = []
 
     def read(self, answer: ProposalAnswer) -> Proposal:
@@ -70,7 +103,7 @@ class Reader:
         Raises:
             FaultyPartsError: Some operations are unsound; it says which, all of them, and why. The others are kept.
         """
-        before, taken = self._faults, 0
+        before, taken, asked = self._faults, 0, len(self._doubts)
         self._faults = []
         self._earlier = list(self._kept)
         self._notes += answer.notes
@@ -81,15 +114,19 @@ class Reader:
             except InvalidAnswerError as error:
                 self._faults.append(f"- {_title(operation)}: {error.what}")
         if answer.cut:
-            self._faults.append("- the answer broke off; give what is missing.")
+            self._faults.append(f"- {self._told('broke_off')}")
         if taken + len(self._faults) < len(before):
             self._notes += [f"not given again {fault}" for fault in before]
-        if self._faults:
-            raise FaultyPartsError("\n".join(self._faults))
+        doubts = list(self._doubts.values())[asked:]
+        if self._faults or doubts:
+            raise FaultyPartsError("\n".join((*self._faults, *doubts)))
         return self.settle("")
 
     def settle(self, failure: str) -> Proposal:
-        """Return the proposal as far as it is sound, and why the rest is not."""
+        """Return the proposal as far as it is sound, and why the rest is not; what was only asked about is sound."""
+        failure = "" if self._doubts and not self._faults else failure
+        kept = {operation.content for operation in self._kept}
+        self._notes += [f"kept all the same {doubt}" for content, doubt in self._doubts.items() if content in kept]
         writer = Writer(self._task, self._extractor, self._voice, self._prompt)
         for operation in self._kept:
             (writer.apply if operation.evidence else writer.settle)(operation, self._known)
@@ -103,6 +140,12 @@ class Reader:
             operations=tuple(self._kept),
             notes=tuple(dict.fromkeys((*self._notes, *writer.notes))),
         )
+
+    def _told(self, why: str, **values: str) -> str:
+        return reason(why, self._task.language, **values)
+
+    def _refused(self, why: str, **values: str) -> InvalidAnswerError:
+        return InvalidAnswerError(self._told(why, **values))
 
     def _take(self, operation: OperationAnswer | UnreadOperation) -> None:
         if isinstance(operation, UnreadOperation):
@@ -126,6 +169,7 @@ class Reader:
         for old in list(self._kept):
             again = bool(digest) and bool(old.content) and content_digest(old.content) == digest
             if again and (set(new.targets) <= set(old.targets)):
+                self._one_value(new, old)
                 return  # said already
             shared = set(new.targets) & set(old.targets)
             if again or (shared and (old in self._earlier or old.action == "CORROBORATE")):
@@ -138,10 +182,14 @@ class Reader:
                 if not new.targets:
                     return  # the other says more of it
             elif shared and not {old.action, new.action} <= {"SUPERSEDE", "CORRECT"}:  # several may replace one
-                raise InvalidAnswerError(
-                    f"{' '.join(operation.id)} has an operation already; give one for each memory."
-                )
+                raise self._refused("taken_already", ids=" ".join(operation.id))
         self._kept.append(new)
+
+    def _one_value(self, new: Operation, old: Operation) -> None:
+        """Refuse a second value of a field that comes with the statement of the first: one memory holds one."""
+        same = new.canonical_topic == old.canonical_topic and canonical(new.slot_value) == canonical(old.slot_value)
+        if not same and self._schemas.field(new.canonical_topic, [self._task.shelf.topic]):
+            raise self._refused("one_value", slot=new.canonical_topic)
 
     def _checked(self, operation: OperationAnswer, ids: Sequence[str], amended: Sequence[Operation]) -> Operation:
         """Return an operation with the memories and the words that it names."""
@@ -153,17 +201,18 @@ class Reader:
             olds = [memory for memory in self._task.similar if self._repeats(operation, memory)]
             action = "CORROBORATE" if olds else action
         else:
-            olds = [self._target(name, operation, evidence) for name in ids]
+            belief = self._belief(operation, evidence)
+            olds = [self._target(name, operation, belief) for name in ids]
         for each in amended:
             olds += [self._known[target] for target in each.targets if target in self._known]
             action = each.action if not ids else action
         olds = [*{old.memory_id: old for old in olds}.values()]
         if not olds and action != "CREATE":
-            raise InvalidAnswerError(f"{action} without a memory: unknown memory id ''; the ids are {self._ids()}.")
+            raise self._refused("without_memory", action=action, ids=self._ids())
         if evidence and not operation.content.strip() and action in {"CREATE", "REFINE", "SUPERSEDE", "CONTRADICT"}:
-            raise InvalidAnswerError(f"{action} has no content.")
-        slot = self._slot(operation)
-        inherited = olds[0] if not slot and len({old.canonical_topic for old in olds}) == 1 else None
+            raise self._refused("no_content", action=action)
+        place = self._place(operation, action, evidence, olds)
+        self._founded(operation, evidence, olds, place)
         return Operation(
             action=action,
             evidence=tuple(evidence),
@@ -171,52 +220,123 @@ class Reader:
             content=operation.content.strip() if action != "CORROBORATE" else "",
             when_to_use=operation.when_to_use,
             category=operation.category,
-            canonical_topic=inherited.canonical_topic if inherited else slot,
-            slot_value=operation.value.strip() if inherited or slot else "",
-            slot_many=inherited.slot_many if inherited and evidence else operation.many,
+            canonical_topic=place.slot,
+            slot_value=place.value,
+            slot_many=place.many,
             importance=operation.importance,
+            tags=tuple(dict.fromkeys(tag.strip() for tag in operation.tags if tag.strip())),
             valid_from=self._time(operation.valid_from, evidence),
             valid_to=self._time(operation.valid_to, evidence),
         )
+
+    def _place(
+        self, operation: OperationAnswer, action: Action, evidence: Sequence[Evidence], olds: Sequence[Memory]
+    ) -> _Place:
+        """Return the slot that an operation fills, and with what: a field of a schema takes only what is of its type.
+
+        Raises:
+            InvalidAnswerError: It fills a field with what is none of its values.
+        """
+        slot, value = self._slot(operation, olds), operation.value.strip()
+        inherited = olds[0] if not slot and len({old.canonical_topic for old in olds}) == 1 else None
+        place = _Place(slot, value if slot else "", operation.many)
+        if inherited is not None:
+            place = _Place(inherited.canonical_topic, value, inherited.slot_many if evidence else operation.many)
+        topic = self._task.shelf.topic
+        found = self._schemas.field(place.slot, (topic, *(old.topic for old in olds)))
+        if found is None:
+            return place
+        if action in _ENDINGS:
+            return _Place("", "", many=False)  # that it is over is no value of it
+        field = found.field
+        amends = action == "REFINE" and len(olds) == 1
+        if operation.content.strip() and action != "CORROBORATE" and (value or not amends):
+            try:
+                field.read(value)
+            except ValueError as error:
+                name = field.attributes[0]
+                raise self._refused(
+                    "no_such_value", name=name, form=field.form, value=repr(value), problem=str(error)
+                ) from error
+        kept = amends and bool(olds[0].canonical_topic)
+        return _Place(place.slot if kept else found.slot, value, field.many, field)
+
+    def _founded(
+        self, operation: OperationAnswer, evidence: Sequence[Evidence], olds: Sequence[Memory], place: _Place
+    ) -> None:
+        """Refuse a text with names, numbers or dates that stand nowhere; ask once about one that shares no word.
+
+        Raises:
+            InvalidAnswerError: Some stand nowhere; all of them are told.
+        """
+        if not operation.content.strip() or operation.action == "CORROBORATE" or not evidence:
+            return
+        ground = replace(self._ground, cited=[*(each.quote for each in evidence), *(old.content for old in olds)])
+        said = f"{operation.content} {self._worded(operation.value, place, ground)}"
+        if lacking := ground.lacking(said):
+            raise self._refused("stand_nowhere", words=", ".join(map(repr, lacking)))
+        if (alien := ground.alien(said)) and operation.content not in self._doubts:
+            self._doubts[operation.content] = f"- {_title(operation)}: {self._told('no_word', words=', '.join(alien))}"
+
+    @staticmethod
+    def _worded(value: str, place: _Place, ground: Ground) -> str:
+        """Return what of a value somebody must have said: a schema asks for it in a form that nobody speaks in."""
+        if place.field is None:
+            return value
+        if place.field.closed:  # it names its values itself
+            return ""
+        return value[2:] if _ISO_DAY.match(value) and ground.lacking(value) else value  # born in 91
+
+    @cached_property
+    def _ground(self) -> Ground:
+        return ground_of(self._task)
 
     def _repeats(self, operation: OperationAnswer, memory: Memory) -> bool:
         digest = content_digest(plain(operation.content))
         return bool(operation.content.strip()) and content_digest(memory.content) == digest and not memory.firm
 
-    def _target(self, name: str, operation: OperationAnswer, evidence: Sequence[Evidence]) -> Memory:
+    def _belief(self, operation: OperationAnswer, evidence: Sequence[Evidence]) -> Belief:
+        """Return how far an operation is believed: what it says, or the words that it cites where it says nothing."""
+        said = [operation.content, operation.value] if operation.content.strip() else [each.quote for each in evidence]
+        return self._heard.belief(" ".join(said), evidence, self._task.shelf.topic)
+
+    def _target(self, name: str, operation: OperationAnswer, belief: Belief) -> Memory:
         """Return the memory that an operation names, if it may be changed."""
         old = self._names.get(name) or self._names.get(f"m{name}") or self._of_slot(name)
         if old is None:
-            raise InvalidAnswerError(f"unknown memory id {name!r}; the ids are {self._ids()}.")
+            raise self._refused("unknown_id", name=repr(name), ids=self._ids())
         if old in self._task.meant and operation.action not in _FOR_WISHES:
-            raise InvalidAnswerError(
-                f"{name} is of another topic: it may be deleted, corrected or ended, if asked for."
-            )
-        if evidence and trust_of_evidence(evidence, self._task.messages) < min(old.trust, QUARANTINE_BELOW):
-            raise InvalidAnswerError(f"words of a tool cannot change {name}.")
+            raise self._refused("other_topic", name=name)
+        if belief.trust < min(old.trust, QUARANTINE_BELOW) and operation.evidence:
+            raise self._refused("of_a_tool", name=name)
+        if belief.of_tools and old.trust >= 1 and operation.action not in {"CORROBORATE", "CONTRADICT"}:
+            raise self._refused("of_a_person", name=name)
         if old.firm and operation.action in {"REFINE", "DELETE", "END"}:
-            raise InvalidAnswerError(
-                f"{name} is knowledge or a policy, which no conversation changes; leave it as it is."
-            )
+            raise self._refused("firm", name=name)
         return old
 
     def _of_slot(self, name: str) -> Memory | None:
         """Return the one memory in a slot of that name: some models name what they change by its slot."""
-        holding = [old for old in self._known.values() if old.canonical_topic.endswith(f":{_attribute(name)}")]
+        holding = [old for old in self._known.values() if old.canonical_topic.endswith(f":{attribute(name)}")]
         return holding[0] if len(holding) == 1 else None
 
     def _ids(self) -> str:
         return ", ".join((*self._names, *self._last)) or "none"
 
-    def _slot(self, operation: OperationAnswer) -> str:
-        """Return the slot that a model names, whose and which attribute: the topic's, where it does not say."""
-        whose, _, attribute = operation.slot.rpartition(":")
-        if not attribute.strip():
+    def _slot(self, operation: OperationAnswer, olds: Sequence[Memory]) -> str:
+        """Return the slot that a model names, whose and which attribute: the topic's, where it does not say.
+
+        Of what it changes under another topic, the attribute of that is meant.
+        """
+        whose, _, name = operation.slot.rpartition(":")
+        if not name.strip():
             return ""
         whose = whose.strip() or operation.whose.strip()
         if whose.casefold() in _TOPICS_OWN:
             whose = ""
-        return canonical(f"{whose or self._task.shelf.topic.target}:{_attribute(attribute)}")
+        if not whose and len(olds) == 1 and olds[0] in self._task.meant:
+            whose = olds[0].canonical_topic.rpartition(":")[0]
+        return canonical(f"{whose or self._task.shelf.topic.target}:{attribute(name)}")
 
     def _evidence(self, operation: OperationAnswer) -> list[Evidence]:
         """Return the words that an operation rests on.
@@ -226,10 +346,10 @@ class Reader:
         """
         found = {quote: self._found(quote) for quote in operation.evidence}
         if missing := [quote for quote, evidence in found.items() if evidence is None]:
-            words = "; ".join(f"the words {each.quote!r} do not stand in message {each.n}" for each in missing)
-            raise InvalidAnswerError(f"{words}; copy them exactly, from messages 1 to {len(self._task.messages)}.")
+            faults = "; ".join(self._told("not_copied", words=repr(each.quote), number=str(each.n)) for each in missing)
+            raise self._refused("copy", faults=faults, most=str(len(self._task.messages)))
         if not found and not self._settles(operation):
-            raise InvalidAnswerError("it has no evidence: give the message number and words copied from it.")
+            raise self._refused("no_evidence")
         return [evidence for evidence in found.values() if evidence is not None]
 
     def _settles(self, operation: OperationAnswer) -> bool:
@@ -305,13 +425,43 @@ def named_operations(task: ProposeTask) -> dict[str, Operation]:
     return {f"o{number}": operation for number, operation in enumerate(task.last, start=1)}
 
 
-def _attribute(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip().casefold())
-
-
 def _title(operation: OperationAnswer | UnreadOperation) -> str:
     """Return how an operation is told from the others: what it does, to what, and how its text begins."""
     if isinstance(operation, UnreadOperation):
         return operation.written
     said = [f'"{operation.content[:_TITLE]}"'] if operation.content else []
     return " ".join((operation.action, *operation.id, *said))
+
+
+def read_skill(answer: SkillAnswer, task: DistilTask) -> Skill:
+    """Read a model's answer: each step must repeat a call that was made, with its arguments or slots for them.
+
+    Raises:
+        InvalidAnswerError: A step repeats no call, or the steps make no skill.
+    """
+    calls, taken, earlier = task.run.done, dict[str, str](), dict[str, Call]()
+    steps: list[SkillStep] = []
+    for step in answer.steps:
+        if not 1 <= step.n <= len(calls):
+            raise InvalidAnswerError(f"there is no call {step.n}; they are 1 to {len(calls)}.")
+        call = calls[step.n - 1]
+        if not fits(step.args, call.args):
+            raise InvalidAnswerError(f"the args of {step.name} are not those of call {step.n}: {step.args}.")
+        args = _merged(step.args, template_of(call.args, task.run.requests, earlier, taken))
+        steps.append(step_of(step.name, call.tool, args, step.after))
+        earlier[step.name] = call
+    skill = skill_of(task.run, steps, task=task.task, name=answer.name, when_to_use=answer.when_to_use)
+    try:
+        check_skill(skill, {})
+    except SkillError as error:
+        raise InvalidAnswerError(str(error)) from error
+    return skill
+
+
+def _merged(theirs: Any, ours: Any) -> Any:
+    """Return arguments by the model where it has slots, else by the rules: no word of a result stays."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        return {name: _merged(each, ours[name]) for name, each in theirs.items()}
+    if isinstance(theirs, list) and isinstance(ours, list):
+        return [_merged(each, other) for each, other in zip(theirs, ours, strict=True)]
+    return theirs if slots(theirs) else ours

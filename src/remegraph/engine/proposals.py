@@ -1,23 +1,107 @@
-"""From a decision to the next versions of memories: evidence, trust, layer and links follow from code."""
+"""Sub Agents that write (R8): the graph that compares a block with the memories of one topic, and the changes that it proposes.
+
+    START -> recall_similar_memory -> decide -> END
+
+For reading, `engine.retrieval.retriever` has one step for all topics, in which a host's own agents take the place of ours.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal, TypedDict
 
-from remegraph.engine.tasks import Operation, ProposeTask, Voice
-from remegraph.language.plain import plain
-from remegraph.models import Category, Evidence, Link, LinkType, Memory, MemoryChange
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.search import Searcher, Similar
+from remegraph.engine.tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
+from remegraph.errors import InvalidAnswerError, ModelUnavailableError
+from remegraph.models import Evidence, Link, LinkType, Memory, MemoryChange, Shelf
 from remegraph.rules.disputes import disputed
-from remegraph.rules.duplicates import content_digest
-from remegraph.rules.naming import operation_id
-from remegraph.rules.slots import holds, relation
+from remegraph.rules.grounds import Ground, Said
+from remegraph.rules.identity import content_digest, holds, operation_id, relation, revision
+from remegraph.rules.origin import Belief, Heard, telling_words
 from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tainting import trust_of_evidence
+from remegraph.rules.tool_calls import is_guideline
+from remegraph.text.scripts import plain
 
-__all__ = ["COUNTED_TRUST", "Writer"]
+__all__ = [
+    "COUNTED_TRUST",
+    "ProposalKey",
+    "SubAgentInput",
+    "SubAgentOutput",
+    "Writer",
+    "create_sub_agent",
+    "ground_of",
+    "heard_of",
+    "newest_of",
+]
+
+
+ProposalKey = tuple[str, int]
+"""Topic key and attempt: a rejected proposal never stands for its successor."""
+
+
+class SubAgentInput(TypedDict):
+    """What the Meta Agent sends to a Sub Agent."""
+
+    task: ProposeTask
+    meter: Meter
+
+
+class SubAgentOutput(TypedDict):
+    """What a Sub Agent hands back, joined with what its siblings hand back."""
+
+    proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
+
+
+class _State(SubAgentInput, SubAgentOutput):
+    similar: Similar
+
+
+SubAgent = CompiledStateGraph[_State, None, SubAgentInput, SubAgentOutput]
+
+
+def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
+    """Return the Sub Agent's graph."""
+
+    def recall_similar_memory(state: _State) -> Update:
+        task = state["task"]
+        return {"similar": searcher.similar(task.shelf, task.messages, thinker_of(task.scope.agent).similar_tokens)}
+
+    def decide(state: _State) -> Body:
+        shown, former = state["similar"], state["task"].former
+        known = [memory for memory in shown.memories if memory.memory_id not in former]
+        task = replace(
+            state["task"],
+            similar=tuple(memory for memory in known if not is_guideline(memory)),
+            settle=tuple(pair for pair in shown.pairs if former.isdisjoint(pair)),
+            beside=tuple(memory for memory in shown.beside if memory.memory_id not in former),
+            meant=tuple(memory for memory in state["task"].meant if memory not in known),
+        )
+        try:
+            proposal: Proposal = yield Think(thinker_of(task.scope.agent), "propose", task, state["meter"])
+        except (InvalidAnswerError, ModelUnavailableError) as error:
+            proposal = Proposal(shelf=task.shelf, attempt=task.attempt, similar=task.similar, failure=str(error))
+        return {"proposals": {(task.shelf.topic.key, task.attempt): proposal}}
+
+    graph = StateGraph(_State, input_schema=SubAgentInput, output_schema=SubAgentOutput)
+    graph.add_node("recall_similar_memory", recall_similar_memory)
+    graph.add_node("decide", node(decide, "decide"))
+    graph.add_edge(START, "recall_similar_memory")
+    graph.add_edge("recall_similar_memory", "decide")
+    graph.add_edge("decide", END)
+    return graph.compile(checkpointer=False, name="sub_agent")
+
+
+def newest_of(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
+    """Return the last attempt of each topic, by topic key."""
+    return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
+
 
 COUNTED_TRUST = 0.8
 """Trust of what code itself counted over tool calls; the words of a tool are believed less."""
@@ -29,11 +113,7 @@ _IMPORTANCE_LIMIT = 0.89
 class Writer:
     """Writes the changes of one Sub Agent on one block. What is firm stays as it is, whatever the block says.
 
-    Args:
-        task: What the Sub Agent was asked.
-        extractor: Who decides: the model's name, or `extractive`.
-        voice: How it is written.
-        prompt: Digest of the prompt that the model was asked with.
+    `extractor` is the model's name, or `extractive`; `prompt` is the digest of the prompt that it was asked with.
     """
 
     def __init__(self, task: ProposeTask, extractor: str, voice: Voice, prompt: str = "") -> None:
@@ -43,6 +123,7 @@ class Writer:
         self._firm = [memory for memory in task.similar if memory.firm]
         self._prompt = prompt
         self._by_id = {message.message_id: message for message in task.messages}
+        self._heard = heard_of(task)
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
         self.notes: list[str] = []
@@ -51,25 +132,18 @@ class Writer:
     def apply(self, operation: Operation, known: Mapping[str, Memory]) -> None:
         """Write what a checked operation changes.
 
-        Args:
-            operation: What a model wants.
-            known: The memories that it was shown, by id.
+        `known` are the memories that it was shown, by id.
         """
         olds = [known[memory_id] for memory_id in operation.targets]
         evidence = operation.evidence
+        if operation.action in {"SUPERSEDE", "CORRECT", "END", "DELETE"}:
+            olds = self._before(operation, olds)
         match operation.action:
             case "CORROBORATE":
                 for old in olds:
                     self.corroborate(old, evidence)
             case "REFINE" if len(olds) == 1:
-                self.update_memory(
-                    olds[0],
-                    operation.content,
-                    evidence,
-                    when_to_use=operation.when_to_use,
-                    canonical_topic=operation.canonical_topic,
-                    slot_value=operation.slot_value,
-                )
+                self.update_memory(olds[0], operation)
             case "CORRECT" if not operation.content:
                 for old in olds:
                     self._retire(old, None, "correct")
@@ -83,19 +157,16 @@ class Writer:
 
     def _end(self, operation: Operation, olds: Sequence[Memory]) -> None:
         if operation.content and all(operation.content != old.content for old in olds):
-            # "no longer likes coffee", itself held until then, would say the contrary: it takes their place
-            self._say(replace(operation, valid_from=operation.valid_to, valid_to=None), olds)
+            # "no longer likes coffee", itself held until then, would say the contrary: it takes their place, without its value
+            over = any(holds(old, operation.canonical_topic, operation.slot_value) for old in olds)
+            value = "" if over else operation.slot_value
+            self._say(replace(operation, slot_value=value, valid_from=operation.valid_to, valid_to=None), olds)
             return
         for old in olds:
             self.end(old, operation.evidence, until=operation.valid_to)
 
     def settle(self, operation: Operation, known: Mapping[str, Memory]) -> None:
-        """Settle what stands in one slot together: nothing new is said, so no words of this block are needed.
-
-        Args:
-            operation: What a model wants.
-            known: The memories that it was shown, by id.
-        """
+        """Settle what stands in one slot together: nothing new is said, so no words of this block are needed."""
         olds = [known[memory_id] for memory_id in operation.targets]
         ids = {old.memory_id for old in olds}
         pair = next((each for each in self._task.settle if ids <= set(each)), ())
@@ -123,90 +194,60 @@ class Writer:
         if self.is_known(content, slot, value):
             self.notes.append(f"known already, as knowledge or a policy: {content!r}")
             return
-        if operation.action == "SUPERSEDE":
-            olds = self._before(operation, olds)
-        new = self.new_memory(
-            content,
-            operation.evidence,
-            when_to_use=operation.when_to_use,
-            category=operation.category,
-            canonical_topic=slot,
-            slot_value=value,
-            slot_many=operation.slot_many,
-            importance=operation.importance,
-            valid_from=operation.valid_from,
-            valid_to=operation.valid_to,
-            replaces=() if beside else olds,
-            corrects=operation.action == "CORRECT",
-        )
+        new = self.new_memory(operation, replaces=() if beside else olds)
         for old in olds if beside else ():
             self.contradict(new, old)
 
     def _before(self, operation: Operation, olds: Sequence[Memory]) -> list[Memory]:
-        """Return what a statement may take the place of: what was said later than it did not come before it."""
-        began = max(filter(None, (operation.valid_from, self._said_at(operation.evidence))))
+        """Return what a statement may take the place of: what was said later than it did not come before it.
+
+        What is wrong, over, or to be forgotten may be what the agent itself saved in the very turn that says so.
+        """
+        said_at = self._said_at(operation.evidence)
+        told = said_at if operation.action == "SUPERSEDE" else max(said_at, self._task.block.end_time)
+        began = max(filter(None, (operation.valid_from, told)))
         later = [old for old in olds if old.said_at > began]
-        self.notes += [f"not superseded, it was said later: {old.content!r}" for old in later]
+        self.notes += [f"left as it is, it was said later: {old.content!r}" for old in later]
         return [old for old in olds if old not in later]
 
     def new_memory(
-        self,
-        content: str,
-        evidence: Sequence[Evidence],
-        *,
-        when_to_use: str = "",
-        category: Category = "fact",
-        canonical_topic: str = "",
-        slot_value: str = "",
-        slot_many: bool = False,
-        importance: float = 0.5,
-        valid_from: datetime | None = None,
-        valid_to: datetime | None = None,
-        trust: float | None = None,
-        replaces: Sequence[Memory] = (),
-        corrects: bool = False,
+        self, operation: Operation, *, trust: float | None = None, replaces: Sequence[Memory] = ()
     ) -> Memory:
-        """Add a new memory; under the trust limit it is quarantined.
+        """Add a new memory; under the trust limit it is quarantined. No talk makes a core rule: importance is capped.
 
-        Args:
-            content: The statement.
-            evidence: The words it came from, all in this block.
-            when_to_use: The situation to recall it in (tasks, tools).
-            category: Sort of statement.
-            canonical_topic: Its slot, whose and which attribute, or empty.
-            slot_value: What stands in the slot, or empty.
-            slot_many: Whether the slot holds many values at once.
-            importance: 0 to 1; capped under .9.
-            valid_from: Since when it is true.
-            valid_to: Until when, where that was told.
-            trust: Instead of the least trust of the evidence, for what code itself counted.
-            replaces: Memories that it retires; what is firm among them stays, and is linked as what it may contradict.
-            corrects: Whether what it retires never was true, rather than until now.
+        `trust` stands instead of the least trust of the evidence, for what code itself counted. `replaces` are memories
+        that it retires, as never true where it corrects them, else as true until now; what is firm among them stays,
+        and is linked as what it may contradict.
         """
         task = self._task
-        content = plain(content)
-        trust = self._trust(evidence) if trust is None else trust
+        content, evidence = plain(operation.content), operation.evidence
+        if trust is None:
+            belief = self._belief(operation)
+            trust, evidence = belief.trust, self._with_sources(content, evidence, belief)
         retired = [old for old in replaces if not old.firm]
+        shelf = self._shelf(replaces)
         memory = Memory(
             memory_id=operation_id(
-                task.shelf.to_json(),
+                shelf.to_json(),
                 task.block.partition.to_json(),
                 task.block.block_id,
                 task.recipe,
                 content_digest(content),
             ),
-            partition=task.shelf.partition,
-            topic=task.shelf.topic,
+            partition=shelf.partition,
+            topic=shelf.topic,
             content=content,
-            when_to_use=when_to_use,
-            kind="profile" if task.shelf.topic.type in {"self", "personal"} else "workflow",
-            category=category,
-            canonical_topic=canonical_topic,
-            slot_value=slot_value,
-            slot_many=slot_many,
-            evidence=tuple(evidence),
+            when_to_use=operation.when_to_use,
+            kind="profile" if shelf.topic.type in {"self", "personal"} else "workflow",
+            category=operation.category,
+            canonical_topic=operation.canonical_topic,
+            slot_value=operation.slot_value,
+            slot_many=operation.slot_many,
+            evidence=evidence,
             block_ids=(task.block.block_id,),
-            importance=min(importance, _IMPORTANCE_LIMIT),
+            importance=min(operation.importance, _IMPORTANCE_LIMIT),
+            tags=operation.tags,
+            payload={"session": task.block.thread},
             language=task.language,
             trust=trust,
             status="active" if trust >= QUARANTINE_BELOW else "quarantined",
@@ -215,24 +256,19 @@ class Writer:
             prompt=self._prompt,
             perspective=self._voice.perspective,
             supersedes=tuple(old.memory_id for old in retired),
-            valid_from=valid_from,
-            valid_to=valid_to,
-            said_at=self._said_at(evidence),
+            valid_from=operation.valid_from,
+            valid_to=operation.valid_to,
+            said_at=self._said_at(operation.evidence),
             recorded_at=task.now,
         )
         self.changes.append(MemoryChange(memory=memory, expected_version=0, action="create"))
         for old in retired:
-            self._retire(old, memory, "correct" if corrects else "supersede")
+            self._retire(old, memory, "correct" if operation.action == "CORRECT" else "supersede")
         self._join_firm(memory, replaces)
         return memory
 
     def contradict(self, new: Memory, old: Memory) -> None:
-        """Keep a new memory beside one that it contradicts, both in dispute; what is firm or core stays as it is.
-
-        Args:
-            new: A memory that `new_memory` returned.
-            old: The other.
-        """
+        """Keep a new memory beside one that it contradicts, both in dispute; what is firm or core stays as it is."""
         if old.firm or not new.live:
             self._link(new, "may_contradict", old)
             return
@@ -241,8 +277,7 @@ class Writer:
         self.changes[place] = self.changes[place].evolve(memory=disputed(new))
         now = disputed(old)
         if now is not old:
-            memory = now.evolve(version=old.version + 1, recorded_at=self._task.now)
-            self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action="dispute"))
+            self.changes.append(revision(now, self._task.now, "dispute"))
 
     def is_known(self, content: str, canonical_topic: str = "", slot_value: str = "") -> bool:
         """Return whether something firm says this already, in the same words or with one value of one slot."""
@@ -267,27 +302,21 @@ class Writer:
         layer = "long_term" if self._task.block.block_id not in old.block_ids and old.layer == "episodic" else old.layer
         self._revise(old, spoken, "corroborate", layer=layer, merges=old.merges + 1)
 
-    def update_memory(
-        self,
-        old: Memory,
-        content: str,
-        evidence: Sequence[Evidence],
-        *,
-        when_to_use: str = "",
-        canonical_topic: str = "",
-        slot_value: str = "",
-    ) -> None:
+    def update_memory(self, old: Memory, operation: Operation) -> None:
         """Give a memory a fuller text; its trust falls to that of the new words. It keeps the slot that it has."""
-        slot = old.canonical_topic or canonical_topic
+        slot = old.canonical_topic or operation.canonical_topic
+        value = operation.slot_value if slot == operation.canonical_topic else ""
+        belief = self._belief(operation)
         self._revise(
             old,
-            evidence,
+            self._with_sources(operation.content, operation.evidence, belief),
             "refine",
-            content=plain(content),
+            content=plain(operation.content),
             canonical_topic=slot,
-            slot_value=(slot_value if slot == canonical_topic else "") or old.slot_value,
-            when_to_use=when_to_use or old.when_to_use,
-            trust=min(old.trust, self._trust(evidence)),
+            slot_value=value or old.slot_value,
+            when_to_use=operation.when_to_use or old.when_to_use,
+            tags=tuple(dict.fromkeys((*old.tags, *operation.tags))),
+            trust=min(old.trust, belief.trust),
             source=self._voice.mode,
             extractor=self._extractor,
             prompt=self._prompt,
@@ -301,10 +330,7 @@ class Writer:
     def end(self, old: Memory, evidence: Sequence[Evidence], *, until: datetime | None = None) -> None:
         """Say that a memory held until a time, and no longer: it is history from then on.
 
-        Args:
-            old: The memory.
-            evidence: The words that say so.
-            until: The time; none: when they were said.
+        Without `until` it ended when the words were said.
         """
         self._revise(
             old,
@@ -326,26 +352,65 @@ class Writer:
             return  # by another of those that take its place
         began = old.valid_from or old.said_at
         over = began if action == "correct" or new is None else old.valid_to or new.valid_from or new.said_at
-        memory = old.evolve(version=old.version + 1, status="superseded", valid_to=over, recorded_at=self._task.now)
-        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
+        self.changes.append(revision(old, self._task.now, action, status="superseded", valid_to=over))
 
     def _link(self, new: Memory, kind: LinkType, old: Memory) -> None:
         self.links.append(Link(source_id=new.memory_id, type=kind, target_id=old.memory_id))
 
-    def _revise(self, old: Memory, evidence: Sequence[Evidence], action: str, **changes: object) -> None:
-        memory = old.evolve(
+    def _revise(self, old: Memory, evidence: Sequence[Evidence], action: str, **changes: Any) -> None:
+        change = revision(
+            old,
+            self._task.now,
+            action,
             **changes,
-            version=old.version + 1,
             evidence=tuple(dict.fromkeys((*old.evidence, *evidence))),
             block_ids=tuple(dict.fromkeys((*old.block_ids, self._task.block.block_id))),
             said_at=max(old.said_at, self._said_at(evidence)),
-            recorded_at=self._task.now,
         )
-        self.changes.append(MemoryChange(memory=memory, expected_version=old.version, action=action))
+        self.changes.append(change)
 
-    def _trust(self, evidence: Sequence[Evidence]) -> float:
-        return trust_of_evidence(evidence, self._task.messages)
+    def _shelf(self, replaces: Sequence[Memory]) -> Shelf:
+        """Return where a new memory belongs: with what it replaces, which a request may have found under another topic."""
+        shelves = {Shelf(partition=old.partition, topic=old.topic) for old in replaces if old in self._task.meant}
+        return shelves.pop() if len(shelves) == 1 and len(replaces) == 1 else self._task.shelf
+
+    def _belief(self, operation: Operation) -> Belief:
+        said = filter(None, (plain(operation.content), operation.slot_value, operation.when_to_use))
+        return self._heard.belief(" ".join(said), operation.evidence, self._task.shelf.topic)
+
+    def _with_sources(self, content: str, evidence: Sequence[Evidence], belief: Belief) -> tuple[Evidence, ...]:
+        """Return evidence with the words of tools and documents of this block that a text draws on and nothing cites."""
+        cited = {item.message_id for item in evidence}
+        drawn = [each for each in belief.drawn if each.message_id in self._by_id and each.message_id not in cited]
+        found = [(each.message_id, telling_words(content, each.text)) for each in drawn]
+        block_id = self._task.block.block_id
+        more = (Evidence(message_id=name, quote=words, block_id=block_id) for name, words in found if words)
+        return (*evidence, *more)
 
     def _said_at(self, evidence: Sequence[Evidence]) -> datetime:
         times = [self._by_id[item.message_id].time for item in evidence]
         return max(times) if times else self._task.block.end_time
+
+
+def heard_of(task: ProposeTask) -> Heard:
+    """Return what was said where the memories of a task come from, and what is believed already."""
+    shown = (*task.similar, *task.beside, *task.itself, *task.meant)
+    names = (task.scope.user, task.scope.agent or "", task.shelf.topic.target_name.replace("_", " "))
+    known = (each.content for each in shown if each.trust >= QUARANTINE_BELOW)
+    return Heard((*task.before, *task.messages), (*names, *known))
+
+
+def ground_of(task: ProposeTask) -> Ground:
+    """Return all that a memory may say which a Sub Agent writes: what it was shown."""
+    shown = (*task.similar, *task.beside, *task.itself, *task.meant)
+    topic, now = task.shelf.topic, task.block.end_time
+    names = (task.scope.user, task.scope.agent or "", topic.target_name, topic.description)
+    return Ground(
+        (
+            *(Said(each.indexed_text, each.time) for each in (*task.before, *task.messages)),
+            *(Said(f"{each.content} {each.slot_value} {each.canonical_topic}", each.said_at) for each in shown),
+            *(Said(each.valid_to.isoformat(), each.valid_to) for each in shown if each.valid_to),
+            *(Said(name, now) for name in names if name),
+        ),
+        named=(*names, *(each.speaker for each in task.messages)),
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from remegraph.engine.extractive import ExtractiveThinker
-from remegraph.engine.metering import Meter
-from remegraph.engine.routing import at_home
-from remegraph.engine.tasks import DigestTask
+from remegraph.engine.routes import at_home
+from remegraph.engine.tasks import DigestTask, Meter
 from remegraph.models import (
     FORGOTTEN,
     Block,
@@ -23,15 +23,17 @@ from remegraph.models import (
     WithheldReason,
     Withholding,
 )
-from remegraph.ports import Archive
-from remegraph.rules.consensus import is_shared
 from remegraph.rules.quotes import find_quote
+from remegraph.rules.remnants import MARK, leaves, overlap, veiled, without
+from remegraph.rules.sharing import is_shared
+from remegraph.rules.standing import TOMBSTONES
 from remegraph.rules.telltales import Telltales, clauses, telling_sentences
-from remegraph.rules.tombstones import TOMBSTONES
-from remegraph.rules.veil import MARK, leaves, overlap, veiled, without
 from remegraph.settings import Settings
 
-__all__ = ["Removal", "Removals", "Words", "index_entry", "left_of", "phrases_of", "tells_of", "whole"]
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
+
+__all__ = ["Removal", "Removals", "Words", "index_entry", "left_of", "phrases_of", "tells_of", "unquoted", "whole"]
 
 _FEW = 2_000
 """Messages that are all read: a value may be written in ways that no index of words leads to."""
@@ -86,6 +88,18 @@ class Words:
             hidden.append(any(overlap(item.quote, self.of(place), self.messages[place].text) for place in held))
         return hidden
 
+    def withheld(self, reason: WithheldReason) -> tuple[Withholding, ...]:
+        """Return what is withheld of the messages."""
+        return tuple(
+            Withholding(
+                partition=place[0],
+                message_id=place[1],
+                phrases=tuple(each for each in self.of(place) if each is not None),
+                reason=reason,
+            )
+            for place in self.messages
+        )
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -135,15 +149,7 @@ class Removal:
     @property
     def withheld(self) -> tuple[Withholding, ...]:
         """What is withheld of the messages."""
-        return tuple(
-            Withholding(
-                partition=place[0],
-                message_id=place[1],
-                phrases=tuple(each for each in self.words.of(place) if each is not None),
-                reason=self.reason,
-            )
-            for place in self.words.messages
-        )
+        return self.words.withheld(self.reason)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -163,12 +169,7 @@ class Removal:
 
 
 class Removals:
-    """Works out what goes together; it changes nothing.
-
-    Args:
-        archive: The ledger.
-        settings: Where memories live.
-    """
+    """Works out what goes together; it changes nothing."""
 
     def __init__(self, archive: Archive, settings: Settings) -> None:
         self._archive = archive
@@ -184,12 +185,8 @@ class Removals:
     ) -> Removal:
         """Return what goes with a memory.
 
-        Args:
-            root: The memory.
-            mine: Where to look.
-            scope: Who asks.
-            leave: Ids of other memories, and of messages, that stay as they are.
-            beside: Messages in which less gives it away.
+        `leave` are ids of other memories, and of messages, that stay as they are; in messages `beside`, less gives it
+        away.
         """
         versions = self._archive.versions(mine, root.memory_id)
         cited = [item for version in versions for item in version.evidence]
@@ -230,8 +227,8 @@ class Removals:
             hidden = words.hides(memory)
             if hidden and all(hidden):
                 gone.append(memory)
-            elif any(gone and item.quote != MARK for item, gone in zip(memory.evidence, hidden, strict=True)):
-                kept.append(_unquoted(memory, hidden))
+            elif any(goes and item.quote != MARK for item, goes in zip(memory.evidence, hidden, strict=True)):
+                kept.append(_next_without(memory, hidden))
         summaries = self.again(words, blocks)
         return Removal(None, tuple(gone), tuple(kept), words, summaries, reason=reason)
 
@@ -279,7 +276,7 @@ class Removals:
             if asked.may_take(memory) and (rests or asked.says(memory, abstracted=memory.memory_id in derived)):
                 along.append(memory)
             elif any(hidden):
-                kept.append(_unquoted(memory, hidden))
+                kept.append(_next_without(memory, hidden))
         return tuple(along), tuple(kept)
 
     def _near(self, asked: _Asked, blocks: Sequence[Block]) -> Iterator[Memory]:
@@ -361,22 +358,24 @@ def left_of(rows: Sequence[StoredMessage], words: Words) -> tuple[StoredMessage,
 
 
 def index_entry(block: Block, old: BlockSummary, rows: Sequence[StoredMessage]) -> BlockSummary:
-    """Return the index entry of what is left of a block.
-
-    Args:
-        block: The block.
-        old: Its entry.
-        rows: What is left of it.
-    """
+    """Return the index entry of what is left of a block."""
     if not any(character.isalnum() for row in rows for character in row.text):
         return old.evolve(summary=MARK, entities=())
     scope = Scope(tenant=block.partition.tenant, user=block.partition.user or "someone", agent=block.partition.agent)
     task = DigestTask(
         scope=scope, block=block, messages=tuple(rows), shelves=(), language="zh" if old.language == "zh" else "en"
     )
-    return ExtractiveThinker().digest(task, Meter()).summary
+    return ExtractiveThinker().digest(task, Meter()).summary.evolve(extractor=old.extractor)
 
 
-def _unquoted(memory: Memory, hidden: Sequence[bool]) -> Memory:
-    quotes = (item.evolve(quote=MARK) if gone else item for item, gone in zip(memory.evidence, hidden, strict=True))
-    return memory.evolve(version=memory.version + 1, evidence=tuple(quotes))
+def unquoted(memory: Memory, hidden: Sequence[bool]) -> Memory:
+    """Return a memory without some of its quotes.
+
+    `hidden` says for each piece of its evidence whether its words go.
+    """
+    quotes = (item.evolve(quote=MARK) if goes else item for item, goes in zip(memory.evidence, hidden, strict=True))
+    return memory.evolve(evidence=tuple(quotes))
+
+
+def _next_without(memory: Memory, hidden: Sequence[bool]) -> Memory:
+    return unquoted(memory, hidden).evolve(version=memory.version + 1)

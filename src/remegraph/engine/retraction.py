@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from remegraph.engine.disputes import Disputes
-from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, whole
-from remegraph.engine.routing import at_home, own
+from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
+from remegraph.engine.routes import at_home, own
 from remegraph.engine.search import Searcher
 from remegraph.errors import ConflictError, NotFoundError
 from remegraph.models import (
@@ -30,17 +31,17 @@ from remegraph.models import (
     Withholding,
     Work,
 )
-from remegraph.ports import Archive, Clock, NewId
-from remegraph.rules.naming import operation_id
-from remegraph.rules.telltales import Telltales, telling_sentences
-from remegraph.rules.tombstones import TOMBSTONES
-from remegraph.rules.veil import MARK, silenced, without
+from remegraph.ports import Clock, NewId
+from remegraph.rules.identity import operation_id, revision
+from remegraph.rules.remnants import MARK, silenced, without
+from remegraph.rules.standing import TOMBSTONES
+from remegraph.rules.telltales import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.settings import Settings
 
-__all__ = ["FORGET_TOOL", "Forgetting", "Retraction"]
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
 
-FORGET_TOOL = "forget_memory"
-"""The tool by which an agent forgets: what is said in its turn repeats what shall be forgotten."""
+__all__ = ["Forgetting", "Retraction"]
 
 _ATTEMPTS = 4
 """How often a change is planned again because another one came first."""
@@ -70,8 +71,7 @@ class Forgetting:
     def without(self, memory: Memory) -> Memory:
         """Return a memory that is just being made, without the words of it that it quotes."""
         hidden = self.words.hides(memory)
-        quotes = (item.evolve(quote=MARK) if gone else item for item, gone in zip(memory.evidence, hidden, strict=True))
-        return memory.evolve(evidence=tuple(quotes)) if any(hidden) else memory
+        return unquoted(memory, hidden) if any(hidden) else memory
 
     def rest(self, rows: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
         """Return what is left of some messages."""
@@ -79,15 +79,7 @@ class Forgetting:
 
 
 class Retraction:
-    """Takes memories and messages back, and brings them again.
-
-    Args:
-        archive: The ledger.
-        searcher: Finds what is like a memory.
-        clock: Tells the time.
-        new_id: Makes ids.
-        settings: Where memories live.
-    """
+    """Takes memories and messages back, and brings them again."""
 
     def __init__(self, archive: Archive, searcher: Searcher, clock: Clock, new_id: NewId, settings: Settings) -> None:
         self._archive = archive
@@ -110,12 +102,8 @@ class Retraction:
     ) -> Forgotten:
         """Forget a memory, what says the same elsewhere, and the words that they stand on.
 
-        Args:
-            memory_id: A memory of this user, or of their team.
-            scope: Who asks.
-            leave: Ids of other memories, and of messages, that stay as they are.
-            dry_run: Whether it is only looked at.
-            discard: Drops what is kept in mind and says the same.
+        `leave` are ids of other memories, and of messages, that stay as they are; `discard` drops what is kept in mind
+        and says the same.
 
         Raises:
             NotFoundError: There is no such memory, or it is not this user's.
@@ -152,10 +140,6 @@ class Retraction:
     def restore(self, memory_id: str, scope: Scope) -> Memory | None:
         """Bring a forgotten memory back, with all that went with it; None where it is not forgotten.
 
-        Args:
-            memory_id: The memory.
-            scope: Who asks.
-
         Raises:
             ConflictError: It was learned anew meanwhile, or it changed just now.
         """
@@ -172,13 +156,17 @@ class Retraction:
         )
         return self._head(mine, memory_id)
 
-    def forgetting(self, roots: Sequence[Memory], scope: Scope, beside: Sequence[StoredMessage]) -> Forgetting:
+    def forgetting(
+        self,
+        roots: Sequence[Memory],
+        scope: Scope,
+        beside: Sequence[StoredMessage],
+        asking: Iterable[tuple[StoredMessage, Sequence[str]]] = (),
+    ) -> Forgetting:
         """Return what goes with some memories, for whoever commits it together with other changes.
 
-        Args:
-            roots: The memories, each with its newest version.
-            scope: Who asks.
-            beside: Messages in which less gives them away: those that ask for it, and what was answered.
+        In messages `beside`, less gives them away: those that ask for it, and what was answered. Words `asking` for it,
+        by message, go, too.
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         plans = [self._removals.of_memory(root, mine, scope, frozenset(), beside) for root in roots]
@@ -191,10 +179,12 @@ class Retraction:
         for plan in plans:
             for place, message in plan.words.messages.items():
                 words.add(message, plan.words.phrases[place])
+        for message, phrases in asking:
+            words.add(message, phrases)
         return Forgetting(
             changes=(*self._gone(gone.values()), *self._kept(kept.values())),
             summaries=self._removals.again(words, self._removals.blocks(words)),
-            withheld=Removal(None, (), (), words, ()).withheld,
+            withheld=words.withheld("forgotten"),
             words=words,
             tells=tuple(tell for plan in plans for tell in plan.tells),
         )
@@ -204,11 +194,7 @@ class Retraction:
     def hold(self, partition: Partition, message_ids: Sequence[str], *, cause: str, actor: str) -> None:
         """Take from sight what was learned from these messages alone, until it is decided whether they are meant.
 
-        Args:
-            partition: Where they live.
-            message_ids: The messages, of which the words are withheld already.
-            cause: The request.
-            actor: Who asks.
+        Their words are withheld already.
         """
         held = self._archive.messages([partition], ids=list(message_ids), asked=True)
         plan = replace(self._removals.of_messages(partition, whole(held), "asked"), words=Words(), kept=())
@@ -217,24 +203,13 @@ class Retraction:
                 self._commit(plan, cause, None, actor=actor)
 
     def held(self, mine: Sequence[Partition], cause: str) -> Mapping[str, tuple[Memory, Memory]]:
-        """Return what a request took from sight, by id: as it is now, and as it was.
-
-        Args:
-            mine: Where to look.
-            cause: The request.
-        """
+        """Return what a request took from sight, by id: as it is now, and as it was."""
         return {head.memory_id: (head, before) for head, before in self._archive.operation(mine, cause)}
 
     def hide(self, partition: Partition, message_ids: Sequence[str], *, reason: WithheldReason, actor: str) -> None:
         """Withhold whole messages that their host holds no more, and what was learned from them alone.
 
-        Hiding them again changes nothing.
-
-        Args:
-            partition: Where they live.
-            message_ids: The messages; those that are not there are passed over.
-            reason: Why.
-            actor: Who hides them.
+        Hiding them again changes nothing. Messages that are not there are passed over.
 
         Raises:
             ConflictError: Other changes came first, again and again.
@@ -254,11 +229,7 @@ class Retraction:
     ) -> None:
         """Show messages again that were hidden for these reasons, and what had been learned from them.
 
-        Args:
-            partition: Where they live.
-            message_ids: The messages; those that are not hidden are passed over.
-            reasons: Why they were hidden.
-            actor: Who shows them.
+        Messages that are not hidden are passed over.
 
         Raises:
             ConflictError: Other changes came first.
@@ -280,10 +251,6 @@ class Retraction:
 
         What a person says again is new. In the turn in which the agent forgot it by its tool, their words ask for that,
         and are withheld, too.
-
-        Args:
-            partition: Where they shall be recorded.
-            messages: What was said, in its order.
         """
         causes = self._archive.causes(partition)
         if not causes:
@@ -328,15 +295,7 @@ class Retraction:
         )
 
     def _gone(self, memories: Iterable[Memory], why: str = "") -> list[MemoryChange]:
-        return [
-            MemoryChange(
-                memory=memory.evolve(version=memory.version + 1, status=FORGOTTEN, recorded_at=self._clock()),
-                expected_version=memory.version,
-                action="delete",
-                reason=why,
-            )
-            for memory in memories
-        ]
+        return [revision(memory, self._clock(), "delete", why, status=FORGOTTEN) for memory in memories]
 
     def _kept(self, memories: Iterable[Memory]) -> list[MemoryChange]:
         return [
@@ -361,14 +320,8 @@ class Retraction:
     ) -> None:
         """Show words again, and bring back what these operations took, as far as its words can be seen again.
 
-        Args:
-            mine: Where memories may be brought back.
-            shown: The words.
-            causes: The operations.
-            actor: Who does it.
-            scope: Who asks; none: the upkeep.
-            withheld: Words that are withheld for another reason from now on.
-            work: What is done with that.
+        `causes` are the operations; without a scope, the upkeep asks. `withheld` are words that are withheld for
+        another reason from now on.
         """
         now = self._clock()
         released = {(each.partition, each.message_id, each.cause) for each in shown}

@@ -7,23 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from remegraph.deadlines import Patience
+from remegraph.engine.routes import self_topic
 from remegraph.errors import WITHOUT_VECTORS
-from remegraph.language.tokens import estimate_tokens, query_tokens
-from remegraph.models import LIVE, HitKind, IndexState, Layer, Memory, Message, Partition, Shelf, StoredMessage
-from remegraph.ports import Archive, Embedder, Projection
-from remegraph.rules.blending import Meant, Ranked
-from remegraph.rules.merging import Alike
-from remegraph.rules.questions import Question
-from remegraph.rules.ranking import bm25, meaning_signs
+from remegraph.models import LIVE, HitKind, IndexState, Layer, Memory, Message, Partition, Scope, Shelf, StoredMessage
+from remegraph.ports import Embedder, Meant, TextMatches
+from remegraph.rules.blend import Ranked
+from remegraph.rules.identity import Alike
+from remegraph.rules.questions import Question, at_large
+from remegraph.rules.scores import bm25, coverage, nearest_of
+from remegraph.rules.standing import Signs
 from remegraph.telemetry import event
+from remegraph.text.scripts import language_of
+from remegraph.text.tokens import estimate_tokens, query_tokens
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from remegraph.ledger.archive import Archive
+    from remegraph.ledger.index.projection import VectorProjection
     from remegraph.ports import Vectors
 
 __all__ = ["Candidates", "Searcher", "Similar"]
@@ -45,6 +47,9 @@ said later changes, 48 are among the first 1,000 tokens so, 61 among 2,000, and 
 
 _BESIDE = 6
 """Memories of other topics that a writer knows of."""
+
+_MOST_OF_ITSELF = 8
+"""Self memories shown where a block is routed, and to a thinker that looks back as the agent: the most important."""
 
 _LINE = 15
 """Tokens of a line that shows a memory, its words and its slot left out."""
@@ -84,52 +89,62 @@ class Similar:
 
 
 class Searcher:
-    """Searches memories and index entries.
+    """Searches memories and index entries."""
 
-    Args:
-        archive: Finds words.
-        projection: Finds vectors.
-        embedder: Embeds queries.
-    """
-
-    def __init__(self, archive: Archive, projection: Projection, embedder: Embedder) -> None:
+    def __init__(self, archive: Archive, projection: VectorProjection, embedder: Embedder) -> None:
         self._archive = archive
         self._projection = projection
         self._embedder = embedder
-        self._vector = lru_cache(_QUERIES)(lambda query: embedder.embed([query])[0])
+        self._vector = lru_cache(_QUERIES)(self._embedded)
+        self._asked = lru_cache(self._embedded_at_large)
+        self._at_large = lru_cache(_QUERIES)(self._nearest_at_large)
 
     @property
     def semantic(self) -> bool:
         """Whether the embedder knows meaning."""
         return self._embedder.semantic
 
-    def meant(self, query: str, messages: Sequence[StoredMessage]) -> Meant:
-        """Return how near the meaning of these messages is to a query's; nothing where no vectors can tell.
+    def _embedded(self, query: str) -> Vectors:
+        self._archive.away()  # it may be asked of a server
+        self._asked(language_of(query))  # once, while the ledger is let go of anyway
+        vector: Vectors = self._embedder.embed([query])[0]
+        return vector
 
-        Args:
-            query: The query.
-            messages: As read from the archive.
-        """
-        found: dict[tuple[Partition, str], Mapping[str, float]] = {}
+    def _embedded_at_large(self, language: Literal["en", "zh"]) -> Vectors:
+        return self._embedder.embed(at_large(language))
+
+    def meant(self, query: str, partitions: Sequence[Partition]) -> Mapping[Partition, Meant]:
+        """Return how near the meaning of the messages of these partitions is to a query's; nothing where none can tell."""
         if not self.semantic:
-            return found
-        here: dict[Partition, dict[int, str]] = {}
-        for message in messages:
-            here.setdefault(message.partition, {})[message.seq] = message.message_id
+            return {}
         try:
-            vector = self._vector(query)
-            for partition, some in here.items():
-                cosines = partial(self._cosines, partition, vector)
-                signs = meaning_signs(self._archive.layout(partition), list(some), cosines).of_each()
-                found |= {(partition, record_id): signs[seq] for seq, record_id in some.items() if seq in signs}
+            return self._projection.meant(partitions, self._vector(query))
         except WITHOUT_VECTORS as error:
             _log.warning("Messages are ranked by words alone: %s", error, extra=event("search.words", error))
             return {}
+
+    def signs(
+        self,
+        question: Question,
+        matched: Sequence[TextMatches],
+        meant: Mapping[Partition, Meant],
+        messages: Sequence[StoredMessage],
+    ) -> dict[tuple[Partition, str], Signs]:
+        """Return what speaks for it that messages bear on a question."""
+        seqs = [message.seq for message in messages]
+        held = {matches.partition: coverage(matches, question.telling, seqs) for matches in matched}
+        at_large = self._at_large(question.text) if meant else 0.0
+        found: dict[tuple[Partition, str], Signs] = {}
+        for message in messages:
+            covers, known = held.get(message.partition, ({}, 0.0))
+            cosine = meant[message.partition].of(message.seq) if message.partition in meant else None
+            nearer = None if cosine is None else cosine - at_large
+            found[message.partition, message.message_id] = Signs(covers.get(message.message_id, 0.0), known, nearer)
         return found
 
-    def _cosines(self, partition: Partition, vector: Vectors, seqs: Sequence[int]) -> NDArray[np.float64]:
-        ids = self._archive.message_ids(partition, seqs)
-        return self._projection.cosines(partition, vector, [ids.get(seq, "") for seq in seqs])
+    def _nearest_at_large(self, query: str) -> float:
+        """Return how near a query comes to questions that have nothing to do with what is remembered."""
+        return nearest_of(self._vector(query), self._asked(language_of(query)))
 
     def search(
         self,
@@ -144,24 +159,20 @@ class Searcher:
     ) -> Candidates:
         """Return the best memories or index entries for a question, by words and vectors.
 
-        The text part of a score is BM25 over its upper bound for this query, so that it is 0 to 1 and
-        comparable between queries; the dense part is the cosine. They are weighed, not averaged by rank.
-
-        Args:
-            partitions: Where to look.
-            kind: memory or block.
-            question: The question.
-            k: How many vectors to look at; all text matches count.
-            words: Whether words count, too; else it is vectors alone.
-            allowed: Only these records, as if there were no others.
-            patience: How long to wait for the index, with what else is searched for the same question.
+        The text part of a score is BM25 over its upper bound for this query, so that it is 0 to 1 and comparable
+        between queries; the dense part is the cosine. They are weighed, not averaged by rank. Of vectors, `k` are
+        looked at; all text matches count. Without `words`, it is vectors alone. With `allowed`, only these records are
+        looked at, as if there were no others. `patience` is shared with what else is searched for the same question.
         """
         weight = _TEXT_WEIGHT[self._embedder.semantic] if words else 0.0
         found: dict[tuple[Partition, str], dict[str, float]] = {}
         tokens = question.tokens if words else {}
+        held: dict[Partition, tuple[Mapping[str, float], float]] = {}
         for matches in self._archive.match(partitions, kind, list(tokens), allowed) if tokens else ():
+            held[matches.partition] = coverage(matches, question.telling)
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score
+        nearer: dict[tuple[Partition, str], float] = {}
         index: IndexState = "none"
         degraded: tuple[str, ...] = ()
         try:
@@ -172,20 +183,24 @@ class Searcher:
         else:
             failure = self._projection.failure if index == "sql" else None
             degraded = () if failure is None else (f"index: {failure.what}",)
+            at_large = self._at_large(question.text) if nearest else 0.0
             for near in nearest:
-                contributions = found.setdefault((near.partition, near.record_id), {})
-                contributions["dense"] = (1 - weight) * max(0.0, near.similarity)
-        scored = [Ranked(partition, record_id, parts) for (partition, record_id), parts in found.items()]
+                place = near.partition, near.record_id
+                found.setdefault(place, {})["dense"] = (1 - weight) * max(0.0, near.similarity)
+                nearer[place] = near.similarity - at_large
+        least = min(nearer.values(), default=None)  # what is farther off was not named
+        scored: list[Ranked] = []
+        for place, parts in found.items():
+            covers, known = held.get(place[0], ({}, 0.0))
+            signs = Signs(covers.get(place[1], 0.0), known, nearer.get(place, least))
+            scored.append(Ranked(*place, parts, signs))
         scored.sort(key=lambda item: (-item.score, item.record_id))
         return Candidates(tuple(scored), index, degraded)
 
     def alike(self, partition: Partition, text: str, limit: int) -> tuple[tuple[Alike, ...], tuple[str, ...]]:
         """Return the live memories of a partition most like a text, with their similarity; and what could not be used.
 
-        Args:
-            partition: Where.
-            text: As it would be indexed.
-            limit: How many to look at, by words and by vectors each.
+        At most `limit` are looked at, by words and by vectors each.
         """
         similarities: dict[str, float] = {}
         degraded: tuple[str, ...] = ()
@@ -207,18 +222,9 @@ class Searcher:
     def worded(self, partition: Partition, texts: Sequence[str], limit: int) -> list[tuple[Memory, ...]]:
         """Return, for each text, the live memories of a partition that share most words with it.
 
-        Args:
-            partition: Where.
-            texts: As they would be indexed.
-            limit: How many for each at most.
+        There are at most `limit` for each.
         """
-        asked = [query_tokens(text) for text in texts]
-        union = list(dict.fromkeys(token for tokens in asked for token in tokens))
-        found: list[list[str]] = [[] for _ in texts]
-        for matches in self._archive.match([partition], "memory", union) if union else ():
-            for place, tokens in enumerate(asked):
-                scores = {key: score for key, score in bm25(matches, tokens).items() if score > 0} if tokens else {}
-                found[place] = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+        found = [[name for _, name in each[:limit]] for each in self._ranked(partition, texts)]
         ids = list(dict.fromkeys(record_id for record_ids in found for record_id in record_ids))
         memories = self._archive.memories([partition], ids=ids, statuses=sorted(LIVE)) if ids else ()
         by_id = {memory.memory_id: memory for memory in memories}
@@ -227,14 +233,10 @@ class Searcher:
     def similar(self, shelf: Shelf, messages: Iterable[Message], tokens: int) -> Similar:
         """Return what a writer of one topic is shown for these messages (R8, recall_similar_memory).
 
-        That is the whole topic, as far as the budget goes. Past it, these take turns until the budget is spent, in
-        this order of claim: what shares most words with the messages, what is nearest by meaning, what holds a slot that
+        That is the whole topic, as far as the budget goes. Past it, these take turns until the budget is spent, in this
+        order of claim: what shares most words with the messages, what is nearest by meaning, what holds a slot that
         they name, and what is newest. Memories in one slot that holds one value come before all of them, together.
-
-        Args:
-            shelf: The topic.
-            messages: A block.
-            tokens: What the memories of the topic may cost.
+        `tokens` is what the memories of the topic may cost.
         """
         told = list(messages)
         worded = self._worded(shelf.partition, told)
@@ -258,13 +260,7 @@ class Searcher:
         )
 
     def meant_by(self, partitions: Sequence[Partition], messages: Sequence[Message], limit: int) -> tuple[Memory, ...]:
-        """Return the live memories that somebody may mean by these messages: by words, by meaning, and the newest.
-
-        Args:
-            partitions: Where to look.
-            messages: What was said.
-            limit: How many at most.
-        """
+        """Return the live memories that somebody may mean by these messages: by words, by meaning, and the newest."""
         worded = [self._worded(partition, messages)[:limit] for partition in partitions]
         newest = self._archive.memories(partitions, statuses=sorted(LIVE), layers=_STATED, limit=limit)
         live = [memory.memory_id for memory in newest]
@@ -275,20 +271,30 @@ class Searcher:
         by_id = {memory.memory_id: memory for memory in found}
         return tuple(by_id[name] for name in dict.fromkeys(ids) if name in by_id)[:limit]
 
+    def itself(self, scope: Scope) -> tuple[Memory, ...]:
+        """Return what an agent knows of itself, the most important first."""
+        found = self._archive.memories(self._archive.visible(scope), topics=[self_topic()], statuses=sorted(LIVE))
+        return tuple(sorted(found, key=lambda memory: -memory.importance)[:_MOST_OF_ITSELF])
+
     def _worded(self, partition: Partition, messages: Sequence[Message]) -> list[str]:
         """Return the live memories of a partition that share words with these messages: the likest of each, in turn.
 
         What one message is about would be lost among the many words of the others.
         """
-        asked = [tokens for message in messages if (tokens := query_tokens(message.text))]
-        union = list(dict.fromkeys(token for tokens in asked for token in tokens))
-        ranked: list[list[tuple[float, str]]] = [[] for _ in asked]
-        for matches in self._archive.match([partition], "memory", union) if union else ():
-            for place, tokens in enumerate(asked):
-                scores = bm25(matches, tokens)
-                ranked[place] = sorted((-score, name) for name, score in scores.items() if score > 0)
+        ranked = self._ranked(partition, [message.text for message in messages])
         turns = (sorted(each for each in turn if each is not None) for turn in zip_longest(*ranked))
         return list(dict.fromkeys(name for turn in turns for _, name in turn))
+
+    def _ranked(self, partition: Partition, texts: Sequence[str]) -> list[list[tuple[float, str]]]:
+        """Return, for each text, the memories of a partition that share words with it, by falling score, negated."""
+        asked = [query_tokens(text) for text in texts]
+        union = list(dict.fromkeys(token for tokens in asked for token in tokens))
+        ranked: list[list[tuple[float, str]]] = [[] for _ in texts]
+        for matches in self._archive.match([partition], "memory", union) if union else ():
+            for place, tokens in enumerate(asked):
+                scores = bm25(matches, tokens) if tokens else {}
+                ranked[place] = sorted((-score, name) for name, score in scores.items() if score > 0)
+        return ranked
 
     def _nearest(self, partition: Partition, messages: Sequence[Message], allowed: Sequence[str] | None) -> list[str]:
         """Return the memories that are nearest in meaning to any of these messages; none without vectors."""

@@ -12,42 +12,46 @@ One run does one block. Durability is the ledger's: no graph of ours has a check
 from __future__ import annotations
 
 import operator
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from remegraph.engine.attention import attended, attention
-from remegraph.engine.committing import change_set
+from remegraph.engine.change_set import change_set, former, giving_way, inspect, is_done, note_outage, touched_by
 from remegraph.engine.disputes import Disputes
-from remegraph.engine.metering import Meter
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.perceiving import Perceiver, citing, spoken
-from remegraph.engine.reviser import inspect
-from remegraph.engine.routing import home, person, resolve, self_topic, shelves_for
+from remegraph.engine.perception import Perceiver, attended, attention, citing, language_spoken
+from remegraph.engine.proposals import ProposalKey, create_sub_agent, newest_of
+from remegraph.engine.requests import Wish, Wishes, asked_of
+from remegraph.engine.routes import home, resolve, shelves_for
+from remegraph.engine.screen import FAILED, Draft, Passed, screened, unmissed, unreasoned
 from remegraph.engine.search import Searcher
-from remegraph.engine.slicing import before, cut, readable
-from remegraph.engine.subagents import ProposalKey, create_sub_agent
-from remegraph.engine.tasks import DigestTask, Operation, Proposal, ProposeTask, Thinker, ThinkerOf
-from remegraph.engine.wishes import WAITS, Wish, Wishes
+from remegraph.engine.slices import before, cut, overlap, readable
+from remegraph.engine.tasks import (
+    Digest,
+    DigestTask,
+    Meter,
+    Objection,
+    Operation,
+    Proposal,
+    ProposeTask,
+    Thinker,
+    ThinkerOf,
+)
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
-from remegraph.language.scripts import language_of
-from remegraph.models import LIVE, Block, BlockSummary, ChangeSet, Memory, Receipt, Scope, Shelf, StoredMessage
-from remegraph.ports import Archive, Attention, Clock
-from remegraph.prompts import Language
-from remegraph.rules.naming import operation_id
-from remegraph.rules.objections import Objection
+from remegraph.models import Block, BlockSummary, Memory, Receipt, Scope, Shelf, StoredMessage
+from remegraph.ports import Attention, Clock
+from remegraph.rules.owner_rules import OwnerRules
 from remegraph.settings import Settings
 
-__all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer"]
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
 
-_MOST_OF_ITSELF = 12
-"""Self memories shown to a thinker that looks back as the agent, the most important first."""
+__all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """Topics of a block to try again; its digest stands. No topics: the digest itself failed."""
+    """Topics of a block to try again; its digest stands. No topics: the block is read again as a whole."""
 
     block_id: str
     topics: tuple[str, ...]
@@ -94,6 +98,8 @@ class BlockOutcome(TypedDict, total=False):
     objections: Annotated[tuple[str, ...], operator.add]
     notes: Annotated[tuple[str, ...], operator.add]
     """What a model wrote that was read otherwise or left out, and why."""
+    kept_out: tuple[str, ...]
+    """The owner's rule that each statement broke which is left out."""
 
 
 class _State(SummarizerInput, BlockOutcome, total=False):
@@ -105,6 +111,10 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     wishes: tuple[Wish, ...]
     """What it asks to be forgotten or put right."""
     summary: BlockSummary
+    last: str | None
+    """Who read the block last, where it is read again as a whole."""
+    former: str | None
+    """Whose memories of it give way."""
     topics: tuple[Shelf, ...]
     allowed: tuple[Shelf, ...]
     refused: tuple[str, ...]
@@ -122,18 +132,14 @@ Summarizer = CompiledStateGraph[_State, None, SummarizerInput, BlockOutcome]
 
 
 def build_summarizer(tools: Tools) -> Summarizer:
-    """Return the summariser's graph.
-
-    Args:
-        tools: What it works with.
-    """
+    """Return the summariser's graph."""
     steps = _Steps(tools)
     graph = StateGraph(_State, input_schema=SummarizerInput, output_schema=BlockOutcome)
     graph.add_node("slice", steps.slice)
     graph.add_node("compress_message_block", node(steps.compress_message_block, "compress_message_block"))
     graph.add_node("sub_agent", create_sub_agent(tools.searcher, tools.thinker_of))
     graph.add_node("revise_memory", node(steps.revise_memory, "revise_memory"))
-    graph.add_node("commit", steps.commit)
+    graph.add_node("commit", node(steps.commit, "commit"))
     graph.add_edge(START, "slice")
     graph.add_conditional_edges("slice", steps.after_slice, ["compress_message_block", END])
     graph.add_conditional_edges("compress_message_block", steps.handoff_to_summary_agent, ["sub_agent", "commit"])
@@ -148,6 +154,7 @@ class _Steps:
 
     def __init__(self, tools: Tools) -> None:
         self._archive = tools.archive
+        self._searcher = tools.searcher
         self._disputes = Disputes(tools.archive, tools.searcher)
         self._clock = tools.clock
         self._thinker_of = tools.thinker_of
@@ -164,11 +171,11 @@ class _Steps:
         partition = state["scope"].partition()
         redo = state["redo"]
         if redo is None:
-            overlap = self._slicing.overlap if self._slicing.strategy == "length" else 0
+            turns = self._settings.for_agent(state["scope"].agent).extraction.gathers
             cuts = [
                 each
-                for tail in self._archive.tails(partition, overlap)
-                for each in cut(tail, self._slicing, close=state["close"])
+                for tail in self._archive.tails(partition, overlap(self._slicing, turns=turns))
+                for each in cut(tail, self._slicing, close=state["close"], turns=turns)
             ]
             if cuts:
                 self._archive.add_blocks(partition, cuts, self._policy.recipe)
@@ -207,36 +214,38 @@ class _Steps:
         messages, unread = yield from self._perceived(state)
         scope, block = state["scope"], _block(state)
         where = home(scope, self._settings.trust_boundary)
-        existing = self._archive.topics(self._archive.visible(scope))
-        allowed = shelves_for(
-            scope, where, messages, (shelf for shelf in existing if shelf.partition == where), self._policy
-        )
+        shelves = (each for each in self._archive.topics(self._archive.visible(scope)) if each.partition == where)
+        allowed = shelves_for(scope, where, messages, shelves, self._policy)
         known = self._archive.summaries([block.partition], ids=[block.block_id])
+        invents = self._policy.create_topics
         redo = state["redo"]
         extracts = bool(messages) and self._settings.for_agent(scope.agent).extracts
+        last = known[0].extractor if redo is not None and known else None
         if redo is not None and redo.topics and known:
-            topics, refused = resolve(redo.topics if extracts else (), allowed, where, self._policy)
+            topics, refused = resolve(redo.topics if extracts else (), allowed, where, invents=invents)
             routed = {"summary": known[0], "topics": topics, "allowed": allowed, "refused": refused}
-            return {"messages": messages, "objections": unread, **routed}
-        language = _language(messages)
-        task = DigestTask(scope=scope, block=block, messages=messages, shelves=allowed, language=language)
-        plain = replace(task, messages=messages or readable(state["rows"]))  # what nobody attends to is still indexed
-        failure, thinker = "", self._thinker(state)
-        decides, wishes = extracts and thinker.learns, state["wishes"]
-        if not extracts or (decides and not wishes and attention(messages) < self._policy.attention):
-            digest = self._plain.digest(plain, state["meter"]).without_topics()
-        else:
-            try:
-                digest = yield Think(thinker, "digest", task, state["meter"])
-            except ModelUnavailableError as error:
-                self._note_outage(block, thinker.name, error)
-                raise
-            except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
-                digest, failure = self._plain.digest(task, state["meter"]).without_topics(), str(error)
-        topics, refused = resolve(digest.topics, allowed, where, self._policy)
-        wishes = self._wishes.named(wishes, messages, forget=digest.forget, correct=digest.correct)
-        if wishes and decides and not failure and (shelf := _asked_of(wishes, scope, allowed)) not in topics:
+            left = self._plain.name if last != self._plain.name else None  # as a topic failed when it was read again
+            return {"messages": messages, "objections": unread, "former": left, **routed}
+        task = DigestTask(
+            scope=scope,
+            block=block,
+            messages=messages,
+            shelves=allowed,
+            language=language_spoken(messages),
+            held=self._archive.attributes([where]),
+            itself=self._searcher.itself(scope),
+            invents=invents,
+        )
+        digest, failure, asked = yield from self._digested(state, task, known, extracts=extracts)
+        topics, refused = resolve(digest.topics, allowed, where, invents=invents)
+        if refused and not topics:  # named twice, and there is none: else all that was said would be lost
+            spoken = self._plain.digest(task, state["meter"]).topics
+            topics, _ = resolve(spoken, allowed, where, invents=invents)
+        wishes = self._wishes.named(state["wishes"], messages, forget=digest.forget, correct=digest.correct)
+        decides = extracts and self._thinker(state).learns
+        if wishes and decides and not failure and (shelf := asked_of(wishes, scope, allowed)) not in topics:
             topics = (*topics, shelf)
+        told = (*digest.notes, *(f"no topic {key!r}" for key in refused))
         return {
             "messages": messages,
             "wishes": wishes,
@@ -246,19 +255,38 @@ class _Steps:
             "allowed": allowed,
             "refused": refused,
             "digest_failure": failure,
-            "notes": tuple(f"digest: {note}" for note in digest.notes),
+            "notes": () if self._rules(scope) else tuple(f"digest: {note}" for note in told),
+            "last": last,
+            "former": last if asked else None,
         }
+
+    def _digested(
+        self, state: _State, task: DigestTask, known: tuple[BlockSummary, ...], *, extracts: bool
+    ) -> Generator[Think, Any, tuple[Digest, str, bool]]:
+        """Return the digest of a block, why a model's could not be used, and whether a model was asked."""
+        thinker, plainly = self._thinker(state), self._plain.name
+        decides = extracts and thinker.learns
+        if not extracts or (decides and not state["wishes"] and attention(task.messages) < self._policy.attention):
+            whole = replace(task, messages=task.messages or readable(state["rows"]))  # what none attends to is indexed
+            return self._plain.digest(whole, state["meter"]).read_by(thinker.name if decides else plainly), "", False
+        try:
+            return (yield Think(thinker, "digest", task, state["meter"])), "", True
+        except ModelUnavailableError as error:
+            self._out(task.block, thinker.name, error)
+            raise
+        except InvalidAnswerError as error:  # the index has its entry all the same; the model's can be retried
+            failure = FAILED if self._rules(task.scope) else str(error)
+            digest = Digest(known[0], ()) if known else self._plain.digest(task, state["meter"]).read_by(plainly)
+            return digest, failure, True
 
     def _perceived(self, state: _State) -> Generator[Think, Any, tuple[tuple[StoredMessage, ...], tuple[str, ...]]]:
         """Return the messages with what is in their attachments, and what could not be read."""
-        messages, thinker = state["messages"], self._thinker(state)
+        messages, thinker, language = state["messages"], self._thinker(state), language_spoken(state["messages"])
         looks = thinker if self._settings.for_agent(state["scope"].agent).extracts else self._plain
         try:
-            return (
-                yield from self._perceiver.read(_block(state), messages, _language(messages), looks, state["meter"])
-            )
+            return (yield from self._perceiver.read(_block(state), messages, language, looks, state["meter"]))
         except ModelUnavailableError as error:
-            self._note_outage(_block(state), thinker.name, error)
+            self._out(_block(state), thinker.name, error)
             raise
 
     def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
@@ -277,20 +305,24 @@ class _Steps:
 
     def revise_memory(self, state: _State) -> Body:
         """Check completeness, duplicates and conflicts; say which topics go back."""
-        newest = _newest(state["proposals"])
+        newest = newest_of(state["proposals"])
         if newest and all(proposal.failure and not proposal.changes for proposal in newest.values()):
             return {"standing": (), "again": {}, "unreviewed": ""}
-        language, weighs = _language(state["messages"]), self._weighs(state)
+        language, weighs = language_spoken(state["messages"]), self._weighs(state)
         asked = {row.message_id for wish in state["wishes"] for row in (wish.message, *wish.words)}
         messages = [row for row in state["messages"] if row.message_id not in asked]  # nobody misses what is to be gone
         task = inspect(state["scope"], messages, newest.values(), language, weighed=weighs)
+        if ruled := bool(self._rules(state["scope"])):
+            task = replace(task, flags=unmissed(task.flags))
         objections, unreviewed = task.flags, ""
         if weighs and (self._policy.reviser == "always" or task.flags):
             try:
                 objections = yield Think(self._thinker(state), "review", task, state["meter"])
             except (InvalidAnswerError, ModelUnavailableError) as error:
                 unreviewed = f"not reviewed: {error}"  # what the rules flagged stands where no model can weigh it
+        objections = unmissed(objections) if ruled else objections
         again = self._rejected(state, newest, objections)
+        objections = unreasoned(objections) if ruled else objections
         return {
             "standing": objections,
             "again": again,
@@ -305,82 +337,94 @@ class _Steps:
         """Send the rejected topics back with the reasons; commit where there is none."""
         return self._resend(state, amends=True) or "commit"
 
-    def commit(self, state: _State) -> Update:
-        """Write what was accepted in one change set; where memories changed meanwhile, name their topics."""
-        newest = _newest(state["proposals"])
+    def commit(self, state: _State) -> Body:
+        """Write what was accepted, as far as the owner's rules let it pass, in one change set.
+
+        Where memories changed meanwhile, name their topics.
+        """
+        newest, passed = newest_of(state["proposals"]), None
+        if rules := self._rules(state["scope"]):
+            passed = yield from self._screened(state, newest, rules)
+            newest = passed.proposals
+        done = self._committed(state, newest, passed)
+        return {**done, "kept_out": passed.kept_out if passed and "receipt" in done else ()}
+
+    def _screened(
+        self, state: _State, newest: Mapping[str, Proposal], rules: OwnerRules
+    ) -> Generator[Think, Any, Passed]:
+        read = {message.message_id: message for message in (*readable(state["rows"]), *state["messages"])}
+        draft = Draft(
+            rows=state["rows"],
+            messages=tuple(read.values()),
+            summary=state["summary"],
+            proposals=newest,
+            thread=_block(state).thread,
+            language=language_spoken(state["messages"]),
+        )
         try:
-            return {"receipt": self._write(state, newest), "again": {}, "notes": _notes(newest)}
+            return (yield from screened(rules, draft, self._thinker(state), state["meter"]))
+        except ModelUnavailableError as error:
+            self._out(_block(state), self._thinker(state).name, error)
+            raise
+
+    def _committed(self, state: _State, newest: Mapping[str, Proposal], passed: Passed | None) -> Update:
+        """Write what passed, or name the topics to send again."""
+        try:
+            return {"receipt": self._write(state, newest, passed), "again": {}, "notes": _notes(newest)}
         except ConflictError as conflict:
-            if self._done_elsewhere(state) or (state["redo"] is None and _block(state).block_id in conflict.records):
+            elsewhere = state["redo"] is None and is_done(self._archive, _block(state), self._policy.recipe)
+            if elsewhere or _block(state).block_id in conflict.records:
                 return {"again": {}}  # where its words were withheld meanwhile, it waits still, and is read again
-            touched = self._touched(state, newest, conflict)
+            touched = touched_by(conflict, newest, self._archive, state["scope"])
             again = {key: (str(conflict),) for key in touched if newest[key].attempt < self._policy.max_attempts}
             if again:
                 return {"again": again}
             if not touched:
                 raise
             failed = {key: replace(newest[key], changes=(), links=(), failure=str(conflict)) for key in touched}
-        return {"receipt": self._write(state, newest | failed), "again": {}, "notes": _notes(newest | failed)}
+        left = {**newest, **failed}
+        return {"receipt": self._write(state, left, passed), "again": {}, "notes": _notes(left)}
 
     def after_commit(self, state: _State) -> list[Send] | Literal["__end__"]:
         """End, or run the touched topics again."""
         return self._resend(state, amends=False) or "__end__"
 
-    def _write(self, state: _State, newest: Mapping[str, Proposal]) -> Receipt:
+    def _write(self, state: _State, newest: Mapping[str, Proposal], passed: Passed | None) -> Receipt:
+        failure = state.get("digest_failure")
         changes = change_set(
             scope=state["scope"],
             block=_block(state),
             messages=state["rows"],
-            summary=state["summary"],
+            summary=passed.summary if passed else state["summary"],
             proposals={key: citing(proposal) for key, proposal in newest.items()},
             objections=state.get("standing", ()),
-            refused=state.get("refused", ()),
+            refused=() if passed else state.get("refused", ()),
             weighed=self._weighs(state) and not state.get("unreviewed"),
             unreviewed=state.get("unreviewed", ""),
-            failure=state.get("digest_failure"),
+            failure=failure if failure is None or passed is None else failure or passed.failure,
+            again=state.get("last"),
             policy=self._policy,
             actor=self._thinker(state).name,
             now=self._clock(),
         )
         wishes = [wish for wish in state["wishes"] if wish.cause]
-        owner = _asked_of(wishes, state["scope"], state["allowed"]).topic.key if wishes else ""
+        owner = asked_of(wishes, state["scope"], state["allowed"]).topic.key if wishes else ""
         decided = self._learns(state["scope"]) and owner in newest and not newest[owner].failure
         changes = self._wishes.settle(changes, state["scope"], _block(state), state["rows"], wishes, decided=decided)
-        if wishes and not decided:
-            changes = _waiting(changes)
+        changes = giving_way(changes, self._former(state), f"read again by {self._thinker(state).name}")
+        changes = passed.within(changes) if passed else changes
         _, receipt = self._disputes.commit(changes)
         return receipt
 
-    def _note_outage(self, block: Block, actor: str, error: ModelUnavailableError) -> None:
-        """Write on a pending block why it waits, and how often it was tried."""
-        pending = self._archive.work([block.partition], states=["pending"], recipe=self._policy.recipe)
-        for work in pending:
-            if (work.block_id, work.topic) == (block.block_id, ""):
-                noted = work.evolve(reason=str(error), attempts=work.attempts + 1)
-                changes = ChangeSet(
-                    operation_id=operation_id("outage", noted.to_json()),
-                    actor=actor,
-                    recorded_at=self._clock(),
-                    work=(noted,),
-                )
-                with suppress(ConflictError):  # another worker has done it
-                    self._archive.commit(changes)
+    def _former(self, state: _State) -> tuple[Memory, ...]:
+        """Return what gives way once the block is read again."""
+        where, reader = home(state["scope"], self._settings.trust_boundary), state.get("former")
+        if reader in {None, self._thinker(state).name} or not self._learns(state["scope"]):
+            return ()
+        return former(self._archive, where, _block(state), reader)
 
-    def _done_elsewhere(self, state: _State) -> bool:
-        """Whether another worker did this block meanwhile."""
-        block = _block(state)
-        done = self._archive.work([block.partition], states=["done"], recipe=self._policy.recipe)
-        return state["redo"] is None and any(each.block_id == block.block_id and not each.topic for each in done)
-
-    def _touched(self, state: _State, newest: Mapping[str, Proposal], conflict: ConflictError) -> list[str]:
-        """Return the topics whose memories changed, or got a twin, since their Sub Agent looked."""
-        memories = self._archive.memories(self._archive.visible(state["scope"]), ids=conflict.records)
-        changed = {memory.topic.key for memory in memories}
-        return [
-            key
-            for key, proposal in newest.items()
-            if key in changed or any(change.memory.memory_id in conflict.records for change in proposal.changes)
-        ]
+    def _out(self, block: Block, actor: str, error: ModelUnavailableError) -> None:
+        note_outage(self._archive, block, self._policy.recipe, error, actor=actor, now=self._clock())
 
     def _learns(self, scope: Scope) -> bool:
         """Whether a model reads a block, so that it may decide what is asked there."""
@@ -388,6 +432,10 @@ class _Steps:
 
     def _thinker(self, state: _State) -> Thinker:
         return self._thinker_of(state["scope"].agent)
+
+    def _rules(self, scope: Scope) -> OwnerRules:
+        """Return what the agent's owner wants remembered, and what never."""
+        return OwnerRules.of(self._settings.for_agent(scope.agent).extraction)
 
     def _weighs(self, state: _State) -> bool:
         """Whether a model weighs what the rules flag."""
@@ -415,7 +463,7 @@ class _Steps:
 
     def _resend(self, state: _State, *, amends: bool) -> list[Send]:
         """Send topics again; an attempt amends the last one, unless its memories changed meanwhile."""
-        newest = _newest(state["proposals"])
+        newest = newest_of(state["proposals"])
         shelves = {shelf.topic.key: shelf for shelf in (*state["allowed"], *state["topics"])}
         return [
             self._send(state, shelves[key], 1, reasons)
@@ -427,8 +475,8 @@ class _Steps:
     def _send(
         self, state: _State, shelf: Shelf, attempt: int, reasons: tuple[str, ...], last: tuple[Operation, ...] = ()
     ) -> Send:
-        asked = state["wishes"]
-        wishes = asked if asked and shelf == _asked_of(asked, state["scope"], (*state["allowed"], shelf)) else ()
+        asked, given_way = state["wishes"], frozenset(each.memory_id for each in self._former(state))
+        wishes = asked if asked and shelf == asked_of(asked, state["scope"], (*state["allowed"], shelf)) else ()
         task = ProposeTask(
             scope=state["scope"],
             shelf=shelf,
@@ -436,10 +484,11 @@ class _Steps:
             block=_block(state),
             messages=state["messages"],
             reasons=reasons,
-            language=_language(state["messages"]),
+            language=language_spoken(state["messages"]),
             now=self._clock(),
-            recipe=self._policy.recipe,
-            itself=self._itself(state["scope"]) if self._thinker(state).looks_back else (),
+            recipe=f"{self._policy.recipe} {self._thinker(state).name}" if given_way else self._policy.recipe,
+            former=given_way,
+            itself=self._searcher.itself(state["scope"]) if self._thinker(state).looks_back else (),
             before=before(self._archive, _block(state), self._policy),
             last=last,
             wishes=tuple(wish.message for wish in wishes),
@@ -447,41 +496,11 @@ class _Steps:
         )
         return Send("sub_agent", {"task": task, "meter": state["meter"]})
 
-    def _itself(self, scope: Scope) -> tuple[Memory, ...]:
-        """Return what the agent knows of itself, the most important first."""
-        found = self._archive.memories(self._archive.visible(scope), topics=[self_topic()], statuses=sorted(LIVE))
-        return tuple(sorted(found, key=lambda memory: -memory.importance)[:_MOST_OF_ITSELF])
-
-
-def _asked_of(wishes: Sequence[Wish], scope: Scope, allowed: Sequence[Shelf]) -> Shelf:
-    """Return the topic whose writer decides the requests of a block: that of the person who asks first."""
-    who = person(wishes[0].message, scope)
-    key = f"personal:{who}".casefold()
-    return next((shelf for shelf in allowed if shelf.topic.key.casefold() == key), allowed[0])
-
-
-def _waiting(changes: ChangeSet) -> ChangeSet:
-    """Return a block's change with the mark that a request in it waits for a decision."""
-    work = tuple(
-        each.evolve(state="review", reason=WAITS) if not each.topic and each.state == "done" else each
-        for each in changes.work
-    )
-    return changes.evolve(work=work)
-
-
-def _language(messages: Sequence[StoredMessage]) -> Language:
-    return language_of("\n".join(message.text for message in spoken(messages)))
-
 
 def _block(state: _State) -> Block:
     block = state["block"]
     assert block is not None
     return block
-
-
-def _newest(proposals: Mapping[ProposalKey, Proposal]) -> dict[str, Proposal]:
-    """Return the last attempt of each topic, by topic key."""
-    return {key: proposals[key, attempt] for key, attempt in sorted(proposals)}
 
 
 def _notes(proposals: Mapping[str, Proposal]) -> tuple[str, ...]:

@@ -1,17 +1,20 @@
-"""What the steps of the summariser hand to each other."""
+"""What the steps of the summariser hand to each other, and the call and token ledger of an operation with its budget (X8)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from remegraph.engine.metering import Meter
+from remegraph.errors import BudgetExceededError
 from remegraph.models import (
     Attachment,
     Block,
     BlockSummary,
+    Budget,
+    CallRecord,
     Category,
     Evidence,
     Link,
@@ -23,9 +26,10 @@ from remegraph.models import (
     Skill,
     StoredMessage,
     Topic,
+    Usage,
 )
 from remegraph.prompts import Language
-from remegraph.rules.objections import Objection
+from remegraph.rules.owner_rules import OwnerRules
 from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
@@ -35,13 +39,18 @@ __all__ = [
     "Digest",
     "DigestTask",
     "DistilTask",
+    "Meter",
+    "Objection",
     "Operation",
     "Pictured",
     "Proposal",
     "ProposeTask",
     "ReviewTask",
+    "ScreenTask",
+    "Screened",
     "Thinker",
     "ThinkerOf",
+    "Verb",
     "Voice",
 ]
 
@@ -52,6 +61,8 @@ class Voice:
 
     mode: Mode = "factual"
     perspective: Perspective = "third-person"
+    language: str = ""
+    """What they are written in; empty: in the language of the words that they stand on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,12 @@ class DigestTask:
     shelves: tuple[Shelf, ...]
     """The topic index: shelves that exist, and those that may always be made for this block."""
     language: Language
+    held: Mapping[Shelf, Sequence[str]] = field(default_factory=dict)
+    """The slots that memories of these topics hold."""
+    itself: tuple[Memory, ...] = ()
+    """What the agent knows of itself."""
+    invents: bool = False
+    """Whether task topics may be named that are not listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +96,9 @@ class Digest:
     correct: tuple[str, ...] = ()
     """Ids of messages that say that something remembered is wrong."""
 
-    def without_topics(self) -> Digest:
-        """Return the index entry alone."""
-        return replace(self, topics=())
+    def read_by(self, reader: str) -> Digest:
+        """Return the index entry alone, as that of a block that somebody read."""
+        return replace(self, topics=(), summary=self.summary.evolve(extractor=reader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +152,8 @@ class ProposeTask:
     """What they may mean, of all topics of the person: to be changed only for them."""
     last: tuple[Operation, ...] = ()
     """What stands of the last attempt: this one amends it."""
+    former: frozenset[str] = frozenset()
+    """Ids of memories that give way, as the block is read again: they are not shown as known."""
 
 
 Action = Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "CORRECT", "END", "CONTRADICT", "DELETE"]
@@ -156,6 +175,7 @@ class Operation:
     slot_value: str = ""
     slot_many: bool = False
     importance: float = 0.5
+    tags: tuple[str, ...] = ()
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -191,6 +211,28 @@ class ReviewTask:
 
 
 @dataclass(frozen=True, slots=True)
+class ScreenTask:
+    """Hold statements, and the words of a block, against the owner's rules."""
+
+    rules: OwnerRules
+    texts: tuple[str, ...]
+    """The statements."""
+    messages: tuple[StoredMessage, ...]
+    """The block; none where a statement comes by itself."""
+    language: Language
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """What breaks the owner's rules."""
+
+    rules: tuple[int, ...]
+    """For each statement, the number of the rule that it breaks; 0: none."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Words of messages, by message id."""
+
+
+@dataclass(frozen=True, slots=True)
 class DistilTask:
     """Make a skill of a run that succeeded."""
 
@@ -200,8 +242,11 @@ class DistilTask:
     language: Language
 
 
+Verb = Literal["describe", "digest", "propose", "review", "screen", "distil"]
+
+
 class Thinker(Protocol):
-    """Who thinks: a chat model, or the rules alone. Every verb has its async twin."""
+    """Who thinks: a chat model, or the rules alone."""
 
     @property
     def name(self) -> str:
@@ -227,15 +272,7 @@ class Thinker(Protocol):
         """Say what is in attachments, by message id and SHA-256; what cannot be read is left out."""
         ...
 
-    async def adescribe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
-        """Say what is in attachments."""
-        ...
-
     def digest(self, task: DigestTask, meter: Meter) -> Digest:
-        """Summarise and route a block."""
-        ...
-
-    async def adigest(self, task: DigestTask, meter: Meter) -> Digest:
         """Summarise and route a block."""
         ...
 
@@ -243,26 +280,89 @@ class Thinker(Protocol):
         """Compare a block with one topic's memories."""
         ...
 
-    async def apropose(self, task: ProposeTask, meter: Meter) -> Proposal:
-        """Compare a block with one topic's memories."""
-        ...
-
     def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
         """Confirm, drop or add objections to what the rules flagged."""
         ...
 
-    async def areview(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
-        """Confirm, drop or add objections to what the rules flagged."""
+    def screen(self, task: ScreenTask, meter: Meter) -> Screened:
+        """Say what breaks the owner's rules."""
         ...
 
     def distil(self, task: DistilTask, meter: Meter) -> Skill:
         """Make a skill of a run that succeeded."""
         ...
 
-    async def adistil(self, task: DistilTask, meter: Meter) -> Skill:
-        """Make a skill of a run that succeeded."""
+    async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
+        """Return what the method of this name returns, without waiting in the event loop."""
         ...
 
 
 ThinkerOf = Callable[[str | None], Thinker]
 """Who thinks for an agent, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """One thing that is wrong with a change, and why."""
+
+    kind: Literal["evidence", "omission", "duplicate", "conflict"]
+    topic: str
+    """Key of the topic that it concerns: the memory's, or `personal:<speaker>` for a statement."""
+    reason: str
+    memory_ids: tuple[str, ...] = ()
+    message_id: str = ""
+    statement: str = ""
+
+
+class Meter:
+    """Counts the calls of one operation and refuses what would go over its budget.
+
+    Branches run in parallel, so a call is reserved before it is made.
+    """
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
+        self._calls: list[CallRecord] = []
+        self._reserved = 0
+        self._reserved_tokens = 0
+        self._lock = threading.Lock()
+
+    def reserve(self, tokens: int) -> None:
+        """Take leave for one call.
+
+        Raises:
+            BudgetExceededError: The call would go over the budget. Nothing is reserved.
+        """
+        with self._lock:
+            calls = len(self._calls) + self._reserved + 1
+            spent = sum(call.input_tokens + call.output_tokens for call in self._calls)
+            limit = self._budget.max_calls
+            if limit is not None and calls > limit:
+                raise BudgetExceededError(f"The operation has used its {limit} model calls.")
+            limit = self._budget.max_tokens
+            if limit is not None and spent + self._reserved_tokens + tokens > limit:
+                raise BudgetExceededError(
+                    f"The operation has used {spent} of its {limit} tokens; the next call needs {tokens}."
+                )
+            self._reserved += 1
+            self._reserved_tokens += tokens
+
+    def affords(self, expected: Iterable[CallRecord]) -> bool:
+        """Return whether the budget is likely to suffice for more calls."""
+        calls, spent = list(expected), self.usage()
+        calls += spent.calls
+        most_calls, most_tokens = self._budget.max_calls, self._budget.max_tokens
+        tokens = sum(call.input_tokens + call.output_tokens for call in calls)
+        return (most_calls is None or len(calls) <= most_calls) and (most_tokens is None or tokens <= most_tokens)
+
+    def record(self, call: CallRecord, reserved_tokens: int) -> None:
+        """Book a call that was made, whatever came of it."""
+        with self._lock:
+            self._reserved -= 1
+            self._reserved_tokens -= reserved_tokens
+            self._calls.append(call)
+
+    def usage(self) -> Usage:
+        """Return all calls booked so far."""
+        with self._lock:
+            return Usage(calls=tuple(self._calls))

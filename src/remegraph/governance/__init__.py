@@ -1,1 +1,1 @@
-"""Which rules always hold and where, which memory is current and what it was before, and who decided that."""
+"""Versions, audit, consensus, decisions of persons, and the rules that an agent is always given."""

@@ -1,4 +1,4 @@
-"""How agents agree on what all of a user's agents know: one proposes, others bear it out, or a person approves (B12, B13).
+"""How agents agree on shared memories: one proposes, others corroborate it, or a person approves (B12, B13).
 
 A proposal is a memory of the common library with status `proposed`, under the id that it keeps. It cites the evidence of
 whoever bears it out, which stays where it was said.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
-from remegraph.governance.digging import ends
+from remegraph.governance.versions import ends
 from remegraph.models import (
     ChangeSet,
     Endorsement,
@@ -26,26 +26,19 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.ports import Archive
-from remegraph.rules.consensus import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
 from remegraph.rules.disputes import disputed
-from remegraph.rules.naming import operation_id
-from remegraph.rules.slots import same
+from remegraph.rules.identity import operation_id, same
+from remegraph.rules.sharing import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
+
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
 
 __all__ = ["Consensus"]
 
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """The proposals that a scope sees. What an act changes is returned, to be committed.
-
-    Args:
-        archive: The ledger.
-        scope: Who acts.
-        libraries: What all agents of its user own, of what it sees.
-        quorum: How many agents must bear a proposal out.
-        now: When.
-    """
+    """The proposals that a scope sees. Each act returns the change to commit."""
 
     archive: Archive
     scope: Scope
@@ -64,27 +57,20 @@ class Consensus:
         words: dict[str, list[Endorsement]] = {}
         for word in self.archive.endorsements(self.libraries):
             words.setdefault(word.proposal_id, []).append(word)
-        return self._told(words)
+        return self._proposals(words)
 
     def get(self, proposal_id: str) -> Proposal:
-        """Return a proposal.
-
-        Raises:
-            NotFoundError: There is none here.
-        """
+        """Return a proposal."""
         words = self.archive.endorsements(self.libraries, [proposal_id])
-        found = self._told({proposal_id: words} if words else {})
+        found = self._proposals({proposal_id: words} if words else {})
         if not found:
             raise NotFoundError(f"There is no proposal {proposal_id!r} here.")
         return found[0]
 
     def own(self, memory_id: str) -> Memory:
-        """Return a memory that is the agent's own.
-
-        Raises:
-            NotFoundError: It is not.
-        """
-        mine = [each for each in self.archive.visible(self.scope) if self._is_own(each)]
+        """Return a memory that is the agent's own."""
+        me = self.scope.user, self.scope.agent
+        mine = [each for each in self.archive.visible(self.scope) if (each.user, each.agent) == me]
         found = self.archive.memories(mine, ids=[memory_id]) if mine else ()
         if not found:
             raise NotFoundError(
@@ -94,20 +80,7 @@ class Consensus:
         return found[0]
 
     def propose(self, source: Memory, reason: str, replaces: str, expected: int | None, new_id: str) -> ChangeSet:
-        """Return the change that proposes a memory.
-
-        Args:
-            source: A memory of the agent's own.
-            reason: Why.
-            replaces: The shared memory that it shall replace, if any.
-            expected: The version of that memory that was read.
-            new_id: Names the proposal.
-
-        Raises:
-            InputError: It cannot be proposed.
-            NotFoundError: There is no such shared memory.
-            ConflictError: That changed since it was read.
-        """
+        """Return the change that proposes a memory."""
         self._check_fit(source)
         home = source.partition.evolve(agent=None)
         before = self._replaced(home, replaces, expected) if replaces else None
@@ -131,16 +104,7 @@ class Consensus:
         return self._change(word, memory, 0, links=(link,), action="propose")
 
     def corroborate(self, proposal: Proposal, mine: Memory) -> ChangeSet:
-        """Return the change by which an agent bears a proposal out; the last one that it takes makes it memory.
-
-        Args:
-            proposal: An open proposal of another agent.
-            mine: The agent's own memory that says so.
-
-        Raises:
-            ConsensusError: It does not, or not on evidence of its own.
-            ConflictError: The proposal was decided meanwhile.
-        """
+        """Return the change by which an agent corroborates a proposal; once the quorum is reached, it becomes memory."""
         self._check_open(proposal)
         if self.scope.agent in proposal.agents:
             raise ConsensusError(
@@ -171,15 +135,7 @@ class Consensus:
         return self._decided(proposal, word, proposal.memory, ())
 
     def refuse(self, proposal: Proposal, word: Endorsement) -> ChangeSet:
-        """Return the change by which a person rejects a proposal, or its author withdraws it; nothing else comes of it.
-
-        Args:
-            proposal: An open proposal, or a stale one.
-            word: Who refuses it, and why.
-
-        Raises:
-            ConflictError: It was decided meanwhile.
-        """
+        """Return the change by which a person rejects an open or stale proposal, or its author withdraws it."""
         if proposal.state != "stale":
             self._check_open(proposal)
         gone = proposal.memory.evolve(status="deleted")
@@ -187,15 +143,11 @@ class Consensus:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _is_own(self, partition: Partition) -> bool:
-        return (partition.user, partition.agent) == (self.scope.user, self.scope.agent)
-
-    def _told(self, words: Mapping[str, Sequence[Endorsement]]) -> tuple[Proposal, ...]:
-        """Return the proposals on which something was said."""
+    def _proposals(self, words: Mapping[str, Sequence[Endorsement]]) -> tuple[Proposal, ...]:
+        """Return the proposals of these endorsements, by id."""
         found = self.archive.memories(self.libraries, ids=list(words)) if words else ()
         memories = {memory.memory_id: memory for memory in found}
-        authors = [(memory.partition, words[memory.memory_id][0]) for memory in found]
-        sources = self._witnesses(authors)
+        sources = self._witnesses((memory.partition, words[memory.memory_id][0]) for memory in found)
         return tuple(
             Proposal(
                 proposal_id=name,
@@ -219,7 +171,7 @@ class Consensus:
             )
 
     def _check_new(self, source: Memory, home: Partition, before: Memory | None) -> None:
-        """Refuse what is shared, proposed or refused already in these very words."""
+        """Refuse what is already shared, proposed or rejected in the same words."""
         refused = {memory.memory_id: memory for memory, _ in self.archive.forgotten([home])}
         for each in self.proposals():
             told = refused.get(each.proposal_id, each.memory)
@@ -247,7 +199,7 @@ class Consensus:
         return found[0]
 
     def _moved(self, head: Memory, expected: int) -> bool:
-        """Return whether a memory says something else than in the version that was read; time may have moved it."""
+        """Return whether a memory says something else than the version that was read; its status alone does not count."""
         if head.version == expected:
             return False
         read = [each for each in self.archive.versions([head.partition], head.memory_id) if each.version == expected]
@@ -262,7 +214,7 @@ class Consensus:
             raise ConsensusError(f"The proposal is {proposal.state}.", "Nothing is left to decide.")
 
     def _own_words(self, mine: Memory) -> Sequence[Message]:
-        """Return the messages that a memory cites, without those that came with what other agents or packs gave."""
+        """Return the messages that a memory cites, without those that other agents or packs supplied."""
         beside = self.archive.memories([mine.partition], block_ids=mine.block_ids) if mine.block_ids else ()
         given = {item.message_id for each in beside if each.origin is not None for item in each.evidence}
         return [message for message in self._heard(mine) if message.message_id not in given]
@@ -275,20 +227,11 @@ class Consensus:
         return self.archive.messages(homes or [memory.partition], ids=sorted(cited))
 
     def _word(self, proposal_id: str, act: str, reason: str, mine: Memory) -> Endorsement:
-        return Endorsement.model_validate(
-            {
-                "proposal_id": proposal_id,
-                "act": act,
-                "by": self.scope.agent,
-                "memory_id": mine.memory_id,
-                "version": mine.version,
-                "reason": reason,
-                "at": self.now,
-            }
-        )
+        given = {"proposal_id": proposal_id, "act": act, "by": self.scope.agent, "reason": reason, "at": self.now}
+        return Endorsement.model_validate(given | {"memory_id": mine.memory_id, "version": mine.version})
 
     def _decided(self, proposal: Proposal, word: Endorsement, memory: Memory, links: tuple[Link, ...]) -> ChangeSet:
-        """Return the change that a word makes: the proposal becomes memory if that was the last one it took."""
+        """Return the change that an endorsement makes; if it completes the quorum, the proposal becomes memory."""
         words = (*proposal.endorsements, word)
         if not borne_out(
             words, standing(memory, words, self._witnesses((memory.partition, each) for each in words)), self.quorum
@@ -309,7 +252,7 @@ class Consensus:
         return self._change(word, memory, memory.version, links=links, action="agree", others=others)
 
     def _before(self, proposal: Proposal) -> tuple[Memory | None, Sequence[Memory]]:
-        """Return the memory that a proposal replaces; or, where others replaced it first, what stands against it now."""
+        """Return the memory that a proposal replaces; or, where others replaced it first, what now contradicts it."""
         first = proposal.endorsements[0]
         if not first.replaces:
             return None, ()
@@ -321,7 +264,7 @@ class Consensus:
         return None, [each for each in heirs if not same(proposal.memory, each)]
 
     def _witnesses(self, words: Iterable[tuple[Partition, Endorsement]]) -> dict[str, Memory]:
-        """Return the memories that agents named for proposals, each in a library, as they are now."""
+        """Return the current versions of the memories that agents named for proposals."""
         named = {each.memory_id: home.evolve(agent=each.by) for home, each in words if each.memory_id}
         found = self.archive.memories(list(dict.fromkeys(named.values())), ids=list(named)) if named else ()
         return {memory.memory_id: memory for memory in found}

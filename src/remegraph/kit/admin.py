@@ -1,29 +1,46 @@
-"""`kit.admin`: health, proof and repair."""
+"""`kit.admin`: health, proof and repair, erasure, and backups of an open kit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import get_args
 
-from remegraph.errors import SetupError
-from remegraph.kit.backing_up import BackingUp
-from remegraph.kit.calling import check_text, twin
-from remegraph.kit.draining import KIND
-from remegraph.kit.erasing import Erasing
-from remegraph.kit.examining import Examining, many
-from remegraph.kit.facade import Access
+from remegraph.errors import BackupError, InputError, NotFoundError, SetupError
+from remegraph.kit.base import Access, twin
+from remegraph.kit.examination import Examination, many
 from remegraph.kit.health import Health
-from remegraph.models import AuditHead, JobState, Memory, Mismatch, Partition, Progress, StoredMessage, Verification
+from remegraph.kit.validation import check_text, required
+from remegraph.kit.worker import KIND
+from remegraph.models import (
+    AuditHead,
+    Backup,
+    Erasure,
+    ErasureRequest,
+    JobState,
+    Memory,
+    Mismatch,
+    Partition,
+    Progress,
+    Scope,
+    StoredMessage,
+    Subject,
+    Verification,
+)
 from remegraph.rules.quotes import cited_text, find_quote
-from remegraph.rules.veil import MARK
+from remegraph.rules.remnants import MARK
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "inspect_backup", "restore_backup"]
+
+
+_NOT_TOLD = {"journal_key", "former_journal_keys", "ledger_url", "chroma_url"}
+"""Settings that are secrets, or hold passwords."""
 
 Report = Callable[[Progress], None]
 
 
-class Admin(BackingUp, Erasing, Examining):
+class Admin(Examination):
     """Looks at the whole home, across all scopes: for its operator, never for an agent.
 
     Args:
@@ -42,7 +59,7 @@ class Admin(BackingUp, Erasing, Examining):
         self._forget_sensed = forget_sensed
 
     def verify(self, progress: Report | None = None, heads: Sequence[AuditHead] = ()) -> Verification:
-        """Prove that the ledger and its projections agree, and that nobody rewrote the journal.
+        """Prove that the ledger and its projections agree, and that the journal was not rewritten.
 
         Every block resolves to messages, every memory to blocks and to words that stand in a message,
         the journal is one chain in each partition and every version what was committed,
@@ -62,7 +79,7 @@ class Admin(BackingUp, Erasing, Examining):
     averify = twin(verify)
 
     def rebuild(self, progress: Report | None = None) -> int:
-        """Make the vector index anew from the ledger; return how many vectors were written.
+        """Rebuild the vector index from the ledger; return how many vectors were written.
 
         Args:
             progress: Told after each batch.
@@ -86,7 +103,7 @@ class Admin(BackingUp, Erasing, Examining):
         """Return the SHA-256 of attachments that no message holds: what a crash left behind before it was recorded.
 
         Args:
-            remove: Whether their files are removed. Nobody can add any meanwhile, so it is safe at any time.
+            remove: Whether their files are removed. None can be added meanwhile, so it is safe at any time.
         """
         return self._parts().archive.attachments.unreferenced(remove=remove)
 
@@ -96,7 +113,7 @@ class Admin(BackingUp, Erasing, Examining):
         """Seal the journal with the newest key of this kit from now on; return what did not fit.
 
         What older keys have sealed stays as it is and is verified by them: keep them in `former_journal_keys`. What fits
-        no key, as one is lost or somebody changed it, is chained anew where that is asked for. Then exported heads fit no
+        no key, as one is lost or it was changed, is chained again where that is asked for. Then exported heads fit no
         more, and the journal keeps in each partition that, when and why: `examine` tells it from then on.
 
         Args:
@@ -184,6 +201,127 @@ class Admin(BackingUp, Erasing, Examining):
         trail = self._parts().trail
         return [*found, *trail.misstated(partition), *lost, *trail.differences(partition)]
 
+    def erase(
+        self,
+        whom: Subject | Scope,
+        *,
+        thread: str | None = None,
+        message_ids: Sequence[str] = (),
+        memory_ids: Sequence[str] = (),
+        full: bool = False,
+    ) -> Erasure:
+        """Erase a person, or, of the place that a scope writes to, a thread, messages or memories; prove it.
+
+        What was made of erased words goes with them: index entries, memories in all versions, vectors, links, notes
+        of tools, jobs. A memory that other words bear out lives on, rebuilt from those. Stubs without content and
+        the events of the journal stay. It is done step by step; where it was stopped, the next call finishes it.
+
+        Args:
+            whom: The person, wherever their rows live; or the scope of the place.
+            thread: All messages of this thread, and what was made of them.
+            message_ids: These messages, likewise.
+            memory_ids: These memories; the messages that they came from stay.
+            full: On PostgreSQL, whether tables are rewritten (VACUUM FULL), which locks them meanwhile.
+
+        Returns:
+            The receipt: each place with counts, what a look found left, and what is not covered.
+
+        Raises:
+            InputError: With a scope, it is not said what; with a person, more is said.
+            NotFoundError: There is no such person, thread, message or memory; nothing was erased.
+            IndexOwnedError: Another process owns the index: the rows are gone, and it finishes the rest by `resume`.
+            VectorIndexError: The index failed: the rows are gone; repeat `resume`.
+            SetupError: The ledger or a file cannot be used; repeat `resume`.
+        """
+        request = self._request(whom, thread, message_ids, memory_ids)
+        self._write_noted()
+        eraser = self._parts().eraser
+        erasure_id = eraser.ask(request)
+        for name in eraser.unfinished():
+            self._run(name, full=full)
+        return self._run(erasure_id, full=full)  # where it is done, by us or by others, that only tells the receipt
+
+    aerase = twin(erase)
+
+    def resume(self, *, full: bool = False) -> tuple[Erasure, ...]:
+        """Finish the erasures that were stopped; return their receipts.
+
+        Args:
+            full: On PostgreSQL, whether tables are rewritten.
+
+        Raises:
+            IndexOwnedError: Another process owns the index.
+            VectorIndexError: The index failed; repeat.
+            SetupError: The ledger or a file cannot be used; repeat.
+        """
+        return tuple(self._run(name, full=full) for name in self._parts().eraser.unfinished())
+
+    aresume = twin(resume)
+
+    def _run(self, erasure_id: str, *, full: bool) -> Erasure:
+        receipt = self._parts().eraser.run(erasure_id, full=full)
+        self._forget_sensed()
+        return receipt
+
+    def _request(
+        self, whom: Subject | Scope, thread: str | None, message_ids: Sequence[str], memory_ids: Sequence[str]
+    ) -> ErasureRequest:
+        for name in (*(() if thread is None else (thread,)), *message_ids, *memory_ids):
+            check_text(id=name)
+        part = thread is not None or bool(message_ids) or bool(memory_ids)
+        archive = self._parts().archive
+        if isinstance(whom, Subject):
+            if part:
+                raise InputError("A person is erased whole.", "Give a scope to erase a thread, messages or memories.")
+            return ErasureRequest(subject=whom)
+        place = required(whom).partition()
+        if not part:
+            raise InputError(
+                "It is not said what to erase.", "Name a thread, messages or memories, or give a Subject for a person."
+            )
+        if place not in archive.partitions():
+            raise NotFoundError("Nothing is recorded in this scope.")
+        return ErasureRequest(
+            partition=place, thread=thread, message_ids=tuple(message_ids), memory_ids=tuple(memory_ids)
+        )
+
+    def backup(
+        self,
+        folder: str | Path,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Backup:
+        """Copy the ledger, the attachments and the journal's key to a new folder, without locking out readers or writers.
+
+        It holds all that was acknowledged before, as one snapshot. The vector index is left out: `restore_backup` needs
+        none. Whoever has the backup can read every memory, and write a journal that fits.
+
+        Args:
+            folder: Must be missing or empty; is there in the end, whole, or not at all.
+            progress: Told how far it is.
+            cancel: Asked again and again whether to stop.
+
+        Raises:
+            BackupError: The ledger is on PostgreSQL or is damaged, or the folder cannot be written.
+            CancelledError: `cancel` said so; nothing is left.
+        """
+        from remegraph.ledger.attachments import BlobFolder
+        from remegraph.ledger.backup import BackupRun
+
+        parts = self._parts()
+        settings, blobs = parts.settings, parts.settings.blobs
+        taking = BackupRun(
+            parts.archive.database,
+            settings.home.expanduser(),
+            None if blobs is None else BlobFolder(blobs),
+            progress=progress,
+            cancel=cancel,
+        )
+        told = settings.model_dump(mode="json", exclude=_NOT_TOLD)
+        return taking.run(folder_path(folder), at=parts.clock(), settings=told)
+
+    abackup = twin(backup)
+
 
 def _borne_out(memory: Memory, said: Mapping[str, StoredMessage]) -> bool:
     """Return whether all words that a memory cites stand in these messages, as far as they are shown."""
@@ -208,3 +346,46 @@ def _steps(stage: str, progress: Report | None) -> Callable[[int, int], None] | 
         progress(Progress(stage=stage, done=done, total=total))
 
     return step
+
+
+def inspect_backup(folder: str | Path) -> Backup:
+    """Return what a backup holds, once all of it was read and fits its checksums.
+
+    Args:
+        folder: The backup.
+
+    Raises:
+        BackupError: It is none, or it is incomplete or damaged.
+        SchemaTooNewError: A newer remegraph made it.
+    """
+    from remegraph.ledger.backup import inspect
+
+    return inspect(folder_path(folder))
+
+
+def restore_backup(folder: str | Path, home: str | Path, progress: Callable[[Progress], None] | None = None) -> Backup:
+    """Bring a backup back as a home, which is then opened like any other; it rebuilds its index from the ledger.
+
+    Args:
+        folder: The backup.
+        home: Must be missing or empty; is there in the end, whole, or not at all.
+        progress: Told after each file.
+
+    Raises:
+        BackupError: The backup is damaged, or there is something in the home.
+        SchemaTooNewError: A newer remegraph made it.
+    """
+    from remegraph.ledger.backup import restore
+
+    return restore(folder_path(folder), folder_path(home), progress)
+
+
+def folder_path(given: object) -> Path:
+    """Return the path of a folder.
+
+    Raises:
+        BackupError: It is none.
+    """
+    if not isinstance(given, str | Path) or not str(given) or "\x00" in str(given):
+        raise BackupError(f"{given!r} is no folder.", "Give a path.")
+    return Path(given).expanduser()

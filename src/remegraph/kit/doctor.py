@@ -9,10 +9,10 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from remegraph.errors import EmbedderMismatchError, JournalKeyError, RemegraphError
-from remegraph.kit.examining import Seen, mended
+from remegraph.kit.examination import Seen, mended
 from remegraph.kit.kit import FROM_SETTINGS, MemoryKit, _FromSettings
 from remegraph.models import Check, Diagnosis, Finding
-from remegraph.settings import Settings
+from remegraph.settings import AgentMemorySettings, Settings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -54,7 +54,9 @@ def diagnose(
     if any(each.check == "key" and each.severity == "error" for each in outside):
         settings = settings.evolve(journal_key=token_hex())  # opening would make a key, and hide that it was lost
     try:
-        with MemoryKit.open(settings=settings, model=None, embedder=usable, index=index, clock=clock) as kit:
+        with MemoryKit.open(
+            settings=_without_rules(settings), model=None, embedder=usable, index=index, clock=clock
+        ) as kit:
             inside = kit.admin.examine(fix=fix)
     except RemegraphError as error:
         check: Check = "key" if isinstance(error, JournalKeyError) else "index"
@@ -63,12 +65,23 @@ def diagnose(
     return Diagnosis(checks=(*_OUTSIDE, *inside.checks), findings=(*outside, *findings, *inside.findings))
 
 
+def _without_rules(settings: Settings) -> Settings:
+    """Return settings without rules of owners: nothing is learned here, and without a model no kit opens with them."""
+
+    def plain(agent: AgentMemorySettings) -> AgentMemorySettings:
+        return agent.evolve(extraction=agent.extraction.evolve(remember=(), never_remember=()))
+
+    return settings.evolve(
+        agent=plain(settings.agent), agents={name: plain(each) for name, each in settings.agents.items()}
+    )
+
+
 def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
-    from remegraph.kit.parts import lacks_ledger, ledger_url
-    from remegraph.storage.checkup import examine_folder, examine_key, examine_ledger, newest
-    from remegraph.storage.database import Database
-    from remegraph.storage.keys import FILE
+    from remegraph.kit.components import lacks_ledger, ledger_url
+    from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest
+    from remegraph.ledger.database import Database
+    from remegraph.ledger.keys import FILE
 
     home = settings.home.expanduser()
     if settings.ledger_url is None:
@@ -91,7 +104,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
 
 
 def _upgrade(url: str) -> str:
-    from remegraph.storage.database import Database
+    from remegraph.ledger.database import Database
 
     Database.open(url).close()
     return "brought it up to date"
@@ -106,10 +119,10 @@ def _embedder(
     settings: Settings, chosen: Embedder | Embeddings | str | None
 ) -> tuple[Embedder | None, Sequence[Finding]]:
     """Return an embedder that the ledger can be opened with, and why it is not the chosen one, if so."""
-    from remegraph.kit.parts import ledger_url
+    from remegraph.kit.components import ledger_url
     from remegraph.kit.providers import as_embedder
-    from remegraph.storage.checkup import recorded_embedder
-    from remegraph.storage.database import Database
+    from remegraph.ledger.checkup import recorded_embedder
+    from remegraph.ledger.database import Database
 
     with closing(Database.as_it_is(ledger_url(settings))) as database:
         recorded = recorded_embedder(database)

@@ -1,21 +1,50 @@
-"""`kit.forms`: memories in the form of the MEK protocol, and items in this form as memories (K1)."""
+"""`kit.forms`: memories in the form of the MEK protocol, and items in this form as memories (K1, K6)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import InputError, SkillError
-from remegraph.kit.calling import check_text, required, twin
-from remegraph.kit.facade import Access, Facade
-from remegraph.models import LIVE, Memory, MemoryItem, SaveResult, Scope, Skill
+from remegraph.engine.disputes import UPDATE, Disputes
+from remegraph.engine.routes import at_home, own
+from remegraph.engine.statements import Stated, check_statement, closing, state
+from remegraph.engine.writer import MemoryCandidate
+from remegraph.errors import ConflictError, InputError, NotFoundError, SkillError
+from remegraph.kit.base import Access, Facade, twin
+from remegraph.kit.validation import check_text, required
+from remegraph.ledger.archive import Archive
+from remegraph.models import (
+    LIVE,
+    ChangeSet,
+    EpisodeContent,
+    Link,
+    Memory,
+    MemoryChange,
+    MemoryItem,
+    Partition,
+    ProfileContent,
+    SaveResult,
+    Scope,
+    SemanticContent,
+    Skill,
+    WorkflowContent,
+)
+from remegraph.ports import Clock, NewId
+from remegraph.rules.forms import NOTES, content_of, importance_of, item_of, links_of, revised, skill_of, topic_of
+from remegraph.rules.identity import operation_id
+from remegraph.rules.item_text import sentence
+from remegraph.rules.procedures import is_skill, read_workflow
+from remegraph.rules.standing import TOMBSTONES
+from remegraph.settings import Settings
+from remegraph.text.scripts import plain
 
 if TYPE_CHECKING:
-    from remegraph.engine.forming import ItemWriter
-    from remegraph.kit.parts import Parts
+    from remegraph.kit.components import Parts
     from remegraph.kit.skills import Skills
 
-__all__ = ["Forms"]
+__all__ = ["Forms", "ItemWriter", "candidate"]
 
 
 class Forms(Facade):
@@ -40,8 +69,6 @@ class Forms(Facade):
         Raises:
             InputError: An id is no text.
         """
-        from remegraph.rules.forms import item_of
-
         if isinstance(memory_ids, str):
             raise InputError("memory_ids is one text.", "Give a list of memory ids.")
         for memory_id in memory_ids:
@@ -93,11 +120,9 @@ class Forms(Facade):
         Raises:
             InputError: It is no item, says nothing, or the memory does not hold now.
             NotFoundError: It links the memory with one that is not here.
-            SkillError: The memory is a skill, and nobody could execute or check it so.
+            SkillError: The memory is a skill, and could not be executed or checked so.
             ConflictError: Other changes came first, again and again, or another memory says the same.
         """
-        from remegraph.rules.procedures import is_skill
-
         parts = self._parts()
         read = self._read(parts, item, timestamp=parts.clock())
         writer = self._writer(parts)
@@ -115,8 +140,7 @@ class Forms(Facade):
     # ------------------------------------------------------------------------------------------- inside
 
     def _read(self, parts: Parts, item: MemoryItem | Mapping[str, Any], **unless_given: object) -> MemoryItem:
-        from remegraph.exchange.perceiving import read_item
-        from remegraph.rules.forms import NOTES
+        from remegraph.mek.items import read_item
 
         read = read_item(item, MemoryItem, **unless_given)
         if ours := sorted(NOTES & (read.content.model_extra or {}).keys()):
@@ -125,9 +149,7 @@ class Forms(Facade):
         return parts.redactor.record(item, "content")
 
     def _add(self, parts: Parts, item: MemoryItem, scope: Scope) -> SaveResult:
-        from remegraph.engine.forming import candidate
-        from remegraph.engine.saving import MemoryWriter
-        from remegraph.rules.forms import skill_of
+        from remegraph.engine.writer import MemoryWriter
 
         skill = skill_of(item.content)
         if skill is not None and (memory := self._learn(skill, scope)) is not None:
@@ -137,7 +159,7 @@ class Forms(Facade):
         return result.evolve(degraded=tuple(dict.fromkeys((*result.degraded, *self._follow()))))
 
     def _learn(self, skill: Skill, scope: Scope) -> Memory | None:
-        """Keep a skill; none where nobody could execute or check it: then it tells in words how something is done."""
+        """Keep a skill; none where it cannot be executed or checked: then it says in words how something is done."""
         try:
             return self._skills.add(skill, scope=scope)
         except SkillError:
@@ -145,9 +167,6 @@ class Forms(Facade):
 
     def _with_skill(self, old: Memory, item: MemoryItem, scope: Scope) -> MemoryItem:
         """Make the next version of a skill, if it changes; return the item as it stands then, with all else to be done."""
-        from remegraph.rules.forms import content_of, skill_of
-        from remegraph.rules.procedures import read_workflow
-
         skill, name = skill_of(item.content), read_workflow(old).name
         if skill is None or skill.name != name:
             raise SkillError(
@@ -157,8 +176,6 @@ class Forms(Facade):
         return item.evolve(content=content_of(new), timestamp=new.said_at)
 
     def _writer(self, parts: Parts) -> ItemWriter:
-        from remegraph.engine.forming import ItemWriter
-
         return ItemWriter(parts.archive, parts.disputes, parts.clock, parts.new_id, parts.settings)
 
 
@@ -171,3 +188,142 @@ def _held(result: SaveResult) -> Memory:
     if result.memory is None:
         raise InputError(f"It was not taken up: {result.reason}", "Say it in other words, or leave it.")
     return result.memory
+
+
+_ATTEMPTS = 4
+"""How often an update is tried again because another change came first."""
+
+
+def candidate(item: MemoryItem) -> MemoryCandidate:
+    """Return an item as a statement that the memory writer takes up.
+
+    Args:
+        item: What it says stands on the shelf of the person, or of the field, that it is about; an event, on the user's.
+    """
+    content = item.content
+    key = ""
+    if isinstance(content, ProfileContent):
+        key = content.entity_name
+    elif isinstance(content, SemanticContent):
+        key = content.concept_name
+    elif isinstance(content, WorkflowContent):
+        key = content.workflow_name
+    event = isinstance(content, EpisodeContent)
+    return MemoryCandidate(
+        key=plain(key).strip(),
+        content=sentence(content).strip(),
+        importance=importance_of(item.importance),
+        topic=None if event else topic_of(content).key,
+        category="episode" if event else None,
+        item=item,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ItemWriter:
+    """Updates memories from items."""
+
+    archive: Archive
+    disputes: Disputes
+    clock: Clock
+    new_id: NewId
+    settings: Settings
+
+    def known(self, memory_id: str, scope: Scope) -> Memory | None:
+        """Return a memory that this user may change; none if there is no such memory, or it was deleted.
+
+        Args:
+            memory_id: The memory.
+            scope: Who asks.
+        """
+        found = self.archive.memories(self._own(scope), ids=[memory_id])
+        return found[0] if found and found[0].status not in {"deleted", *TOMBSTONES} else None
+
+    def update(self, item: MemoryItem, scope: Scope) -> Memory:
+        """Let a memory say what its item says. What the item leaves as it was stays; the same item changes nothing.
+
+        Args:
+            item: The memory's id, and all that it shall say.
+            scope: Whose.
+
+        Raises:
+            InputError: The memory does not hold now, or the item says nothing.
+            NotFoundError: There is no such memory, or none of an id that the item links it with.
+            ConflictError: Other changes came first, again and again, or another memory says the same.
+        """
+        check_statement(sentence(item.content), importance_of(item.importance))
+        statement_id, stated = self.new_id(), None
+        for _ in range(_ATTEMPTS):
+            old = self.known(item.memory_id, scope)
+            if old is None:
+                raise NotFoundError(f"There is no memory {item.memory_id!r} here.")
+            if not old.live:
+                raise InputError(f"Memory {old.memory_id!r} is {old.status}.", "Update what holds: restore it first.")
+            new, links = self._revised(old, item, scope)
+            if new == old and not links:
+                return old
+            stated = stated or self._state(new, item, statement_id, scope)
+            try:
+                committed, _ = self.disputes.commit(self._change(old, new, links, stated, scope))
+            except ConflictError:
+                continue
+            return committed.changes[0].memory
+        raise ConflictError([item.memory_id], "Read it again, and update it then.")
+
+    def _revised(self, old: Memory, item: MemoryItem, scope: Scope) -> tuple[Memory, tuple[Link, ...]]:
+        """Return a memory as it shall be, and the links that it has not yet."""
+        mine = self._own(scope)
+        links = self.archive.links(mine, [old.memory_id], live=True)
+        known = {*links, *links_of(item_of(old, links))}
+        new = tuple(link for link in links_of(item) if not any(_same(link, each) for each in known))
+        ends = {end for link in new for end in (link.source_id, link.target_id)}
+        there = {
+            memory.memory_id
+            for memory in self.archive.memories(mine, ids=sorted(ends))
+            if memory.status not in {"deleted", *TOMBSTONES}
+        }
+        if missing := sorted(ends - there):
+            raise NotFoundError(f"There is no memory {missing[0]!r} here.", "Link it with memories of this scope.")
+        return revised(old, item, links), new
+
+    def _state(self, new: Memory, item: MemoryItem, statement_id: str, scope: Scope) -> Stated:
+        return state(
+            self.archive,
+            self.clock,
+            scope.partition(),
+            new.content,
+            statement_id=statement_id,
+            role="system",
+            actor=scope.agent or "operator",
+            recipe=self.settings.summary.recipe,
+            extra={"item": json.loads(item.to_json())},
+            said_at=item.timestamp,
+        )
+
+    def _change(self, old: Memory, new: Memory, links: Sequence[Link], stated: Stated, scope: Scope) -> ChangeSet:
+        message = stated.message
+        memory = new.evolve(
+            version=old.version + 1,
+            evidence=(*old.evidence, stated.evidence),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, stated.block.block_id))),
+            trust=min(old.trust, message.trust),
+            recorded_at=message.recorded_at,
+        )
+        summaries, work = closing(self.archive, stated, self.settings.summary.recipe)
+        return ChangeSet(
+            operation_id=operation_id("update", message.message_id, old.version),
+            actor=scope.agent or "operator",
+            recorded_at=message.recorded_at,
+            at_home=at_home(scope, self.settings),
+            changes=(MemoryChange(memory=memory, expected_version=old.version, action=UPDATE),),
+            links=tuple(links),
+            summaries=summaries,
+            work=work,
+        )
+
+    def _own(self, scope: Scope) -> list[Partition]:
+        return own(self.archive.visible(scope), scope, self.settings.trust_boundary)
+
+
+def _same(one: Link, other: Link) -> bool:
+    return (one.source_id, one.type, one.target_id) == (other.source_id, other.type, other.target_id)

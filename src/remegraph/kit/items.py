@@ -12,13 +12,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from remegraph.errors import WITHOUT_VECTORS, EmbedderMismatchError, ModelError
-from remegraph.kit.calling import check_numbers, required
+from remegraph.kit.validation import check_numbers, required
 from remegraph.models import Partition, Scope
-from remegraph.models.items import ItemChange, StoredItem
+from remegraph.ports import ItemChange, StoredItem
 from remegraph.telemetry import event
 
 if TYPE_CHECKING:
-    from remegraph.kit.parts import Parts
+    from remegraph.kit.components import Parts
     from remegraph.ports import Vectors
 
 __all__ = ["Items"]

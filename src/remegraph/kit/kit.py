@@ -8,33 +8,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 from uuid import uuid4
 
-from remegraph.errors import ClosedError, MessageError, RemegraphError
-from remegraph.exchange.chat import MessageLike, listed, timed, to_messages
-from remegraph.kit.activating import Activating
-from remegraph.kit.attaching import Attaching
-from remegraph.kit.calling import required, settled, twin, zone
-from remegraph.kit.capturing import Capturing
-from remegraph.kit.facade import Access
-from remegraph.kit.health import Health
-from remegraph.kit.hearing import CallBuffer
-from remegraph.kit.injecting import Injecting
-from remegraph.kit.keeping import Keeping
-from remegraph.kit.learning import Learning
-from remegraph.kit.maintaining import Maintaining
-from remegraph.kit.observing import observed
-from remegraph.kit.reviewing import ReviewBuffer
-from remegraph.kit.sensing import Sensing
-from remegraph.kit.showing import ShownBuffer
-from remegraph.kit.stating import Stating
-from remegraph.kit.toolbox import ToolMemory
-from remegraph.kit.using import Using
-from remegraph.models import AddReceipt, Scope
+from remegraph.errors import ClosedError, InputError, MessageError, RemegraphError
+from remegraph.importers.messages import MessageLike, listed, timed, to_messages
+from remegraph.kit.base import Access, settled, twin
+from remegraph.kit.capture import Capture
+from remegraph.kit.health import Health, observed
+from remegraph.kit.injection import Injections
+from remegraph.kit.lifecycle import Lifecycle
+from remegraph.kit.short_term import ShortTerm
+from remegraph.kit.statements import Statements
+from remegraph.kit.summarization import Summarization
+from remegraph.kit.tools import ToolMemory
+from remegraph.kit.validation import check_text, here, required, zone
+from remegraph.kit.write_buffers import CallBuffer, ReviewBuffer, ShownBuffer
+from remegraph.models import AddReceipt, Scope, TopicType
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,21 +36,18 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models import BaseChatModel
 
-    from remegraph.engine.retrieval import RetrievalAgent
     from remegraph.kit.admin import Admin
-    from remegraph.kit.conflicts import Conflicts
+    from remegraph.kit.background import Reindexing, Runner
+    from remegraph.kit.components import Parts
     from remegraph.kit.forms import Forms
-    from remegraph.kit.governing import Governance
-    from remegraph.kit.importing import Imports
+    from remegraph.kit.governance import Conflicts, Governance
+    from remegraph.kit.imports import Imports
     from remegraph.kit.items import Items
     from remegraph.kit.knowledge import Knowledge
     from remegraph.kit.packs import Packs
-    from remegraph.kit.parts import Parts
-    from remegraph.kit.reindexing import Reindexing
-    from remegraph.kit.running import Runner
     from remegraph.kit.sharing import Sharing
     from remegraph.kit.skills import Skills
-    from remegraph.ports import Attention, Clock, Embedder, NewId, TokenCounter, VectorIndex
+    from remegraph.ports import Attention, Clock, Embedder, NewId, RetrievalAgent, TokenCounter, VectorIndex
 
 __all__ = ["FROM_SETTINGS", "MemoryKit"]
 
@@ -69,26 +60,27 @@ class _FromSettings:
 FROM_SETTINGS: Final = _FromSettings()
 """Not given: take what the settings say."""
 
+_OVERDUE = 50
+"""Places whose conversations are cut where a kit opens, at most: it must not wait long; workers cut those of all."""
 
-class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, Using, Attaching, Capturing, Sensing):
+
+class MemoryKit(Statements, Injections, Lifecycle, Capture, Summarization, ShortTerm):
     """The memory of an agent. Open it with `MemoryKit.open`; use it from any thread; close it, or use `with`."""
 
     def __init__(self, parts: Parts, settings: Settings, clock: Clock, new_id: NewId) -> None:
         from remegraph.kit.admin import Admin
-        from remegraph.kit.conflicts import Conflicts
-        from remegraph.kit.draining import Worker
+        from remegraph.kit.background import Runner, at_once
         from remegraph.kit.forms import Forms
-        from remegraph.kit.governing import Governance
-        from remegraph.kit.importing import Imports
+        from remegraph.kit.governance import Conflicts, Governance
+        from remegraph.kit.imports import Imports
         from remegraph.kit.items import Items
         from remegraph.kit.knowledge import Knowledge
         from remegraph.kit.packs import Packs
-        from remegraph.kit.running import Runner
         from remegraph.kit.sharing import Sharing
         from remegraph.kit.skills import Skills
-        from remegraph.lifecycle.active import ActiveTier
-        from remegraph.lifecycle.sensory import SensoryBuffer
-        from remegraph.lifecycle.working import WorkingMemory
+        from remegraph.kit.worker import Worker
+        from remegraph.retention.active_tier import ActiveTier
+        from remegraph.retention.working_memory import SensoryBuffer, WorkingMemory
 
         self.settings = settings
         self.embedder_name = parts.embedder.name
@@ -106,17 +98,18 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self.tools: ToolMemory = ToolMemory(access, self._calls, self._write_noted_soon)
         self.forms: Forms = Forms(access, self.skills)
         self.conflicts: Conflicts = Conflicts(access)
-        self.governance: Governance = Governance(access, self._shown)
+        self._working = WorkingMemory(settings.working, new_id, clock)
+        self.governance: Governance = Governance(access, self._shown, self._working)
         self.sharing: Sharing = Sharing(access)
         self.knowledge: Knowledge = Knowledge(access, self.recall)
         self.packs: Packs = Packs(access)
         self.imports: Imports = Imports(access)
         self.admin: Admin = Admin(access, self.health, write_noted=self._write_noted, forget_sensed=self._forget_sensed)
         self._sensory = SensoryBuffer(settings.sensory, clock)
-        self._working = WorkingMemory(settings.working, new_id, clock)
         self._active = ActiveTier(parts.archive, settings, clock)
-        worker = Worker(parts, self._duties())
-        self._runner = Runner(worker, clock, poll=settings.capture.poll, health=self.health)
+        worker = partial(Worker, parts, self._duties())
+        poll = settings.capture.poll
+        self._runner = Runner(worker, clock, concurrency=at_once(settings), poll=poll, health=self.health)
 
     @classmethod
     def open(
@@ -148,7 +141,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             model: A chat model or `provider:model`; None: extractive mode, without a model.
             embedder: An embedder, LangChain `Embeddings` or `provider:model`; None: hashed n-grams, offline.
             extractors: Chat models that write the memories of single agents, by the names that `settings.agents` has,
-                instead of `extraction.model`.
+                instead of `extraction.model_id`.
             index: A vector index instead of Chroma; closed with the kit.
             clock: Tells the time instead of the system's clock.
             new_id: Makes ids instead of uuid4.
@@ -165,10 +158,9 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         Raises:
             SetupError: Some part cannot be used. Nothing stays open.
         """
-        from remegraph.kit.parts import open_parts
-        from remegraph.kit.providers import as_attention, as_chat_model, as_embedder, token_counter
-        from remegraph.kit.reindexing import Reindexing
-        from remegraph.kit.thinkers import Thinkers
+        from remegraph.kit.background import Reindexing
+        from remegraph.kit.components import open_parts
+        from remegraph.kit.providers import Thinkers, as_attention, as_chat_model, as_embedder, token_counter
 
         given: dict[str, Any] = {"home": home, "ledger_url": ledger_url, "chroma_url": chroma_url}
         settings = settings or Settings.from_env()
@@ -192,6 +184,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             attention=as_attention(attention),
         )
         kit = cls(parts, settings, clock, new_id)
+        kit._cut_overdue()
         if reindex == "background" and not parts.projection.is_current():
             kit._reindexing = Reindexing(parts.projection, parts.embedder, kit.health)
         return kit
@@ -259,7 +252,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
             messages: Our messages, LangChain messages, mappings in the form of OpenAI or LangChain, or texts.
             scope: Who speaks with the agent.
             thread: The conversation of messages that do not name one.
-            timezone: Zone of times that do not name one.
+            timezone: Zone of the person, for times that name none and for messages without a time.
 
         Raises:
             MessageError: A message cannot be recorded; none was.
@@ -271,7 +264,10 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         partition = required(scope).partition()
         intake = self._intake(strict=True)
         given = tuple(listed(messages))
-        read = to_messages(given, thread=thread or "main", default_time=now, timezone=zone(timezone), take=intake.take)
+        place = zone(timezone)
+        read = to_messages(
+            given, thread=thread or "main", default_time=here(now, place), timezone=place, take=intake.take
+        )
         if not read:
             raise MessageError("There are no messages.", "Give at least one.")
         named = [each if each.message_id else each.model_copy(update={"message_id": self._new_id()}) for each in read]
@@ -297,11 +293,24 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
     def register_agent(self, key: str, agent: RetrievalAgent) -> None:
         """Let a custom Sub Agent retrieve from a topic, or from all topics of a type (R9).
 
+        It reads its topic alone, and within what is asked; what it returns is held against the ledger, and what it raises
+        stands in `Recall.degraded`.
+
         Args:
-            key: Topic key `type:name`, or a type.
+            key: Topic key `type:name`, which need not exist yet, or a type.
             agent: Returns hits for a search.
+
+        Raises:
+            InputError: The key names neither a topic nor a type, or the agent cannot be called.
         """
-        self._open_parts().agents[key] = agent
+        check_text(key=key)
+        kind, named, name = key.strip().partition(":")
+        if kind.casefold() not in get_args(TopicType) or (named and not name.strip()):
+            types = ", ".join(get_args(TopicType))
+            raise InputError(f"{key!r} names no topic.", f"Give `type:name`, or one of the types: {types}.")
+        if not callable(agent):
+            raise InputError(f"The agent is of type {type(agent).__name__}.", "Give a RetrievalAgent: it is called.")
+        self._open_parts().agents[key.strip().casefold()] = agent
 
     # ------------------------------------------------------------------------------------------- inside
 
@@ -314,6 +323,20 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         self._parts.archive.database.check()
         return self._parts
 
+    def _cut_overdue(self) -> None:
+        """Cut what became idle while no process was there. No caller waits for it, so a failure is only reported."""
+        from remegraph.kit.worker import CUT, Worker
+
+        parts, duty = self._open_parts(), self._duties()[CUT]
+        try:
+            worker = Worker(parts, {CUT: duty})
+            for _ in range(_OVERDUE):
+                due = worker.next_due()
+                if due is None or due > self._clock() or worker.next(lambda: False, asleep=False) is None:
+                    return
+        except RemegraphError as error:
+            self.health.note("background", error)
+
     def _background(self) -> Runner:
         return self._runner
 
@@ -321,7 +344,7 @@ class MemoryKit(Stating, Injecting, Keeping, Maintaining, Learning, Activating, 
         Thread(target=self._write_noted, name="remegraph-notes", daemon=True).start()
 
     def _write_noted(self) -> None:
-        """Write down what was noted. Nobody asked for it now, so a failure is only reported."""
+        """Write down what was noted. No caller waits for it, so a failure is only reported."""
         from sqlalchemy.exc import SQLAlchemyError
 
         for notes in (self._reviews, self._calls, self._shown):

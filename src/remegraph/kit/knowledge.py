@@ -1,21 +1,73 @@
-"""`kit.knowledge`: what agents learn from each other (MEK, 2.2)."""
+"""`kit.knowledge`: what an agent shares as knowledge, and what it takes in of what others give."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import actor_of, check_text, required, twin
-from remegraph.kit.extracting import Extracting
-from remegraph.kit.facade import Access
-from remegraph.models import Absorption, KnowledgeItem, Memory, Recall, Scope
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from remegraph.engine.routes import home
+from remegraph.engine.tasks import Meter
+from remegraph.errors import InputError, ScopeError
+from remegraph.kit.base import ALONE, Access, Facade, twin
+from remegraph.kit.packs import key_list
+from remegraph.kit.validation import actor_of, check_text, required
+from remegraph.models import (
+    Absorption,
+    Budget,
+    Extraction,
+    ExtractionReport,
+    KnowledgeItem,
+    Memory,
+    Recall,
+    Scope,
+    SharedItem,
+)
+from remegraph.models.base import Token
+from remegraph.rules.procedures import is_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from remegraph.kit.summary_loop import OnProgress
+    from remegraph.kit.worker import Cancel
+    from remegraph.mek.extraction import ExtractService, ShareInput
+    from remegraph.models import SkillFigures
 
 __all__ = ["Knowledge"]
 
 
-class Knowledge(Extracting):
+class _Context(BaseModel):
+    """What may stand in the context of `share`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    include_episodes: bool = False
+    public: list[Token] = Field(default=[])
+    k: int = Field(default=20, ge=1, le=200)
+
+
+def _read(context: Mapping[str, object] | None) -> _Context:
+    """Return the context of a call.
+
+    Raises:
+        InputError: It holds what it may not; that is named.
+    """
+    given: Any = {} if context is None else context
+    if not isinstance(given, Mapping):
+        raise InputError(f"context is of type {type(given).__name__}.", "Give a mapping.")
+    try:
+        return _Context.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise InputError(f"context.{name} cannot be used: {first['msg']}.", "See share.") from error
+
+
+class Knowledge(Facade):
     """Makes knowledge of memories, and memories of knowledge.
 
     Args:
@@ -39,7 +91,7 @@ class Knowledge(Extracting):
         Each is trusted no further than it says, and than `settings.sharing` says of its source, which this ledger or a
         signature must prove; under .5 it is quarantined, and `waiting` has it. What is known already is borne out, once
         by each agent; what contradicts a memory is kept beside it, and `kit.conflicts` has the two. A workflow that can
-        be executed and checked becomes a skill that nobody has tried yet. No model is called.
+        be executed and checked becomes a skill without any runs. No model is called.
 
         Args:
             items: Knowledge items, or JSON in their form.
@@ -53,16 +105,15 @@ class Knowledge(Extracting):
             InputError: There are too many items, or one is too large, too deep, or no item.
             ConflictError: Other changes came first, again and again.
         """
-        from remegraph.engine.routing import home
-        from remegraph.exchange.offering import Reception
-        from remegraph.exchange.perceiving import perceive
+        from remegraph.mek.items import perceive
+        from remegraph.mek.offers import Reception
 
         if from_agent is not None:
             check_text(from_agent=from_agent)
         parts, agent, library = self._parts(), required(scope).agent, self._library(scope)
         reception = Reception(parts.settings.sharing, agent, from_agent, parts.clock())
         offers = [reception.offer(item, self._proven(item, library)) for item in perceive(items)]
-        done = absorber(parts, scope).absorb(
+        done = parts.absorber(scope).absorb(
             offers,
             said_in=library.partition(),
             lives_in=home(library, parts.settings.trust_boundary),
@@ -85,8 +136,7 @@ class Knowledge(Extracting):
             InputError: The file cannot be read, or is no such key.
             MissingExtraError: The extra `sharing` is not installed.
         """
-        from remegraph.exchange.signing import SigningKey
-        from remegraph.exchange.vouching import signed
+        from remegraph.mek.signatures import SigningKey, signed
 
         private = SigningKey.open(Path(key))
         return tuple(signed(item, private) for item in items)
@@ -99,7 +149,7 @@ class Knowledge(Extracting):
         Args:
             scope: Whose.
         """
-        from remegraph.governance.approving import waiting
+        from remegraph.governance.decisions import waiting
 
         parts = self._parts()
         return waiting(parts.archive, parts.own(self._library(scope)))
@@ -125,7 +175,7 @@ class Knowledge(Extracting):
             InputError: It is not said who approves it.
             ConflictError: It changed meanwhile, or its words stand in a live memory by now.
         """
-        from remegraph.governance.approving import approve
+        from remegraph.governance.decisions import approve
 
         return self._decide(approve, memory_id, scope, by, note)
 
@@ -148,7 +198,7 @@ class Knowledge(Extracting):
             InputError: It is not said who rejects it, or it holds already.
             ConflictError: It changed meanwhile.
         """
-        from remegraph.governance.approving import reject
+        from remegraph.governance.decisions import reject
 
         return self._decide(reject, memory_id, scope, by, note)
 
@@ -173,14 +223,105 @@ class Knowledge(Extracting):
 
     def _proven(self, item: KnowledgeItem, library: Scope) -> str | None:
         """Return the agent that truly shared an item: as this ledger notes, or a key proves that is believed."""
-        from remegraph.rules.standardizing import SIGNATURE, item_digest
+        from remegraph.mek.items import SIGNATURE, item_digest
 
         agent = self._parts().archive.shared_by(library, item.knowledge_id, item_digest(item))
         return self._signer(item) if agent is None and SIGNATURE in item.metadata else agent
 
     def _signer(self, item: KnowledgeItem) -> str | None:
-        from remegraph.exchange.signing import TrustStore
-        from remegraph.exchange.vouching import signer
-        from remegraph.kit.pack_keys import key_list
+        from remegraph.mek.signatures import TrustStore, signer
 
         return signer(item, TrustStore.open(key_list(self._settings)))
+
+    def share(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        context: Mapping[str, object] | None = None,
+        budget: Budget | None = None,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> Extraction:
+        """Make knowledge of the memories that bear on a query: without names, secrets, times and places.
+
+        What is found is filtered, cleaned, said in general, searched once more and written as knowledge items. The
+        report says what became of each memory. The same knowledge gets the same id whenever it is shared. The ledger
+        notes, without a word of them, which agent shared which items. Unless a model is set, rules do it all; where a
+        model fails to say something in general, rules do.
+
+        Args:
+            query: What the knowledge shall be about.
+            scope: Whose memories; it names the agent that shares.
+            context: include_episodes: whether the pattern of single episodes may leave, too; public: names that may stay,
+                as everybody knows them; k: how many memories to look at.
+            budget: Hard limits on calls and tokens.
+            progress: Told before each step.
+            cancel: Asked before each step and each question to the model.
+
+        Raises:
+            ScopeError: The scope names no agent.
+            InputError: The query is empty, or the context holds what it may not.
+            MissingExtraError: The extra `sharing` is not installed.
+            ModelUnavailableError: The model is down; nothing was shared.
+            BudgetExceededError: The budget is used up; nothing was shared.
+            CancelledError: `cancel` said so; nothing was shared.
+        """
+        from remegraph.mek.items import item_digest
+        from remegraph.retention.maintenance import Round
+
+        agent = required(scope).agent
+        if agent is None:
+            raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
+        check_text(query=query)
+        options, parts = _read(context), self._parts()
+        meter, this = Meter(budget), Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel)
+        asked: ShareInput = {
+            "query": query,
+            "scope": scope,
+            "agent": agent,
+            "now": this.at,
+            "k": options.k,
+            "episodes": options.include_episodes,
+            "public": tuple(options.public),
+            "generalizer": parts.thinkers.generalizer(self._library(scope).agent, meter),
+            "tell": this.tell,
+            "check": this.check,
+        }
+        done = self._extractor.invoke(asked, ALONE)
+        items = done["items"]
+        noted = [
+            SharedItem(knowledge_id=each.knowledge_id, digest=item_digest(each), agent=agent, at=each.created_at)
+            for each in items
+        ]
+        if noted:
+            parts.archive.add_shared(scope.partition(), noted)
+        report = ExtractionReport(
+            examined=len(done["found"]),
+            rejected=done["rejected"],
+            removed=done["removed"],
+            by_rules=done["by_rules"],
+        )
+        return Extraction(items=items, report=report, usage=meter.usage())
+
+    ashare = twin(share)
+
+    @cached_property
+    def _extractor(self) -> ExtractService:
+        from remegraph.mek.extraction import Sources, build_extractor
+        from remegraph.skills.choice import figures
+
+        archive = self._parts().archive
+
+        def recall(query: str, scope: Scope, k: int) -> Sequence[Memory]:
+            hits = self._recall(query, scope=scope, k=k).memories
+            order = {hit.record_id: at for at, hit in enumerate(hits)}
+            places = list(dict.fromkeys(hit.partition for hit in hits))
+            found = archive.memories(places, ids=list(order))
+            return sorted(found, key=lambda memory: order[memory.memory_id])
+
+        def figures_of(memories: Sequence[Memory]) -> Mapping[str, SkillFigures]:
+            skills = [memory for memory in memories if is_skill(memory)]
+            return {each.memory_id: each for each in figures(archive, skills)}
+
+        return build_extractor(Sources(archive, recall, figures_of))

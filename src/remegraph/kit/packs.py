@@ -2,34 +2,231 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from remegraph.errors import ConflictError, InputError, MessageChangedError, PackError
-from remegraph.kit.absorbing import absorber
-from remegraph.kit.calling import actor_of, check_numbers, twin
-from remegraph.kit.pack_building import PackBuilding
-from remegraph.kit.packing import File, conflict_of, path_of, steps, wanted
+from remegraph.engine.routes import home
+from remegraph.errors import CancelledError, ConflictError, InputError, MessageChangedError, NotFoundError, PackError
+from remegraph.kit.base import Facade, twin
+from remegraph.kit.validation import File, actor_of, check_numbers, check_text, path_of, required, topic_of
+from remegraph.ledger.files import alone
 from remegraph.models import (
+    Memory,
+    PackBuilt,
     PackDiff,
     PackInfo,
     PackInstalled,
+    PackKind,
+    Partition,
+    Progress,
     Scope,
+    Signature,
+    Status,
+    TrustedKey,
 )
+from remegraph.settings import Settings
+from remegraph.text.redaction import Cleaner
 
 if TYPE_CHECKING:
-    from remegraph.exchange.offers import Offer
-    from remegraph.exchange.packs.exporting import Step
-    from remegraph.exchange.packs.reading import PackFile
-    from remegraph.kit.draining import Cancel
-    from remegraph.kit.summarizing import OnProgress
+    from remegraph.kit.summary_loop import OnProgress
+    from remegraph.kit.worker import Cancel
+    from remegraph.mek.offers import Offer
+    from remegraph.mek.signatures import TrustStore
+    from remegraph.packs.reader import PackFile
+    from remegraph.packs.writer import Contents, Step
 
-__all__ = ["Packs"]
+__all__ = ["Packs", "key_list"]
 
 
-class Packs(PackBuilding):
-    """Builds packs, and takes them in: measured first, then checked, then all of it or nothing."""
+def _wanted(activate: Sequence[str], by_pack: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids and tags of what shall be active.
+
+    Args:
+        activate: As it was asked for; "manifest" stands for what the pack names.
+        by_pack: What the pack names.
+
+    Raises:
+        InputError: It is one text.
+    """
+    if isinstance(activate, str):
+        raise InputError("activate is one text.", "Give a list of ids and tags.")
+    return tuple(name for each in activate for name in (by_pack if each == "manifest" else (each,)))
+
+
+def _steps(stage: str, progress: OnProgress | None, cancel: Cancel | None) -> Callable[[int, int], None]:
+    """Return what is called as work goes on.
+
+    Args:
+        stage: What is done.
+        progress: Told how far it is.
+        cancel: Asked whether to stop.
+    """
+
+    def step(done: int, total: int) -> None:
+        if done < total and cancel is not None and cancel():  # what is done is not taken back
+            raise CancelledError(f"{stage}ing the pack was cancelled.", "Nothing changed: do it again.")
+        if progress is not None:
+            progress(Progress(stage=stage, done=done, total=total))
+
+    return step
+
+
+def key_list(settings: Settings) -> Path:
+    """Return the file of the list, in the home."""
+    return settings.home.expanduser() / "trusted_keys.json"
+
+
+class Packs(Facade):
+    """Builds packs, keeps the keys that are believed, and takes packs in: measured first, then checked, then all of it or nothing."""
+
+    def build(
+        self,
+        path: File,
+        *,
+        scope: Scope,
+        kind: PackKind = "export",
+        topic: str | None = None,
+        memory_ids: Sequence[str] | None = None,
+        include: Collection[Status] = (),
+        pack_id: str = "",
+        domain: Sequence[str] = (),
+        activate: Sequence[str] = (),
+        desensitize: bool = False,
+        key: File | None = None,
+        overwrite: bool = False,
+        progress: OnProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> PackBuilt:
+        """Write memories of a scope to a pack. The same memories make the same file. Nothing of another scope goes in.
+
+        An export holds them whole: all versions, links, and the words that they came from. A preset holds what they say,
+        for any agent: without ids, times and words.
+
+        Args:
+            path: The file, which must not be there yet.
+            scope: Whose memories.
+            kind: export or preset.
+            topic: Only those of this topic, `type:name`.
+            memory_ids: Only these.
+            include: Statuses beside those that go in anyway: quarantined or proposed, in an export only.
+            pack_id: Its id; made of its content unless given.
+            domain: The fields that it is for.
+            activate: Ids or tags of a preset's items that shall stand ready without a query.
+            desensitize: Whether personal data, secrets and known names are taken out of a preset.
+            key: File of the private key that signs it.
+            overwrite: Whether a file that is there is replaced.
+            progress: Told how far it is.
+            cancel: Asked before each memory.
+
+        Raises:
+            InputError: A choice cannot be used, the file cannot be written or is there already, or the key cannot be read.
+            PackError: There is more than one pack may hold; nothing was written.
+            NotFoundError: A memory is not of this scope.
+            CancelledError: `cancel` said so; nothing was written.
+        """
+        from remegraph.packs.writer import check_choice, check_place, export, preset, signer, write
+
+        check_choice(kind, include, desensitize=desensitize, activate=activate, memory_ids=memory_ids, domain=domain)
+        check_text(pack_id=pack_id)
+        target = path_of(path)
+        check_place(target, overwrite=overwrite)
+        said_in, lives_in = self._places(scope)
+        memories = self._chosen(lives_in, topic, memory_ids, include)
+        step = _steps("Build", progress, cancel)
+        contents: Contents
+        if kind == "preset":
+            contents = preset(memories, self._cleaner(scope, memories) if desensitize else None, step)
+        else:
+            contents = export(self._parts().archive, lives_in, said_in, memories, step)
+        info = write(
+            target,
+            kind,
+            contents.members,
+            pack_id=pack_id,
+            domain=domain,
+            activate=activate,
+            overwrite=overwrite,
+            sign=None if key is None else signer(path_of(key)),
+            verify=self._verify,
+        )
+        return PackBuilt(path=str(target), pack=info, left_out=contents.left_out, dropped=contents.dropped)
+
+    abuild = twin(build)
+
+    def _places(self, scope: Scope) -> tuple[Partition, Partition]:
+        """Return where a scope's words are, and where its memories live."""
+        library = self._library(required(scope))
+        return library.partition(), home(library, self._settings.trust_boundary)
+
+    def _chosen(
+        self, lives_in: Partition, topic: str | None, memory_ids: Sequence[str] | None, include: Collection[Status]
+    ) -> list[Memory]:
+        from remegraph.packs.writer import CARRIED
+
+        found = self._parts().archive.memories(
+            [lives_in],
+            ids=None if memory_ids is None else list(dict.fromkeys(memory_ids)),
+            topics=None if topic is None else [topic_of(topic)],
+            statuses=sorted(CARRIED | set(include)),
+        )
+        if missing := sorted(set(memory_ids or ()) - {memory.memory_id for memory in found}):
+            raise NotFoundError(f"There is no memory {missing[0]!r} here that a pack may hold.")
+        return sorted(found, key=lambda memory: memory.memory_id)
+
+    def _cleaner(self, scope: Scope, memories: Sequence[Memory]) -> Callable[[Any], Any]:
+        from remegraph.mek.generalization import known
+
+        said = [memory.content for memory in memories]
+        archive, library = self._parts().archive, self._library(scope)
+        names = known(archive, library, scope.agent or "", memories, said=said, public=())
+        return Cleaner(names).clean
+
+    # ---------------------------------------------------------------------------------------------- keys
+
+    def trust_key(self, name: str, public: str) -> TrustedKey:
+        """Believe a key from now on: what it signs is of its owner, and is believed as far as `settings.sharing` says.
+
+        Args:
+            name: Whose it is.
+            public: The public key, in base64, as `remegraph pack keygen` prints it.
+
+        Raises:
+            InputError: That is no public key, or it was revoked.
+            ConflictError: Another process changes the list at this moment.
+        """
+        check_text(name=name, public=public)
+        with self._alone():
+            store = self._store().trusting(name, public)
+            store.save(self._file())
+        return next(key for key in store.keys if key.public == public)
+
+    atrust_key = twin(trust_key)
+
+    def revoke_key(self, key_id: str) -> TrustedKey:
+        """Believe a key no more, for good. What it brought before stays.
+
+        Args:
+            key_id: The key.
+
+        Raises:
+            InputError: There is no such key.
+            ConflictError: Another process changes the list at this moment.
+        """
+        check_text(key_id=key_id)
+        with self._alone():
+            store = self._store().without(key_id)
+            store.save(self._file())
+        return next(key for key in store.keys if key.key_id == key_id)
+
+    arevoke_key = twin(revoke_key)
+
+    def keys(self) -> tuple[TrustedKey, ...]:
+        """Return the keys that are believed, and those that were revoked."""
+        return self._store().keys
+
+    akeys = twin(keys)
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -58,9 +255,8 @@ class Packs(PackBuilding):
         Raises:
             PackError: It is refused; `reason` says why.
         """
-        from remegraph.exchange.packs.layout import NOWHERE
-        from remegraph.exchange.packs.limits import LIMITS
-        from remegraph.exchange.packs.records import ExportRecords, items
+        from remegraph.packs.format import LIMITS, NOWHERE
+        from remegraph.packs.reader import ExportRecords, items
 
         with self._checked(path, required=require_signature) as pack:
             if pack.manifest.kind == "preset":
@@ -86,7 +282,7 @@ class Packs(PackBuilding):
         Raises:
             PackError: It is refused.
         """
-        from remegraph.exchange.packs.installing import arrival
+        from remegraph.packs.installation import arrival
 
         with self._checked(path, required=require_signature) as pack:
             believed = self._believed(pack, trust)
@@ -97,8 +293,10 @@ class Packs(PackBuilding):
                 return PackDiff(
                     pack=pack.info, trust=believed, new=new, known=found.known, conflicting=found.conflicting
                 )
-            done = absorber(self._parts(), scope, dry_run=True).absorb(
-                self._offers(pack, believed, ()), said_in=said_in, lives_in=lives_in, actor=actor_of(scope)
+            done = (
+                self._parts()
+                .absorber(scope, dry_run=True)
+                .absorb(self._offers(pack, believed, ()), said_in=said_in, lives_in=lives_in, actor=actor_of(scope))
             )
             by = {
                 outcome: tuple(item.item_id for item in done.items if item.outcome == outcome)
@@ -152,7 +350,7 @@ class Packs(PackBuilding):
         """
         with self._checked(path, required=require_signature) as pack:
             believed = self._believed(pack, trust)
-            step = steps("Install", progress, cancel)
+            step = _steps("Install", progress, cancel)
             if pack.manifest.kind == "export":
                 done = self._take_over(pack, scope, believed, activate, step)
             else:
@@ -165,9 +363,9 @@ class Packs(PackBuilding):
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
         said_in, lives_in = self._places(scope)
-        offers = self._offers(pack, trust, wanted(activate, pack.manifest.activate))
+        offers = self._offers(pack, trust, _wanted(activate, pack.manifest.activate))
         step(0, len(offers))
-        found = absorber(self._parts(), scope).absorb(offers, said_in=said_in, lives_in=lives_in, actor=actor_of(scope))
+        found = self._parts().absorber(scope).absorb(offers, said_in=said_in, lives_in=lives_in, actor=actor_of(scope))
         step(len(offers), len(offers))
         return PackInstalled(
             pack=pack.info,
@@ -180,7 +378,7 @@ class Packs(PackBuilding):
     def _take_over(
         self, pack: PackFile, scope: Scope, trust: float, activate: Sequence[str], step: Step
     ) -> PackInstalled:
-        from remegraph.exchange.packs.installing import arrival
+        from remegraph.packs.installation import arrival, conflict
 
         if activate:
             raise InputError("An export keeps what was active.", "Leave activate out, and call kit.activate() later.")
@@ -189,7 +387,7 @@ class Packs(PackBuilding):
         found = arrival(pack, parts.archive, lives_in, said_in)
         step(len(found.known), len(found.known) + len(found.new))
         if found.conflicting:
-            raise conflict_of(found.conflicting)
+            raise conflict(found.conflicting)
         change = found.change(
             pack.digest,
             lives_in,
@@ -202,7 +400,7 @@ class Packs(PackBuilding):
         try:
             receipt = parts.archive.commit(change)
         except ConflictError as error:
-            raise conflict_of(error.records, error.cure) from error
+            raise conflict(error.records, error.cure) from error
         except MessageChangedError as error:
             raise PackError("conflict", error.what, error.cure) from error
         step(len(found.known) + len(found.new), len(found.known) + len(found.new))
@@ -216,8 +414,8 @@ class Packs(PackBuilding):
     # ------------------------------------------------------------------------------------------- inside
 
     def _opened(self, path: File) -> PackFile:
-        from remegraph.exchange.packs.limits import LIMITS
-        from remegraph.exchange.packs.reading import PackFile
+        from remegraph.packs.format import LIMITS
+        from remegraph.packs.reader import PackFile
 
         self._parts()
         return PackFile(path_of(path), LIMITS, self._verify)
@@ -232,7 +430,7 @@ class Packs(PackBuilding):
 
     def _believed(self, pack: PackFile, trust: float | None) -> float:
         """Return how far a pack is believed; refuse an export that is believed less than oneself."""
-        from remegraph.exchange.packs.installing import believed
+        from remegraph.packs.installation import believed
 
         check_numbers(least=0, whole=False, trust=trust)
         found = believed(pack.signer, self._settings.sharing) if trust is None else trust
@@ -247,9 +445,9 @@ class Packs(PackBuilding):
         return found
 
     def _offers(self, pack: PackFile, trust: float, active: Collection[str]) -> list[Offer]:
-        from remegraph.exchange.packs.installing import offer
-        from remegraph.exchange.packs.limits import LIMITS
-        from remegraph.exchange.packs.records import items
+        from remegraph.packs.format import LIMITS
+        from remegraph.packs.installation import offer
+        from remegraph.packs.reader import items
 
         at, found = self._parts().clock(), list(items(pack, LIMITS))
         named = {each for item in found for each in (item.item_id, *item.tags)}
@@ -258,3 +456,26 @@ class Packs(PackBuilding):
         return [
             offer(item, pack, trust, at, active=not {item.item_id, *item.tags}.isdisjoint(active)) for item in found
         ]
+
+    def _file(self) -> Path:
+        return key_list(self._settings)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock of the list: of two processes that write what they read, one loses, perhaps a revocation."""
+        file = self._file()
+        with alone(file.with_suffix(".lock")) as free:
+            if not free:
+                raise ConflictError([file.name])
+            yield
+
+    def _verify(self, manifest: bytes, signature: Signature) -> TrustedKey:
+        """Return the believed key that signed a manifest."""
+        from remegraph.packs.format import PURPOSE
+
+        return self._store().verify(manifest, signature, purpose=PURPOSE)
+
+    def _store(self) -> TrustStore:
+        from remegraph.mek.signatures import TrustStore
+
+        return TrustStore.open(self._file())

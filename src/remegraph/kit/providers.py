@@ -1,9 +1,12 @@
-"""From a setting to a chat model or an embedder; optional packages are imported here, when they are asked for."""
+"""Models and embedders: made from names or from what is given, and which one writes the memories of which agent."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,18 +14,111 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from remegraph.engine.failures import provider_failure
+from remegraph.deadlines import Gate
+from remegraph.engine.nodes import provider_failure
 from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
-from remegraph.language.embedding import HashedEmbedder
-from remegraph.language.tokens import estimate_tokens
+from remegraph.prompts import Prompt, template
+from remegraph.rules.owner_rules import OwnerRules
 from remegraph.rules.salience import Purpose, salience
+from remegraph.rules.schemas import Schemas
+from remegraph.settings import AgentMemorySettings, ExtractionPolicy, Settings, SummaryPolicy
+from remegraph.telemetry import telemetry_of
+from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from numpy.typing import NDArray
 
-    from remegraph.ports import Attention, Embedder, TokenCounter, Vectors
+    from remegraph.engine.model_call import Asker
+    from remegraph.engine.tasks import Meter, Thinker
+    from remegraph.ports import Attention, Concluder, Embedder, Generalizer, TokenCounter, Vectors
 
-__all__ = ["LangChainEmbedder", "as_attention", "as_chat_model", "as_embedder", "token_counter"]
+__all__ = [
+    "LangChainEmbedder",
+    "OnnxEmbedder",
+    "Thinkers",
+    "as_attention",
+    "as_chat_model",
+    "as_embedder",
+    "token_counter",
+]
+
+_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
+_ONNX_BATCH = 8  # larger ones were no faster: they are padded more
+_ONNX_TOKENS = 512
+
+
+class OnnxEmbedder:
+    """Embeds by a sentence transformer in ONNX, on this machine, without a download.
+
+    Args:
+        folder: Holds `tokenizer.json` and `model.onnx` or `onnx/model.onnx`. Vectors of tokens are averaged, unless
+            `1_Pooling/config.json` asks for the first one.
+
+    Raises:
+        SetupError: The folder holds no such model.
+    """
+
+    semantic = True
+
+    def __init__(self, folder: Path) -> None:
+        from onnxruntime import InferenceSession, disable_telemetry_events  # writes into the user's cache when imported
+        from tokenizers import Tokenizer
+
+        disable_telemetry_events()
+        model = next((folder / name for name in _ONNX_FILES if (folder / name).is_file()), None)
+        if model is None or not (folder / "tokenizer.json").is_file():
+            raise SetupError(
+                f"{folder} holds no embedder.", "Name a folder with tokenizer.json and model.onnx or onnx/model.onnx."
+            )
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._session = InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        except Exception as error:  # both raise Exception itself where they cannot read a file
+            raise SetupError(f"The embedder in {folder} cannot be read: {error}", "Export it anew.") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_ONNX_TOKENS)
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._first = _asks_for_first(folder / "1_Pooling" / "config.json")
+        self.name = f"onnx:{folder.name}:{blake2b(model.read_bytes(), digest_size=4).hexdigest()}"
+        self.dimension = int(self._run([[0]]).shape[1])
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector per text, shape (len(texts), dimension).
+
+        Args:
+            texts: Any texts; of each the first 512 tokens are read.
+        """
+        tokens = [encoded.ids or [0] for encoded in self._tokenizer.encode_batch([_plain(text) for text in texts])]
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        by_length = sorted(range(len(tokens)), key=lambda at: len(tokens[at]))  # alike long ones need little padding
+        for start in range(0, len(by_length), _ONNX_BATCH):
+            places = by_length[start : start + _ONNX_BATCH]
+            vectors[places] = self._run([tokens[at] for at in places])
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.divide(vectors, np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+    def _run(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        longest = max(map(len, batch))
+        ids = np.array([[*row, *[0] * (longest - len(row))] for row in batch], np.int64)
+        mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in batch], np.int64)
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        output: Any = self._session.run(None, {name: given[name] for name in given.keys() & self._inputs})[0]
+        if output.ndim == 2:
+            return np.asarray(output, np.float32)  # pooled by the model itself
+        if self._first:
+            return np.asarray(output[:, 0], np.float32)
+        return np.asarray((output * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _asks_for_first(config: Path) -> bool:
+    return config.is_file() and bool(json.loads(config.read_text(encoding="utf-8")).get("pooling_mode_cls_token"))
+
 
 _OPENAI_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 
@@ -118,9 +214,6 @@ def token_counter(model: BaseChatModel | None) -> TokenCounter:
     """Return what counts tokens for a chat model: the tokenizer that it was given, else our estimate.
 
     Its `get_num_tokens` is never asked: it may fetch a vocabulary or call its provider, and recall does neither.
-
-    Args:
-        model: The model, if there is one.
     """
     encode = getattr(model, "custom_get_token_ids", None)
     return estimate_tokens if encode is None else lambda text: len(encode(text))
@@ -163,13 +256,13 @@ def as_embedder(embedder: Embedder | Embeddings | str | None) -> Embedder:
     if embedder is None:
         return HashedEmbedder()
     if isinstance(embedder, str):
-        return _named(embedder)
+        return _embedder_by_name(embedder)
     if isinstance(embedder, Embeddings):
         return LangChainEmbedder(embedder)
     return embedder
 
 
-def _named(name: str) -> Embedder:
+def _embedder_by_name(name: str) -> Embedder:
     provider, _, model = name.partition(":")
     if provider == "hashed":
         return _hashed(model)
@@ -179,8 +272,6 @@ def _named(name: str) -> Embedder:
     if provider == "onnx":
         for module, member in (("onnxruntime", "InferenceSession"), ("tokenizers", "Tokenizer")):
             _member(module, member, "onnx")
-        from remegraph.kit.onnx import OnnxEmbedder
-
         return OnnxEmbedder(Path(model).expanduser())
     if provider == "fastembed":
         return LangChainEmbedder(_FastEmbed(model), name=name)
@@ -223,3 +314,133 @@ def _member(module: str, name: str, extra: str) -> Any:
         raise MissingExtraError(
             f"The package {module.partition('.')[0]} is not installed.", f"Run: pip install 'remegraph[{extra}]'."
         ) from error
+
+
+@dataclass(frozen=True)
+class _Mind:
+    """What a thinker is made from."""
+
+    model: BaseChatModel | None
+    extraction: ExtractionPolicy
+    template: Prompt | None
+    schemas: Schemas
+
+
+class Thinkers:
+    """The thinkers of a kit. Models and templates are checked at once; a thinker is made when it is first asked for.
+
+    Args:
+        settings: Names agents, with their models, voices and templates.
+        model: The kit's chat model; none: extractive mode.
+        extractors: Chat models of agents, by name; they come before those that settings name.
+
+    Raises:
+        SetupError: A model cannot be made, a template cannot be used, an extractor is for no agent of its own, or there are
+            rules of an owner that only a model could keep, and none.
+    """
+
+    def __init__(
+        self, settings: Settings, model: BaseChatModel | None, extractors: Mapping[str, BaseChatModel | str]
+    ) -> None:
+        _check_extractors(settings, extractors)
+        self._policy = settings.summary
+        self._telemetry = telemetry_of(asked=settings.opentelemetry)
+        self._minds: dict[str | None, _Mind] = {None: _mind(settings.agent, None, model, settings.summary)}
+        for name, agent in settings.agents.items():
+            self._minds[name] = _mind(agent, extractors.get(name), model, settings.summary)
+        self._made: dict[str | None, Thinker] = {}
+        self._gate = Gate(settings.summary.max_concurrency)
+
+    def of(self, agent: str | None) -> Thinker:
+        """Return who thinks for an agent; agents that no setting names have one in common."""
+        name = agent if agent in self._minds else None
+        if name not in self._made:
+            self._made[name] = self._thinker(self._minds[name])
+        return self._made[name]
+
+    def concluder(self, agent: str | None, meter: Meter) -> Concluder | None:
+        """Return who draws conclusions for an agent: its model; none in extractive mode."""
+        from remegraph.engine.modelled import ModelConcluder
+
+        mind = self._minds[agent if agent in self._minds else None]
+        return None if mind.model is None else ModelConcluder(self._asker(mind.model), meter)
+
+    def generalizer(self, agent: str | None, meter: Meter) -> Generalizer | None:
+        """Return who says things more generally for an agent: its model; none in extractive mode."""
+        from remegraph.engine.modelled import ModelGeneralizer
+
+        mind = self._minds[agent if agent in self._minds else None]
+        return None if mind.model is None else ModelGeneralizer(self._asker(mind.model), meter)
+
+    def names(self) -> dict[str | None, str]:
+        """Return what thinks, by agent: for all in common (None), and for each agent with a model of its own."""
+        common = self._minds[None].model
+        return {
+            name: self.of(name).name for name, mind in self._minds.items() if name is None or mind.model is not common
+        }
+
+    def _thinker(self, mind: _Mind) -> Thinker:
+        from remegraph.engine.extractive import ExtractiveThinker
+        from remegraph.engine.modelled import ModelThinker
+        from remegraph.engine.tasks import Voice
+
+        if mind.model is None:
+            return ExtractiveThinker()
+        voice = Voice(mind.extraction.mode, mind.extraction.voice, mind.extraction.language)
+        return ModelThinker(
+            self._asker(mind.model),
+            similar_tokens=self._policy.similar_tokens,
+            voice=voice,
+            template=mind.template,
+            rules=OwnerRules.of(mind.extraction),
+            schemas=mind.schemas,
+        )
+
+    def _asker(self, model: BaseChatModel) -> Asker:
+        from remegraph.engine.model_call import Asker
+
+        policy = self._policy
+        return Asker(
+            model,
+            repairs=policy.repairs,
+            retries=policy.retries,
+            backoff=policy.backoff,
+            longest_wait=policy.longest_wait,
+            timeout=policy.timeout,
+            telemetry=self._telemetry,
+            gate=self._gate,
+        )
+
+
+def _check_extractors(settings: Settings, extractors: Mapping[str, BaseChatModel | str]) -> None:
+    for name in extractors:
+        if name not in settings.agents:
+            raise SetupError(
+                f"There is an extractor for {name!r}, whom no setting names.", "Name the agent in settings.agents."
+            )
+        if settings.agents[name].library == "shared":
+            raise SetupError(
+                f"There is an extractor for {name!r}, whose library is shared.",
+                "What is extracted into a shared library, the kit's model writes: leave the extractor out.",
+            )
+
+
+def _mind(
+    agent: AgentMemorySettings,
+    extractor: BaseChatModel | str | None,
+    model: BaseChatModel | None,
+    policy: SummaryPolicy,
+) -> _Mind:
+    extraction = agent.extraction
+    own = as_chat_model(extractor or extraction.model_id, policy.timeout)
+    if own is None and model is None and (rules := OwnerRules.of(extraction).need_a_model):
+        raise SetupError(
+            f"Only a model can tell what falls under {rules[0]!r}, and there is none to keep the owner's rules.",
+            "Name a model, or forbid no more than credentials, of which code tells those that it knows by their form.",
+        )
+    text = extraction.prompt_template
+    try:
+        schemas = Schemas(extraction.schemas)
+    except InputError as error:
+        raise SetupError(error.what, error.cure) from error
+    return _Mind(own or model, extraction, None if text is None else template(text, "propose"), schemas)

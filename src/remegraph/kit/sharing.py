@@ -1,20 +1,31 @@
-"""`kit.sharing`: what the agents of a person let each other read, and what they agree on."""
+"""`kit.sharing`: what the agents of a person let each other read, and what they agree on (B12, B13)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, get_args
 
-from remegraph.errors import InputError
-from remegraph.kit.calling import acting, check_text, check_times, required, twin
-from remegraph.kit.proposing import Proposing
-from remegraph.models import GRANTABLE, Grant, Layer, Memory, Scope
+from remegraph.errors import ConflictError, InputError
+from remegraph.kit.base import Facade, twin
+from remegraph.kit.validation import acting, check_numbers, check_text, check_times, required
+from remegraph.models import GRANTABLE, Endorsement, Grant, Layer, Memory, Proposal, ProposalState, Scope
+
+if TYPE_CHECKING:
+    from remegraph.governance.consensus import Consensus
+    from remegraph.models import ChangeSet
 
 __all__ = ["Sharing"]
 
+_ATTEMPTS = 4
+"""How often an act is weighed again because another one came first."""
 
-class Sharing(Proposing):
-    """What agents share: always those of one tenant, one user and one project."""
+
+class Sharing(Facade):
+    """What agents share: always those of one tenant, one user and one project.
+
+    No agent alone writes the common library of a user's agents.
+    """
 
     def grant(
         self,
@@ -119,3 +130,175 @@ class Sharing(Proposing):
         return self._parts().grants.memories(required(scope))
 
     agranted = twin(granted)
+
+    def propose(
+        self, memory_id: str, *, scope: Scope, reason: str, replaces: str = "", expected_version: int | None = None
+    ) -> Proposal:
+        """Propose a memory of one's own for all agents of the user, in this project. It is not recalled until they agree.
+
+        Proposing the same again changes nothing. Its evidence stays where it was said; whoever sees the proposal reads
+        the quotes.
+
+        Args:
+            memory_id: A live long-term memory of the agent's own, or a skill of its that was carried out.
+            scope: The agent, named, and its user.
+            reason: Why, for the journal.
+            replaces: The shared memory that it shall replace, by id.
+            expected_version: The version of that memory that was read.
+
+        Raises:
+            InputError: It cannot be proposed, or there is no reason.
+            NotFoundError: The agent has no such memory, or there is no such shared one.
+            ConflictError: The shared memory says something else than in that version.
+            ScopeError: The scope names no agent.
+        """
+        check_text(memory_id=memory_id, reason=reason, replaces=replaces)
+        check_numbers(expected_version=expected_version, least=1, whole=True)
+        self._check_agent(scope)
+        if not reason.strip():
+            raise InputError("The reason is empty.", "Say why all agents of the user should know it.")
+        reason = self._parts().redactor.text(reason)
+        those = self._consensus(scope)
+        source = those.own(memory_id)
+        for each in those.proposals():
+            first = each.endorsements[0]
+            if each.state == "open" and (first.by, first.memory_id) == (scope.agent, memory_id):
+                return each
+        new_id = self._parts().new_id()
+        return self._done(
+            new_id, scope, lambda those: those.propose(source, reason, replaces, expected_version, new_id)
+        )
+
+    apropose = twin(propose)
+
+    def corroborate(self, proposal_id: str, *, scope: Scope, memory_id: str) -> Proposal:
+        """Bear another agent's proposal out, with a memory of one's own that says so on evidence of its own.
+
+        Once so many agents bear it out as `SharingPolicy.quorum` says, it is a memory of all. Doing so again with the same
+        memory changes nothing.
+
+        Args:
+            proposal_id: The proposal.
+            scope: The agent, named, and its user.
+            memory_id: A live memory of the agent's own.
+
+        Raises:
+            ConsensusError: It does not say the same, it stands on what the others heard or told, or it was decided.
+            NotFoundError: There is no such proposal, or the agent has no such memory.
+            ConflictError: Others acted at the same time, again and again.
+            ScopeError: The scope names no agent.
+        """
+        check_text(proposal_id=proposal_id, memory_id=memory_id)
+        self._check_agent(scope)
+        found = self._consensus(scope).get(proposal_id)
+        if (scope.agent, memory_id) in {(each.by, each.memory_id) for each in found.endorsements[1:]}:
+            return found
+        return self._done(
+            proposal_id, scope, lambda those: those.corroborate(those.get(proposal_id), those.own(memory_id))
+        )
+
+    acorroborate = twin(corroborate)
+
+    def approve(self, proposal_id: str, *, scope: Scope, actor: str, reason: str = "") -> Proposal:
+        """Make a proposal a memory of all, on a person's word. No tool offers this to a model.
+
+        Args:
+            proposal_id: The proposal.
+            scope: Whose.
+            actor: The person; no agent.
+            reason: Why, for the journal.
+
+        Raises:
+            ConsensusError: It was decided, or its author says otherwise by now.
+            NotFoundError: There is no such proposal.
+            InputError: The actor is an agent, or nobody.
+        """
+        check_text(proposal_id=proposal_id, actor=actor, reason=reason)
+        self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
+        reason = self._parts().redactor.text(reason)
+        return self._done(proposal_id, scope, lambda those: those.approve(those.get(proposal_id), actor, reason))
+
+    aapprove = twin(approve)
+
+    def reject(self, proposal_id: str, *, scope: Scope, actor: str, reason: str = "") -> Proposal:
+        """Refuse a proposal, on a person's word; see `approve`. It stays in the ledger, and is never recalled."""
+        check_text(proposal_id=proposal_id, actor=actor, reason=reason)
+        self._check_person(actor, self._consensus(scope).get(proposal_id), scope)
+        return self._refused(proposal_id, scope, "reject", actor, reason)
+
+    areject = twin(reject)
+
+    def withdraw(self, proposal_id: str, *, scope: Scope, reason: str = "") -> Proposal:
+        """Take back what one proposed.
+
+        Args:
+            proposal_id: The proposal.
+            scope: Its author, and the user.
+            reason: Why, for the journal.
+
+        Raises:
+            ConsensusError: It is another agent's, or it was decided.
+            NotFoundError: There is no such proposal.
+        """
+        check_text(proposal_id=proposal_id, reason=reason)
+        return self._refused(proposal_id, scope, "withdraw", self._check_agent(scope), reason)
+
+    awithdraw = twin(withdraw)
+
+    def proposals(self, *, scope: Scope, state: ProposalState | None = None) -> Sequence[Proposal]:
+        """Return what was proposed for all agents of the user, the oldest first, with who said what.
+
+        Args:
+            scope: Who asks.
+            state: open, stale, agreed, rejected or withdrawn; all unless given.
+
+        Raises:
+            InputError: There is no such state.
+        """
+        if state is not None and state not in get_args(ProposalState):
+            raise InputError(f"There is no state {state!r}.", f"Give one of {', '.join(get_args(ProposalState))}.")
+        found = self._consensus(scope).proposals()
+        return tuple(each for each in found if state in {None, each.state})
+
+    aproposals = twin(proposals)
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _consensus(self, scope: Scope) -> Consensus:
+        from remegraph.governance.consensus import Consensus
+
+        return Consensus.of(
+            self._parts().archive, required(scope), self._settings.sharing.quorum, self._parts().clock()
+        )
+
+    def _check_agent(self, scope: Scope) -> str:
+        found = acting(scope)
+        if self._parts().at_home(found):
+            raise InputError(f"The library of agent {found.agent} is shared already.", "Save it: all have it at once.")
+        return str(found.agent)
+
+    def _check_person(self, actor: str, proposal: Proposal, scope: Scope) -> None:
+        agents = {name.casefold() for name in (*self._settings.agents, *proposal.agents, scope.agent or "")}
+        if not actor.strip() or actor.strip().casefold() in agents:
+            raise InputError(f"{actor!r} is no person.", "Name the person who decides: actor=...")
+
+    def _refused(self, proposal_id: str, scope: Scope, act: str, by: str, reason: str) -> Proposal:
+        parts = self._parts()
+        said = parts.redactor.text(reason)
+        word = Endorsement.model_validate(
+            {"proposal_id": proposal_id, "act": act, "by": by, "reason": said, "at": parts.clock()}
+        )
+        return self._done(proposal_id, scope, lambda those: those.refuse(those.get(proposal_id), word))
+
+    def _done(self, proposal_id: str, scope: Scope, act: Callable[[Consensus], ChangeSet]) -> Proposal:
+        """Commit what an act changes; where another came first, weigh it again."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._parts().disputes.commit(act(self._consensus(scope)))
+            except ConflictError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
+        self._follow()
+        return self._consensus(scope).get(proposal_id)

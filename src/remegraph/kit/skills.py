@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from remegraph.engine.tasks import Meter
 from remegraph.errors import InputError, NotFoundError, SkillError
-from remegraph.kit.calling import check_numbers, check_text, required, twin
-from remegraph.kit.facade import Access, Facade
+from remegraph.kit.base import Access, Facade, twin
+from remegraph.kit.validation import check_numbers, check_text, required
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
+from remegraph.rules.procedures import planned, read_workflow
+from remegraph.rules.questions import read_question
+from remegraph.text.scripts import language_of
 
 if TYPE_CHECKING:
-    from remegraph.engine.procedures import Attempt, SkillWriter
     from remegraph.engine.tasks import DistilTask, Thinker
-    from remegraph.rules.conditions import Predicate
+    from remegraph.skills.choice import Predicate
+    from remegraph.skills.procedures import Attempt, SkillWriter
 
 __all__ = ["Skills"]
 
@@ -24,7 +28,7 @@ _LOOKED_AT = 200
 """Memories that a search looks at for skills among them, by vectors."""
 
 _SAID = ("name", "task", "when_to_use", "domain", "steps", "preconditions", "postconditions", "avoid")
-"""Fields of a skill that somebody has put into words."""
+"""Fields of a skill that are free text."""
 
 _TOOL = frozenset({"tool"})
 """The key within them that names a tool, by which it is called."""
@@ -64,7 +68,7 @@ class Skills(Facade):
             The memory that holds it: active, and a candidate until an outcome is recorded.
 
         Raises:
-            SkillError: Nobody could execute or check it.
+            SkillError: It cannot be executed or checked.
             ConflictError: Other changes came first, again and again.
         """
         if not isinstance(skill, Skill):
@@ -90,7 +94,7 @@ class Skills(Facade):
 
         Other threads, in which the same task failed, say what made the difference; so does a failed run, compared with
         the skill that is known. What a run teaches that no person asked for, or in which a result named a tool before it
-        was called, is quarantined until somebody adds it.
+        was called, is quarantined until a person adds it.
 
         Args:
             thread: The thread of the run; of its messages those that name the task, or all if none does.
@@ -106,8 +110,6 @@ class Skills(Facade):
             ModelError: The model did not answer, or not with calls that were made. Nothing was kept.
             ConflictError: Other changes came first, again and again.
         """
-        from remegraph.engine.metering import Meter
-
         task, domain = self._in_words(task, domain)
         attempts = self._attempts(thread, failed, scope, task)
         if not succeeded:
@@ -127,15 +129,13 @@ class Skills(Facade):
         domain: str = "general",
     ) -> Learned:
         """Learn from a run that is recorded; see `learn`."""
-        from remegraph.engine.metering import Meter
-
         task, domain = self._in_words(task, domain)
         attempts = await asyncio.to_thread(self._attempts, thread, failed, scope, task)
         if not succeeded:
             done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
             return await asyncio.to_thread(self._kept, done)
         meter = Meter()
-        skill = await self._thinker(scope).adistil(_distilling(attempts[0], task), meter)
+        skill = await self._thinker(scope).athink("distil", _distilling(attempts[0], task), meter)
         learned = await asyncio.to_thread(self._learned, skill, attempts, scope, domain)
         return learned.evolve(usage=meter.usage())
 
@@ -172,8 +172,7 @@ class Skills(Facade):
             NotFoundError: There is no skill for it, or none that can be used now.
             InputError: The task is empty or no text.
         """
-        from remegraph.lifecycle.skills import choice, variants
-        from remegraph.rules.procedures import read_workflow
+        from remegraph.skills.choice import choice, variants
 
         _check_words(task=task)
         task = self._parts().redactor.text(task)
@@ -216,12 +215,11 @@ class Skills(Facade):
 
         Raises:
             NotFoundError: There is no such skill or version, or it is not this user's.
-            SkillError: A postcondition names a predicate that nobody registered.
+            SkillError: A postcondition names a predicate that is not registered.
             InputError: Neither or both of `ok` and `facts` are given, a figure is negative, or the run went otherwise
                 before.
         """
-        from remegraph.lifecycle.skills import histories
-        from remegraph.rules.procedures import read_workflow
+        from remegraph.skills.choice import histories
 
         memory, skill = self._skill(skill_id, scope)
         check_numbers(least=1, whole=True, version=version)
@@ -229,7 +227,7 @@ class Skills(Facade):
             raise InputError("Neither or both of ok and facts are given.", "Give one of them.")
         parts = self._parts()
         ok = self._reached(skill, parts.redactor.json(facts)) if facts is not None else ok
-        told = _told(
+        told = _outcome(
             memory_id=skill_id,
             version=skill.version if version is None else version,
             run_id=parts.new_id() if run_id is None else run_id,
@@ -270,7 +268,7 @@ class Skills(Facade):
         Args:
             scope: Whose skills.
         """
-        from remegraph.lifecycle.skills import figures
+        from remegraph.skills.choice import figures
 
         found = figures(self._parts().archive, self._writer().known(self._home(scope)))
         return tuple(sorted(found, key=lambda each: (each.name, each.memory_id)))
@@ -289,8 +287,6 @@ class Skills(Facade):
             NotFoundError: There is no such skill, or it is not this user's.
             SkillError: A skill that it calls is no longer there.
         """
-        from remegraph.rules.procedures import planned
-
         skill = self._skill(skill_id, scope)[1]
         return tuple(planned(skill, self._writer().by_name(self._home(scope)), values or {}))
 
@@ -305,13 +301,12 @@ class Skills(Facade):
         return self._parts().thinkers.of(self._home(scope).agent)
 
     def _writer(self) -> SkillWriter:
-        from remegraph.engine.procedures import SkillWriter
+        from remegraph.skills.procedures import SkillWriter
 
         parts = self._parts()
         return SkillWriter(parts.archive, parts.disputes, parts.clock, parts.settings)
 
     def _skill(self, skill_id: str, scope: Scope) -> tuple[Memory, Skill]:
-        from remegraph.rules.procedures import read_workflow
 
         check_text(skill_id=skill_id)
         memory = self._writer().get(skill_id, self._home(scope))
@@ -319,8 +314,6 @@ class Skills(Facade):
 
     def _found(self, query: str, known: Sequence[Memory]) -> tuple[Memory, ...]:
         """Return those skills that have something in common with a query, the best first."""
-        from remegraph.rules.questions import read_question
-
         parts = self._parts()
         by_id = {memory.memory_id: memory for memory in known}
         places = list(dict.fromkeys(memory.partition for memory in known))
@@ -329,7 +322,7 @@ class Skills(Facade):
         return tuple(by_id[hit.record_id] for hit in hits if hit.record_id in by_id and hit.score >= _LEAST)
 
     def _reached(self, skill: Skill, facts: Mapping[str, Any]) -> bool:
-        from remegraph.rules.conditions import predicates_of, unmet
+        from remegraph.skills.choice import predicates_of, unmet
 
         if unknown := sorted(predicates_of(skill.postconditions) - self._predicates.keys()):
             raise SkillError(f"No predicate {unknown[0]!r} is registered.", "Call kit.skills.register first.")
@@ -372,14 +365,13 @@ def _check_words(**texts: object) -> None:
 
 def _distilling(attempt: Attempt, task: str) -> DistilTask:
     from remegraph.engine.tasks import DistilTask
-    from remegraph.language.scripts import language_of
 
     if not attempt.run.done:
         raise SkillError(f"No call in the thread {attempt.thread!r} succeeded.", "Learn from a run that did something.")
     return DistilTask(task, attempt.run, language_of(" ".join((task, *attempt.run.requests))))
 
 
-def _told(**fields: Any) -> SkillOutcome:
+def _outcome(**fields: Any) -> SkillOutcome:
     """Return an outcome.
 
     Raises:

@@ -24,10 +24,9 @@ def encodable(value: str) -> bool:
         value: Any Python string.
     """
     try:
-        value.encode()
+        return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _json(value: Any) -> Any:
@@ -54,8 +53,8 @@ def _aware(value: datetime) -> datetime:
     offset = value.utcoffset()
     if offset is None:
         raise ValueError("must say its time zone")
-    whole_minutes = offset % timedelta(minutes=1) == timedelta(0)
-    return value if whole_minutes else value.astimezone(UTC)  # ISO 8601 has no offsets with seconds
+    part_of_minute = offset.seconds % 60 or offset.microseconds
+    return value.astimezone(UTC) if part_of_minute else value  # ISO 8601 has no offsets with seconds
 
 
 def _write(value: object) -> str:

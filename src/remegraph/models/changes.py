@@ -7,9 +7,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from remegraph.models.base import AwareTime, Record, Text, Token
-from remegraph.models.blocks import BlockSummary
 from remegraph.models.memories import Link, Memory, Topic
-from remegraph.models.messages import Message, WithheldReason
+from remegraph.models.messages import BlockSummary, Message, WithheldReason
 from remegraph.models.scope import Partition
 from remegraph.models.sharing import Endorsement
 from remegraph.models.tools import ToolRecord
@@ -68,6 +67,10 @@ class BroughtBlock(Record):
     block_id: str = Field(pattern=r"^\d{8}_(0[1-9]|[1-9]\d{1,8})$", description="Its label.")
     thread: Token = Field(min_length=1, description="The thread that it is a part of.")
     message_ids: tuple[Token, ...] = Field(min_length=1, description="Its messages, in their order.")
+
+    def done(self, partition: Partition, recipe: str) -> Work:
+        """Return the work row by which it is never summarised."""
+        return Work(partition=partition, block_id=self.block_id, recipe=recipe, state="done", attempts=1)
 
 
 class Brought(Record):
@@ -137,6 +140,11 @@ class ChangeSet(Record):
         default_factory=dict,
         description="How much was withheld in each block whose words it was made of, by label: more by now, and it is "
         "refused, as it may say what shall not be said any more.",
+    )
+    again: dict[str, str] = Field(
+        default_factory=dict,
+        description="Blocks that are read again, by label, each with who read it last: somebody else by now, and it is "
+        "refused. Work that is done on them may be done once more.",
     )
 
 

@@ -1,41 +1,62 @@
-"""What goes from agent to agent: memories and knowledge in the forms of the MEK protocol (sections 2.1.2, 2.2.1, 2.4)."""
+"""What goes from agent to agent (K7 to K9): memories and knowledge in the forms of the MEK protocol, packs, signatures.
+
+The forms are those of its sections 2.1.2, 2.2.1 and 2.4.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64decode
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.memories import Kind
+from remegraph.models.reports import Usage
 
 __all__ = [
     "CHINESE_NAMES",
     "CHINESE_VALUES",
     "KNOWLEDGE_FORMS",
     "MEMORY_FORMS",
+    "Absorbed",
+    "Absorption",
     "CausalChain",
     "CausalPattern",
     "ConceptRelation",
-    "Content",
     "EntityRelation",
     "EpisodeContent",
     "EpisodeKnowledge",
+    "Extraction",
+    "ExtractionReport",
     "ImportanceLevel",
     "KnowledgeContent",
     "KnowledgeItem",
     "MemoryContent",
     "MemoryItem",
+    "PackBuilt",
+    "PackDiff",
+    "PackInfo",
+    "PackInstalled",
+    "PackKind",
+    "PackReason",
     "ProfileContent",
     "ProfileKnowledge",
+    "Rejection",
+    "Removal",
     "SemanticContent",
     "SemanticKnowledge",
+    "SharedItem",
+    "Signature",
     "SourceInfo",
+    "TrustedKey",
     "WorkflowContent",
     "WorkflowKnowledge",
     "WorkflowStep",
     "in_english",
+    "key_id_of",
 ]
 
 ImportanceLevel = Literal["high", "mid", "low"]
@@ -61,6 +82,62 @@ CHINESE_VALUES: Mapping[str, Mapping[str, str]] = {
 }
 """The values of fields, by their English names, as the protocol writes them in Chinese."""
 
+PackKind = Literal["preset", "export"]
+"""preset: items for any agent to learn from; export: memories of one's own, whole, with the words they came from."""
+
+PackReason = Literal[
+    "unreadable", "container", "member", "too_large", "format", "version", "checksum", "signature", "untrusted",
+    "record", "duplicate", "reference", "foreign_scope", "conflict",
+]  # fmt: skip
+"""Why a pack is refused."""
+
+
+def _base64(length: int) -> AfterValidator:
+    def check(value: str) -> str:
+        try:
+            raw = b64decode(value, validate=True)
+        except ValueError as error:  # so is binascii.Error
+            raise ValueError("must be base64") from error
+        if len(raw) != length:
+            raise ValueError(f"must be {length} bytes in base64, and is {len(raw)}")
+        return value
+
+    return AfterValidator(check)
+
+
+_PublicKey = Annotated[str, _base64(32)]
+"""The 32 bytes of a public Ed25519 key, in base64."""
+
+
+def key_id_of(public: bytes) -> str:
+    """Return the id of a public key: the first half of its SHA-256, in hex.
+
+    Args:
+        public: Its 32 bytes.
+    """
+    return hashlib.sha256(public).hexdigest()[:32]
+
+
+class Signature(Record):
+    """Who signed something, and what came of it."""
+
+    algorithm: Literal["ed25519"] = Field(default="ed25519", description="How it was signed.")
+    key_id: Token = Field(pattern=r"^[0-9a-f]{32}$", description="The key that signed it: see `key_id_of`.")
+    value: Annotated[str, _base64(64)] = Field(description="The 64 bytes of the signature, in base64.")
+
+
+class TrustedKey(Record):
+    """A public key, and whose it is said to be by whoever put it on the list."""
+
+    name: Token = Field(min_length=1, max_length=200, description="Whose it is: the name that trust is given to.")
+    public: _PublicKey = Field(description="The public key.")
+    revoked: bool = Field(default=False, description="Whether it is believed no more.")
+
+    @property
+    def key_id(self) -> str:
+        """The id of the key."""
+        return key_id_of(b64decode(self.public))
+
 
 def in_english(given: Any) -> Any:
     """Return an item or a pack with the English names of its fields and values. What is no mapping stays as it is.
@@ -82,7 +159,7 @@ def in_english(given: Any) -> Any:
     return found
 
 
-class Content(Record):
+class _Content(Record):
     """The content of an item. Fields beyond the protocol's are kept as they are, as JSON; no name holds lone surrogates."""
 
     model_config = ConfigDict(extra="allow")
@@ -101,7 +178,7 @@ class _Item(Record):
 # ------------------------------------------------------------------------------------------- memories
 
 
-class SourceInfo(Content):
+class SourceInfo(_Content):
     """Where a workflow comes from."""
 
     source_type: Token = Field(description="trajectory, stated, absorbed_knowledge, ...")
@@ -109,7 +186,7 @@ class SourceInfo(Content):
     source_agent: Token = Field(default="", description="The agent that learned it.")
 
 
-class WorkflowStep(Content):
+class WorkflowStep(_Content):
     """A step of a workflow."""
 
     name: Text = Field(description="Its name.")
@@ -117,7 +194,7 @@ class WorkflowStep(Content):
     details: dict[Text, Json] = Field(default_factory=dict, description="Parameters, and what else it needs.")
 
 
-class WorkflowContent(Content):
+class WorkflowContent(_Content):
     """How a task is done (section 2.4.1)."""
 
     task_description: Text = Field(description="The task, in words.")
@@ -128,14 +205,14 @@ class WorkflowContent(Content):
     source_info: SourceInfo | None = Field(default=None, description="Where it comes from.")
 
 
-class EntityRelation(Content):
+class EntityRelation(_Content):
     """What an entity is to another."""
 
     target_entity: Text = Field(description="The other entity.")
     relation_type: Text = Field(description="What the first is to it: member_of, ...")
 
 
-class ProfileContent(Content):
+class ProfileContent(_Content):
     """Who or what somebody or something is (section 2.4.2)."""
 
     entity_name: Text = Field(description="The entity.")
@@ -144,14 +221,14 @@ class ProfileContent(Content):
     relations: tuple[EntityRelation, ...] = Field(default=(), description="What it is to others.")
 
 
-class ConceptRelation(Content):
+class ConceptRelation(_Content):
     """What a concept is to another."""
 
     target_concept: Text = Field(description="The other concept.")
     relation_type: Text = Field(description="What the first is to it: is_a, ...")
 
 
-class SemanticContent(Content):
+class SemanticContent(_Content):
     """A fact or concept of the world (section 2.4.3)."""
 
     concept_name: Text = Field(description="The concept.")
@@ -160,14 +237,14 @@ class SemanticContent(Content):
     relations: tuple[ConceptRelation, ...] = Field(default=(), description="What it is to others.")
 
 
-class CausalChain(Content):
+class CausalChain(_Content):
     """What came before an event, and what came of it."""
 
     precedent: Token = Field(default="", description="Id of the event before.")
     consequence: Token = Field(default="", description="Id of the event after.")
 
 
-class EpisodeContent(Content):
+class EpisodeContent(_Content):
     """Something that happened (section 2.4.4)."""
 
     event_summary: Text = Field(description="What happened.")
@@ -209,7 +286,7 @@ class MemoryItem(_Item):
 # ------------------------------------------------------------------------------------------ knowledge
 
 
-class WorkflowKnowledge(Content):
+class WorkflowKnowledge(_Content):
     """How a task is done, by whom and where left out."""
 
     task_description: Text = Field(description="The task, in words.")
@@ -219,7 +296,7 @@ class WorkflowKnowledge(Content):
     domain: Text = Field(default="general", description="The field it belongs to.")
 
 
-class ProfileKnowledge(Content):
+class ProfileKnowledge(_Content):
     """What entities of a type are like, none of them named."""
 
     entity_type: Text = Field(description="user, system, ...")
@@ -227,7 +304,7 @@ class ProfileKnowledge(Content):
     source_domain: Text = Field(default="general", description="The field it was learned in.")
 
 
-class SemanticKnowledge(Content):
+class SemanticKnowledge(_Content):
     """A concept, without what is so in one place only."""
 
     concept_name: Text = Field(description="The concept.")
@@ -235,14 +312,14 @@ class SemanticKnowledge(Content):
     domain: Text = Field(default="general", description="The field it belongs to.")
 
 
-class CausalPattern(Content):
+class CausalPattern(_Content):
     """What comes before events of a kind, and what comes of them."""
 
     precedent_pattern: Text = Field(default="", description="What leads to them.")
     consequence_pattern: Text = Field(default="", description="What follows from them.")
 
 
-class EpisodeKnowledge(Content):
+class EpisodeKnowledge(_Content):
     """What events of a kind teach, without who took part, when and where."""
 
     event_pattern: Text = Field(description="What happens.")
@@ -278,3 +355,130 @@ class KnowledgeItem(_Item):
     def _in_its_form(cls, content: Any, info: ValidationInfo) -> Any:
         form = KNOWLEDGE_FORMS.get(info.data.get("source_memory_type", ""))
         return form.model_validate(content) if form else content
+
+
+class Rejection(Record):
+    """A memory that was found and does not leave."""
+
+    memory_id: Token = Field(description="The memory.")
+    step: Literal["filter", "desensitize", "generalize", "check"] = Field(description="The step that held it back.")
+    reason: Text = Field(description="Why, without a word of what was found in it.")
+
+
+class Removal(Record):
+    """What was taken out of a memory: where, of which kind and how often, never what it was."""
+
+    memory_id: Token = Field(description="The memory.")
+    path: Text = Field(description="Where in its content, as in $.steps[0].description.")
+    kind: Token = Field(description="email, phone, name, ...")
+    count: int = Field(ge=1, description="How often.")
+
+
+class ExtractionReport(Record):
+    """What became of each memory that was found."""
+
+    examined: int = Field(default=0, ge=0, description="Memories that were found.")
+    rejected: tuple[Rejection, ...] = Field(default=(), description="Those that do not leave, and why.")
+    removed: tuple[Removal, ...] = Field(default=(), description="What was taken out of those that went on.")
+    by_rules: tuple[Token, ...] = Field(
+        default=(), description="Memories that the model failed to generalise; rules did."
+    )
+
+
+class Extraction(Record):
+    """Knowledge that was made of memories, and how."""
+
+    items: tuple[KnowledgeItem, ...] = Field(default=(), description="What may leave.")
+    report: ExtractionReport = Field(default_factory=ExtractionReport, description="What became of each memory.")
+    usage: Usage = Field(default_factory=Usage, description="Calls and tokens.")
+
+
+class SharedItem(Record):
+    """The ledger's note that an agent shared an item: it holds no word of it."""
+
+    knowledge_id: Token = Field(min_length=1, description="The item.")
+    digest: Token = Field(min_length=1, description="Of all that it says, but for the time.")
+    agent: Token = Field(min_length=1, description="Who shared it.")
+    at: AwareTime = Field(description="When, for the first time.")
+
+
+class Absorbed(Record):
+    """What became of one item."""
+
+    item_id: Token = Field(description="The item.")
+    outcome: Literal["created", "corroborated", "quarantined", "known", "refused"] = Field(
+        description="created: a new memory; corroborated: it bears out a memory that was there; quarantined: a new "
+        "memory that waits for approval; known: nothing changed, as it is there already; refused: see `reason`."
+    )
+    memory_id: str = Field(default="", description="The memory that holds it; empty where it was refused.")
+    reason: Text = Field(default="", description="Why it was not simply created.")
+    source: Token = Field(default="", description="The agent that gave it; empty where nothing proves which.")
+    trust: float = Field(default=0.0, ge=0, le=1, description="How far it is believed.")
+    contradicts: tuple[str, ...] = Field(default=(), description="Memories that it contradicts: both are in dispute.")
+    may_contradict: tuple[str, ...] = Field(default=(), description="Memories that it may contradict.")
+    more_than: tuple[str, ...] = Field(default=(), description="Memories of which it says all, and more.")
+    less_than: tuple[str, ...] = Field(default=(), description="Memories that say all that it says, and more.")
+
+
+class Absorption(Record):
+    """What `absorb` did."""
+
+    items: tuple[Absorbed, ...] = Field(default=(), description="What became of each item, in the order given.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
+
+    @property
+    def memory_ids(self) -> tuple[str, ...]:
+        """The memories that are new or have a new version, each once, in the order of the items."""
+        done = (item.memory_id for item in self.items if item.outcome in {"created", "corroborated", "quarantined"})
+        return tuple(dict.fromkeys(done))
+
+
+class PackInfo(Record):
+    """What a pack says of itself, checked as far as that goes without installing it."""
+
+    pack_id: Token = Field(description="Its id.")
+    kind: PackKind = Field(description="preset or export.")
+    domain: tuple[Text, ...] = Field(default=(), description="The fields it is for.")
+    digest: str = Field(
+        description="SHA-256 of its manifest: what its signature is over, and what tells it from others."
+    )
+    counts: dict[str, int] = Field(default_factory=dict, description="Records, by member.")
+    activate: tuple[Token, ...] = Field(default=(), description="Ids and tags that it wants to have active.")
+    key_id: str = Field(default="", description="The key that signed it; empty where none did.")
+    signer: Text = Field(default="", description="Whose key that is, where it is trusted and the signature holds.")
+    problem: Text = Field(default="", description="Why its signature is worth nothing here, if so.")
+
+
+class PackBuilt(Record):
+    """What `build` wrote."""
+
+    path: Text = Field(description="The file.")
+    pack: PackInfo = Field(description="What it holds.")
+    left_out: dict[str, str] = Field(default_factory=dict, description="Memories that stayed behind, and why, by id.")
+    dropped: int = Field(default=0, ge=0, description="References to memories that did not come along.")
+
+
+class PackDiff(Record):
+    """What installing a pack would do."""
+
+    pack: PackInfo = Field(description="The pack.")
+    trust: float = Field(ge=0, le=1, description="How far it is believed here.")
+    new: tuple[str, ...] = Field(default=(), description="Items or memories that would be new and active.")
+    known: tuple[str, ...] = Field(default=(), description="Those that are here already; some are borne out by it.")
+    conflicting: tuple[str, ...] = Field(
+        default=(),
+        description="Items that contradict a memory; of an export, records that are here with other content.",
+    )
+    quarantined: tuple[str, ...] = Field(default=(), description="Items that would wait for approval.")
+    refused: tuple[str, ...] = Field(default=(), description="Items that would not be taken.")
+
+
+class PackInstalled(Record):
+    """What `install` did: all of it in one transaction."""
+
+    pack: PackInfo = Field(description="The pack.")
+    trust: float = Field(ge=0, le=1, description="How far it is believed here.")
+    memory_ids: tuple[str, ...] = Field(default=(), description="The memories that are new, or have a new version.")
+    items: tuple[Absorbed, ...] = Field(default=(), description="What became of each item of a preset.")
+    replayed: bool = Field(default=False, description="Whether it was installed before: then nothing was done.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")

@@ -1,4 +1,4 @@
-"""What became of a memory and who did it: chains with all versions, differences, the audit trail (G6, X4)."""
+"""What became of a memory and who did it: versions, differences, audit (G6, X4), conflicts (K4, G7), erasure (X7)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from typing import Literal
 
 from pydantic import Field
 
-from remegraph.models.base import AwareTime, Record, Text
+from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.changes import Event
 from remegraph.models.memories import Memory, Status
 from remegraph.models.recall import Quote
-from remegraph.models.scope import Partition
+from remegraph.models.scope import Partition, Subject
 
 __all__ = [
+    "NOT_COVERED",
     "Archaeology",
     "AuditEntry",
     "AuditHead",
+    "Conflict",
+    "ConflictKind",
+    "ConflictState",
+    "Decided",
+    "Decision",
     "Diff",
+    "ErasedPlace",
+    "Erasure",
+    "ErasureRequest",
+    "ErasureStage",
     "FieldDiff",
     "Find",
     "Known",
@@ -24,6 +34,45 @@ __all__ = [
     "VersionNote",
     "WordDiff",
 ]
+
+ConflictKind = Literal["redundancy", "superset", "subset", "contradiction"]
+ConflictState = Literal["open", "resolved"]
+Decision = Literal["add", "supersede", "merge", "keep_both", "dismiss"]
+
+ErasureStage = Literal["ledger", "index", "files", "done"]
+"""What is to be done next: rows of the ledger, vectors of the index, bytes of the files; or nothing."""
+
+NOT_COVERED: tuple[str, ...] = (
+    "backups of the home or the database",
+    "the host's own checkpoints, stores and logs",
+    "packs and audit exports that were written to files; heads of the journal exported before no longer fit it",
+    "what a model or embedding provider keeps of its requests",
+    "working memory of other processes, until its tasks end",
+    "what other people told of them, and the names of trusted keys",
+)
+"""What no erasure can reach."""
+
+
+class Decided(Record):
+    """What was decided about a conflict; the journal holds it."""
+
+    decision: Decision = Field(description="add, supersede, merge, keep_both or dismiss.")
+    by: str = Field(description="Who decided.")
+    at: AwareTime = Field(description="When.")
+    note: Text = Field(default="", description="Why, if a reason was given.")
+
+
+class Conflict(Record):
+    """Two memories that a person should look at."""
+
+    conflict_id: str = Field(description="Names the two and what they say: of other words, it is another conflict.")
+    kind: ConflictKind = Field(description="contradiction; superset: the newer says all that the older says; subset.")
+    older: Memory = Field(description="What was known.")
+    newer: Memory = Field(description="What came after it.")
+    certain: bool = Field(description="False where they only may contradict each other: then neither is disputed.")
+    reason: Text = Field(default="", description="In what they differ.")
+    state: ConflictState = Field(description="open, or resolved: decided, or one of them is gone.")
+    decided: Decided | None = Field(default=None, description="What was decided, if somebody decided it.")
 
 
 class VersionNote(Record):
@@ -141,3 +190,43 @@ class Known(Record):
     shown: Shown = Field(description="The record of it.")
     memories: tuple[Memory, ...] = Field(default=(), description="The memories, as they were shown.")
     missing: tuple[str, ...] = Field(default=(), description="Ids of what is not kept any more, or not visible.")
+
+
+class ErasureRequest(Record):
+    """What shall be erased: all of a person, or, of one place, a thread, messages or memories."""
+
+    subject: Subject | None = Field(default=None, description="The person, wherever their rows live.")
+    partition: Partition | None = Field(default=None, description="The place, where it is not the whole person.")
+    thread: Token | None = Field(default=None, description="All messages of this thread.")
+    message_ids: tuple[Token, ...] = Field(default=(), description="These messages.")
+    memory_ids: tuple[Token, ...] = Field(default=(), description="These memories; the words they came from stay.")
+
+
+class ErasedPlace(Record):
+    """One place where it was."""
+
+    place: str = Field(description="The place: a table of the ledger, the full text, the index, files.")
+    removed: int = Field(ge=0, description="How many records went, or were made anew without it.")
+    left: int = Field(ge=0, description="How many a look at the end still found.")
+
+
+class Erasure(Record):
+    """The receipt of an erasure. It holds no name and no word of what was erased."""
+
+    erasure_id: str = Field(description="Its id, in the journal too.")
+    asked_at: AwareTime = Field(description="When it was asked for.")
+    finished_at: AwareTime | None = Field(default=None, description="When the last step was done.")
+    stage: ErasureStage = Field(description="What is to be done next; `done` where nothing is.")
+    places: tuple[ErasedPlace, ...] = Field(default=(), description="Each place, with counts.")
+    rederived: int = Field(default=0, ge=0, description="Memories that live on, made anew from what remains.")
+    not_covered: tuple[Text, ...] = Field(default=(), description="What it does not reach.")
+
+    @property
+    def left(self) -> int:
+        """How many records were still found, in all places."""
+        return sum(place.left for place in self.places)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step is done and nothing is left."""
+        return self.stage == "done" and self.left == 0

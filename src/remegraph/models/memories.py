@@ -1,9 +1,10 @@
-"""The top layer (R4): topics and their memories, with the status machine."""
+"""Topics and their memories (R4), with the status machine, links and reviews, and what is known about them (F8)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +17,8 @@ __all__ = [
     "FORGOTTEN",
     "LIVE",
     "MOVES",
+    "REVIEWING",
+    "Access",
     "Category",
     "EnforcementLevel",
     "Evidence",
@@ -25,11 +28,18 @@ __all__ = [
     "LinkType",
     "Memory",
     "MemoryClass",
+    "MemoryMetadata",
     "Origin",
+    "Review",
+    "ReviewKind",
+    "Reviews",
     "Source",
     "Status",
     "Tier",
     "Topic",
+    "TopicEdge",
+    "TopicGraph",
+    "TopicNode",
     "TopicType",
     "may_move",
 ]
@@ -77,6 +87,12 @@ LIVE: frozenset[Status] = frozenset({"active", "disputed", "low_priority"})
 
 FORGOTTEN: Status = "deleted"
 """The status of what was taken back: no word of it is shown until it is restored."""
+
+ReviewKind = Literal["seen", "hit", "used"]
+"""seen: recall returned it beside what was asked for; hit: as what was asked for; used: an answer drew on it."""
+
+REVIEWING: frozenset[ReviewKind] = frozenset({"hit", "used"})
+"""What postpones forgetting: what merely came along does not, or no noise that resembles questions would ever go."""
 
 
 def may_move(old: Status, new: Status) -> bool:
@@ -259,3 +275,94 @@ class Link(Record):
     type: LinkType = Field(description="What the first is to the second.")
     target_id: Token = Field(description="To this memory.")
     reason: str = Field(default="", description="Why they are linked.")
+
+
+class Access(NamedTuple):
+    """One time that a memory was present: it was learned, or it came back."""
+
+    at: datetime
+    used: bool = False
+    """Whether an answer drew on it."""
+
+
+class Review(Record):
+    """One time that a memory came back. Reviews are appended, never versions of the memory."""
+
+    partition: Partition = Field(description="Where the memory lives.")
+    memory_id: str = Field(description="The memory.")
+    kind: ReviewKind = Field(default="hit", description="How it came back.")
+    at: AwareTime = Field(description="When.")
+
+
+class Reviews(Record):
+    """The reviews of one memory, counted."""
+
+    count: int = Field(default=0, ge=0, description="How often recall returned it.")
+    used: int = Field(default=0, ge=0, description="How often an answer drew on it.")
+    last: AwareTime | None = Field(default=None, description="When the newest was, of either.")
+
+    @property
+    def utility(self) -> float:
+        """The share of its returns that answers drew on, 0 to 1; half where nothing is known, nearer to it the less."""
+        return (self.used + 1) / (max(self.count, self.used) + 2)
+
+    def noted(self, reviews: Iterable[Review]) -> Reviews:
+        """Return them with more reviews counted.
+
+        Args:
+            reviews: Those that are not counted yet.
+        """
+        more = list(reviews)
+        used = sum(review.kind == "used" for review in more)
+        last = max((time for time in (self.last, *(review.at for review in more)) if time is not None), default=None)
+        return Reviews(count=self.count + len(more) - used, used=self.used + used, last=last)
+
+
+class MemoryMetadata(Record):
+    """A memory's metadata in the terms of the memory layer RFC, section 2.9."""
+
+    memory_id: str = Field(description="The memory.")
+    memory_type: Category = Field(description="preference, fact, decision, emotion or episode.")
+    source_session_id: str = Field(default="", description="The session or thread that it comes from, if one is known.")
+    source_agent_id: str = Field(default="", description="The agent that learned it, if the scope names one.")
+    access_count: int = Field(default=0, ge=0, description="How often recall returned it.")
+    last_accessed_at: AwareTime | None = Field(
+        default=None, description="When recall last returned or an answer last used it."
+    )
+    utility_score: float = Field(
+        default=0.5, ge=0, le=1, description="How often answers drew on it when it was returned; half: not known."
+    )
+    sentiment: float | None = Field(
+        default=None, ge=-1, le=1, description="Where a model or a caller gave it: -1 (bad) to 1 (good)."
+    )
+    source: Source = Field(description="How it was written.")
+    perspective: Perspective = Field(description="In whose voice.")
+    extractor_model_id: str = Field(description="The model that wrote it, or `extractive`.")
+    previous_version_id: str | None = Field(
+        default=None, description="`id@version` of the version before, or the memory that it replaced, if any."
+    )
+
+
+class TopicNode(Record):
+    """A topic, and how much stands on its shelf."""
+
+    topic: Topic = Field(description="The topic.")
+    memories: int = Field(default=0, ge=0, description="Live memories on it.")
+    block_ids: tuple[str, ...] = Field(default=(), description="The blocks that they came from.")
+
+
+class TopicEdge(Record):
+    """What two topics have in common."""
+
+    source: str = Field(description="Key of the first topic; of the centre in the edges of the centre.")
+    target: str = Field(description="Key of the second topic.")
+    block_ids: tuple[str, ...] = Field(default=(), description="Blocks that memories of both came from.")
+    links: int = Field(default=0, ge=0, description="Links between memories of both.")
+
+
+class TopicGraph(Record):
+    """All topics that a scope sees. The centre is tied to every other one: what the agent is bears on all it knows."""
+
+    centre: TopicNode = Field(description="What the agent knows of itself.")
+    topics: tuple[TopicNode, ...] = Field(default=(), description="All others, by key.")
+    edges: tuple[TopicEdge, ...] = Field(default=(), description="The edges of the centre first.")

@@ -1,34 +1,50 @@
-"""What comes back: hits with their reasons, and the trace of a memory to its words."""
+"""What comes back: hits with their reasons, memories traced to their words, injections, and profiles."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from remegraph.models.base import AwareTime, Record, Text, Token
-from remegraph.models.blocks import Block, BlockSummary
 from remegraph.models.changes import Event
 from remegraph.models.memories import LIVE, EnforcementLevel, Evidence, Link, Memory, Origin, Status, TopicType
-from remegraph.models.messages import StoredMessage
+from remegraph.models.messages import Block, BlockSummary, StoredMessage
 from remegraph.models.scope import Partition
-from remegraph.models.working import Chunk
 from remegraph.settings import Perspective
 
 __all__ = [
+    "Candidate",
+    "Chunk",
     "Depth",
+    "Eviction",
+    "FieldValue",
     "Hit",
     "HitKind",
     "IndexState",
+    "Injected",
+    "Injection",
+    "InjectionLayer",
     "LeftOut",
+    "Profile",
+    "ProfileField",
     "Quote",
     "Recall",
     "RecallFilter",
     "RecallMode",
+    "Sensed",
     "Standing",
     "Trace",
+    "Trigger",
+    "TriggerKind",
+    "Workspace",
 ]
+
+S_co = TypeVar("S_co", bound=BaseModel, covariant=True)
+
 
 HitKind = Literal["memory", "block", "message"]
 Depth = Literal["summaries", "memories", "blocks", "messages"]
@@ -40,11 +56,44 @@ what it finds by words and vectors, in the same way; associative: with what the 
 carries tags that stand beside those that the query names; hybrid: words and vectors."""
 Standing = Literal["current", "expired", "superseded"]
 """expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
-LeftOut = Literal["duplicate", "budget", "cap"]
-"""Why the context does not show what was found: it says so already, there was no room, or its layer or its source had
-its share."""
+LeftOut = Literal["duplicate", "at hand", "budget", "cap", "unlikely"]
+"""Why the context does not show what was found: it or the question says so already, it rests on words that the caller has
+at hand, there was no room, its layer or its source had its share, or nothing was relevant enough."""
 IndexState = Literal["chroma", "exact", "sql", "none"]
 """chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
+
+InjectionLayer = Literal["core", "scope", "query"]
+"""core: rules that always hold; scope: what applies to this project or language; query: what bears on what was said."""
+TriggerKind = Literal["past", "decision", "own", "entity", "turn", "asked"]
+"""past: words about earlier times; decision: something is to be chosen; own: a question about what is the person's own;
+entity: memory knows a name that is not in view; turn: it is time to look again; asked: the caller wants it."""
+
+
+class Chunk(Record):
+    """Something that an agent has in mind for a task; what is sensed of the same matter is one chunk."""
+
+    chunk_id: str = Field(description="Its id, while it is held.")
+    content: Text = Field(description="What was sensed, one line per event.")
+    created_at: AwareTime = Field(description="When its first line was sensed.")
+    last_accessed: AwareTime = Field(description="When it was last added to, rehearsed or recalled.")
+    rehearsals: int = Field(default=0, ge=0, description="How often it was rehearsed.")
+    links: tuple[str, ...] = Field(default=(), description="Chunks of the same task that it shares words with.")
+
+
+class Eviction(Record):
+    """A chunk that had to go, and why."""
+
+    chunk: Chunk = Field(description="The chunk, as it was.")
+    reason: str = Field(description="Why it and no other.")
+
+
+class Sensed(Record):
+    """What became of an event."""
+
+    attention: float = Field(ge=0, le=1, description="The attention that it got.")
+    attended: bool = Field(description="Whether that was enough; if not, it is forgotten after its time to live.")
+    chunk: Chunk | None = Field(default=None, description="The chunk of working memory that holds it, if attended.")
+    evicted: tuple[Eviction, ...] = Field(default=(), description="What had to make room.")
 
 
 class RecallFilter(Record):
@@ -107,6 +156,13 @@ class Hit(Record):
     score: float = Field(description="The higher the better; comparable within one recall.")
     contributions: dict[str, float] = Field(default_factory=dict, description="What the score is the sum of.")
     why: str = Field(default="", description="The same in words.")
+    relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How likely it bears on the question, on one scale for all stores and embedders; under .5 rather not. "
+        "None: it was not found by its words or meaning.",
+    )
     topic: str = Field(default="", description="Key of its topic (memories).")
     time: AwareTime = Field(description="When it was said, or when the block began.")
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it leads back to.")
@@ -129,6 +185,9 @@ class Hit(Record):
     valid_to: AwareTime | None = Field(default=None, description="Until when it was or is true, if known (memories).")
     thread: Text = Field(default="", description="The conversation (messages).")
     seq: int = Field(default=0, ge=0, description="Place in the partition (messages).")
+    recent: bool = Field(
+        default=False, description="Whether it was said so lately that no memory can be made of it yet (messages)."
+    )
     perspective: Perspective = Field(default="third-person", description="Who tells it: first-person, the agent.")
     origin: Origin | None = Field(default=None, description="From whom it came, where another agent or a pack gave it.")
 
@@ -136,6 +195,13 @@ class Hit(Record):
     def granted(self) -> bool:
         """Whether it is another agent's own memory, read by its leave."""
         return self.origin is not None and self.origin.via == "granted"
+
+
+class Candidate(Record):
+    """Something found, and what became of it; why it was found is told by `hit.why` and `hit.relevance`."""
+
+    hit: Hit = Field(description="What was found.")
+    left_out: LeftOut | None = Field(default=None, description="Why the context does not show it; None: it does.")
 
 
 class Recall(Record):
@@ -148,12 +214,31 @@ class Recall(Record):
     memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
     blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")
     messages: tuple[Hit, ...] = Field(default=(), description="Raw messages, best first; where asked for.")
+    beside: tuple[Hit, ...] = Field(
+        default=(), description="What else the context shows: what is at stake, and more of what was found."
+    )
     working: tuple[Chunk, ...] = Field(default=(), description="What is in mind for the task asked for.")
     index: IndexState = Field(default="none", description="How vectors were searched.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
     context: str = Field(default="", description="The found, as data for a prompt, within the token budget.")
     left_out: dict[str, LeftOut] = Field(default_factory=dict, description="What the context leaves out, by id.")
+    unlikely: tuple[Hit, ...] = Field(
+        default=(), description="What was found where nothing was relevant enough (`recall.threshold`)."
+    )
     seconds: float = Field(default=0.0, ge=0, description="Time it took.")
+
+    @property
+    def confidence(self) -> float:
+        """How likely anything found bears on the question, 0 to 1: the relevance of the most relevant; 0 of none."""
+        found = (*self.memories, *self.blocks, *self.messages, *self.unlikely)
+        return max((hit.relevance for hit in found if hit.relevance is not None), default=0.0)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All that was found, with what speaks for each and what became of it: what the context shows comes first."""
+        found = (*self.memories, *self.messages, *self.blocks, *self.beside, *self.unlikely)
+        rows = [Candidate(hit=hit, left_out=self.left_out.get(hit.record_id)) for hit in found]
+        return tuple(sorted(rows, key=lambda row: row.left_out is not None))
 
 
 class Quote(Record):
@@ -187,3 +272,146 @@ class Trace(Record):
     links: tuple[Link, ...] = Field(default=(), description="Its links.")
     events: tuple[Event, ...] = Field(default=(), description="Its journal.")
     missing: tuple[str, ...] = Field(default=(), description="What the trace does not find any more, and why.")
+
+
+class Workspace(Record):
+    """What is worked on: the project and the programming languages of a working directory."""
+
+    project: Token | None = Field(default=None, min_length=1, description="Name of the project, if it shows.")
+    languages: tuple[str, ...] = Field(
+        default=(), description="Programming languages, as in `lang:<name>`, most first."
+    )
+
+
+class Trigger(Record):
+    """Why memory was searched for what was said."""
+
+    kind: TriggerKind = Field(description="past, decision, own, entity, turn or asked.")
+    words: Text = Field(default="", description="The words that tell, or the number of the turn.")
+
+    @property
+    def reason(self) -> str:
+        """The reason as a sentence."""
+        return {
+            "past": f"It speaks of earlier times: {self.words!r}.",
+            "decision": f"Something is to be decided: {self.words!r}.",
+            "own": f"It asks about the person's own matters: {self.words!r}.",
+            "entity": f"It names what memory knows and the conversation does not show: {self.words!r}.",
+            "turn": f"Turn {self.words}: it is time to look again.",
+            "asked": "The caller asks for it.",
+        }[self.kind]
+
+
+class Injected(Record):
+    """One thing that is put before the agent."""
+
+    layer: InjectionLayer = Field(description="core, scope or query.")
+    hit: Hit = Field(description="The memory, or, of the query layer, also an index entry or a message.")
+    shortened: bool = Field(default=False, description="Whether its summary stands for it, for want of room.")
+
+
+class Injection(Record):
+    """What is put before the agent at a turn, in the order of the layers. No model was called for it."""
+
+    context: str = Field(default="", description="All of it, as data for a prompt; empty where there is nothing.")
+    shown: tuple[Injected, ...] = Field(default=(), description="What the context shows, in order.")
+    triggers: tuple[Trigger, ...] = Field(
+        default=(), description="Why the query layer was looked up; none: it was not."
+    )
+    left_out: dict[str, LeftOut] = Field(default_factory=dict, description="What it leaves out, by id, and why.")
+    turn: int = Field(ge=0, description="Number of the person's messages so far.")
+    budget: int = Field(ge=1, description="Tokens that the context might have.")
+    tokens: int = Field(ge=0, description="Tokens that it has.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be used, and why.")
+    seconds: float = Field(default=0.0, ge=0, description="Time it took.")
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of what the context shows."""
+        return tuple(item.hit.record_id for item in self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """What one memory says that a field holds, held, or is to hold."""
+
+    value: Any
+    """As its type; None where it cannot be read as that."""
+    problem: str
+    """Why it cannot be read; empty where it can."""
+    memory: Memory
+    """The memory, in the version that says so; `slot_value` is what was stored."""
+    words: tuple[Quote, ...]
+    """The words it stands on, as far as they may be seen."""
+    since: datetime
+    """From when on it is true, or else when it was said."""
+    until: datetime | None
+    """Until when it was true, or when it was said otherwise; None where that is open."""
+
+    @property
+    def corrected(self) -> bool:
+        """Whether it never was true."""
+        return self.memory.corrected
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileField:
+    """One field of a profile."""
+
+    name: str
+    slot: str
+    """Under which its memories stand: whose and which attribute."""
+    value: Any = None
+    """What holds now, as the field's type; None where that is unknown."""
+    known: bool = False
+    """Whether anything is known that is of the field's type."""
+    problem: str = ""
+    """Why nothing is known, or what could not be read beside what is."""
+    disputed: bool = False
+    """Whether memories disagree about it: `value` is what was said last, `current` has all of them."""
+    current: tuple[FieldValue, ...] = ()
+    """What is said of it now, oldest first: one for each item of a list, and whatever cannot be read as its type."""
+    history: tuple[FieldValue, ...] = ()
+    """What was true or said before, or is to be, oldest first."""
+
+    @property
+    def words(self) -> tuple[Quote, ...]:
+        """The words that it stands on."""
+        return tuple(quote for each in self.current for quote in each.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Generic[S_co]):
+    """A topic in the form of a pydantic model."""
+
+    topic: str
+    """Its key."""
+    filled: S_co | None
+    """The model, filled: fields that are unknown have their defaults. None where a required one is unknown."""
+    problem: str
+    """Why there is no filled model; empty where there is one."""
+    fields: Mapping[str, ProfileField]
+    """All fields, by their names."""
+    beside: tuple[Memory, ...]
+    """The live memories of the topic that fill no field, newest first."""
+
+    def __getitem__(self, name: str) -> ProfileField:
+        """Return a field.
+
+        Args:
+            name: Its name.
+        """
+        return self.fields[name]
+
+    def __iter__(self) -> Iterator[ProfileField]:
+        return iter(self.fields.values())
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The values that are known, by field."""
+        return {field.name: field.value for field in self if field.known}
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of the fields of which nothing is known."""
+        return tuple(field.name for field in self if not field.known)

@@ -1,30 +1,59 @@
-"""What operations report: usage, progress, outcome, health."""
+"""What operations report: usage, progress, outcome, health, background work, backups, imports, diagnoses."""
 
 from __future__ import annotations
 
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal
 
 from pydantic import Field
 
-from remegraph.models.base import AwareTime, Record, Text, Token
+from remegraph.models.base import AwareTime, Json, Record, Text, Token
 from remegraph.models.changes import Work
 from remegraph.models.memories import Memory
 from remegraph.models.scope import Partition
 
 __all__ = [
+    "BackgroundJob",
+    "Backup",
+    "BackupFile",
     "Budget",
     "CallRecord",
     "Captured",
+    "Check",
+    "Diagnosis",
+    "Finding",
+    "ForeignMemory",
+    "ForeignSystem",
     "Forgotten",
+    "HealthReport",
+    "Imported",
+    "JobState",
     "Mismatch",
     "Passage",
     "Progress",
+    "QueueDepth",
     "SaveResult",
+    "Severity",
     "SummaryReport",
     "ToolRefresh",
+    "Unrecorded",
     "Usage",
     "Verification",
 ]
+
+Check = Literal[
+    "home", "disk", "key", "ledger", "schema", "embedder", "owner", "index", "backlog", "records", "attachments",
+    "journal", "jobs", "work", "clock",
+]  # fmt: skip
+"""What is looked at."""
+
+Severity = Literal["note", "warning", "error"]
+"""note: nothing is wrong; warning: something is, and the memory works; error: some of it does not, or is lost."""
+
+JobState = Literal["asleep", "waiting", "running", "dead"]
+"""Where a job stands that is not done; one that sleeps is due later, or when it is asked for, a dead one when revived."""
+
+ForeignSystem = Literal["mem0", "langmem"]
 
 
 class CallRecord(Record):
@@ -83,6 +112,10 @@ class SummaryReport(Record):
     notes: tuple[Text, ...] = Field(
         default=(), description="What a model wrote that was read otherwise, or left out, and why."
     )
+    refused: dict[str, int] = Field(
+        default_factory=dict,
+        description="How many statements the owner's rules kept out, by rule; none of their words.",
+    )
     warnings: tuple[Text, ...] = Field(default=(), description="What a person should decide: to add, or to supersede.")
     pending: int = Field(default=0, ge=0, description="Blocks still to do.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
@@ -96,6 +129,7 @@ class Captured(Record):
     known: int = Field(default=0, ge=0, description="Messages that it had.")
     revised: int = Field(default=0, ge=0, description="Messages recorded anew, because the host replaced them.")
     erased: int = Field(default=0, ge=0, description="Messages that were erased before, and are turned away.")
+    off_record: int = Field(default=0, ge=0, description="Messages that are kept off the record from now on.")
     due: tuple[str, ...] = Field(
         default=(), description="Ids, as the host gave them, of messages that are recorded once the answer is there."
     )
@@ -181,3 +215,148 @@ class ToolRefresh(Record):
     written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
     unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be used: vectors.")
+
+
+class Finding(Record):
+    """One thing that is not as it should be."""
+
+    check: Check = Field(description="Where it was found.")
+    severity: Severity = Field(description="How bad it is.")
+    what: str = Field(description="What is wrong.")
+    cure: str = Field(description="What to do about it.")
+    fixable: bool = Field(default=False, description="Whether `fix` mends it: without loss, and without a model.")
+    done: str = Field(default="", description="What `fix` did about it.")
+
+
+class Diagnosis(Record):
+    """All that was looked at, and what was found."""
+
+    checks: tuple[Check, ...] = Field(description="What was looked at; what is not here could not be.")
+    findings: tuple[Finding, ...] = Field(default=(), description="What was found, in the order of the checks.")
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return all(finding.severity == "note" or finding.done for finding in self.findings)
+
+
+class BackupFile(Record):
+    """A file of a backup."""
+
+    size: int = Field(ge=0, description="Its length in bytes.")
+    sha256: str = Field(description="Of its bytes.")
+
+
+class Backup(Record):
+    """What a backup says of itself: the content of its manifest."""
+
+    format: Literal[1] = Field(default=1, description="How it is laid out.")
+    revision: str = Field(description="Of the ledger's schema.")
+    taken_at: datetime = Field(description="When it was begun: it holds what was acknowledged before then.")
+    counts: dict[str, int] = Field(description="Rows of the ledger, by table.")
+    files: dict[str, BackupFile] = Field(description="All its files but the manifest, by path.")
+    missing: tuple[str, ...] = Field(
+        default=(), description="SHA-256 of attachments that messages hold and the home did not."
+    )
+    settings: dict[str, Any] = Field(description="What the kit was opened with, without addresses and keys.")
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files.values())
+
+
+class BackgroundJob(Record):
+    """A piece of background work that is not done."""
+
+    kind: str = Field(description="What is to be done: cut, summarize, maintain.")
+    partition: Partition = Field(description="Where.")
+    state: JobState = Field(description="Where it stands.")
+    due_at: datetime | None = Field(description="When it can be taken; none: when it is asked for.")
+    attempts: int = Field(ge=0, description="How often it was tried.")
+    reason: Text = Field(default="", description="Why it did not work the last time.")
+    foreign: bool = Field(
+        default=False,
+        description="Whether it is left to workers with the settings that it was made with, other than these.",
+    )
+
+
+class QueueDepth(Record):
+    """How much work waits, in all partitions."""
+
+    asleep: int = Field(default=0, ge=0, description="Jobs that wait for their time, or until they are asked for.")
+    waiting: int = Field(default=0, ge=0, description="Jobs that wait for a worker, or for their next try.")
+    running: int = Field(default=0, ge=0, description="Jobs that a worker holds.")
+    dead: int = Field(default=0, ge=0, description="Jobs that gave up.")
+    overdue_seconds: float = Field(default=0, ge=0, description="How long the oldest job that is due has waited.")
+    reason: Text = Field(default="", description="Why the job failed that was tried most often.")
+    foreign: int = Field(
+        default=0, ge=0, description="Jobs of those that wait and are due that are left to workers with other settings."
+    )
+
+
+class Unrecorded(Record):
+    """A conversation of which this process could not record all that it was given."""
+
+    partition: Partition = Field(description="Where.")
+    thread: Text = Field(description="The conversation.")
+    messages: int = Field(ge=1, description="How many messages are not recorded, as far as is known.")
+
+
+class HealthReport(Record):
+    """Whether the memory works, and whether its workers keep up."""
+
+    ledger: Literal["sqlite", "postgresql"] = Field(description="What the ledger is kept in; it answered.")
+    index: Literal["chroma", "sql", "down"] = Field(
+        description="What searches vectors; sql: another process owns the embedded index; down: it did not answer."
+    )
+    problem: str = Field(default="", description="What the index said.")
+    queue: QueueDepth = Field(description="How much work waits.")
+    unrecorded: int = Field(
+        default=0, ge=0, description="Conversations of which this process could not record a turn yet."
+    )
+
+    @property
+    def healthy(self) -> bool:
+        """Whether all parts answered; recall works without the index, but slower."""
+        return self.index != "down"
+
+
+class ForeignMemory(Record):
+    """One memory of another system, as its export has it."""
+
+    system: ForeignSystem = Field(description="The system.")
+    record_id: Token = Field(min_length=1, description="Its id there; of a store: the key.")
+    content: Token = Field(min_length=1, description="What it says.")
+    user: Token = Field(default="", description="Whom it is of there; empty where the export does not say.")
+    agent: Token = Field(default="", description="The agent there, if any.")
+    session: Token = Field(default="", description="The session or run there, if any.")
+    namespace: tuple[Token, ...] = Field(default=(), description="Its namespace in a store.")
+    tags: tuple[Token, ...] = Field(default=(), description="Its categories there.")
+    created_at: AwareTime | None = Field(default=None, description="When it was made there.")
+    updated_at: AwareTime | None = Field(default=None, description="When it got its present words.")
+    record: Json = Field(default_factory=dict, description="The record to the letter.")
+
+
+class Imported(Record):
+    """What an import did."""
+
+    created: int = Field(default=0, ge=0, description="New memories.")
+    corroborated: int = Field(
+        default=0, ge=0, description="Records whose words a memory had already: it rests on them, too."
+    )
+    known: int = Field(default=0, ge=0, description="Records that were imported before: nothing was done.")
+    erased: int = Field(
+        default=0, ge=0, description="Records that were erased here before: they are not taken in again."
+    )
+    changed: tuple[Text, ...] = Field(
+        default=(), description="Records that were imported before with other words: what is here stays."
+    )
+    invalid: tuple[Text, ...] = Field(
+        default=(), description="Records that could not be read and were skipped, and why."
+    )
+    relations: int = Field(
+        default=0, ge=0, description="Relations of a mem0 graph in the export; they are not taken in."
+    )
+    users: tuple[Text, ...] = Field(default=(), description="The users here who now have them.")
+    degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")

@@ -14,7 +14,6 @@ __all__ = [
     "Avoidance",
     "Condition",
     "Learned",
-    "Operator",
     "Skill",
     "SkillChoice",
     "SkillFigures",

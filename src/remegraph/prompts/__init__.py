@@ -2,12 +2,14 @@
 
 A file holds a front matter line `variables: a, b`, the system part, a line `=====`, and the user part; a file without
 the divider has a user part only. A variable stands in the text as `{{name}}`. Files whose variables differ from the
-declared ones, unknown variables and missing ones are errors.
+declared ones, unknown variables and missing ones are errors. What a model is told of a part that is not taken stands in
+`reasons.toml`.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -16,7 +18,7 @@ from typing import Literal
 
 from remegraph.errors import SetupError
 
-__all__ = ["LANGUAGES", "Language", "Prompt", "load", "names", "template"]
+__all__ = ["LANGUAGES", "Language", "Prompt", "load", "names", "reason", "template"]
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
@@ -42,9 +44,6 @@ class Prompt:
     def render(self, **values: str) -> tuple[str, str]:
         """Return the system and the user part with the variables filled in.
 
-        Args:
-            values: One text per declared variable.
-
         Raises:
             ValueError: A variable is missing or unknown.
         """
@@ -59,12 +58,7 @@ def _fill(text: str, values: dict[str, str]) -> str:
 
 @cache
 def load(name: str, language: Language, package: str = __name__) -> Prompt:
-    """Return a prompt.
-
-    Args:
-        name: File name without language and ending.
-        language: `en` or `zh`.
-        package: Where the file is.
+    """Return a prompt; its name is that of the file without language and ending.
 
     Raises:
         ValueError: The file does not keep to the form.
@@ -79,12 +73,20 @@ def load(name: str, language: Language, package: str = __name__) -> Prompt:
     return _prompt(name, body)
 
 
+def reason(why: str, language: Language, **values: str) -> str:
+    """Return why a part of an answer is not taken, for the model that gave it; `why` is its name in `reasons.toml`."""
+    return _fill(_reasons()[why][language], values)
+
+
+@cache
+def _reasons() -> dict[str, dict[Language, str]]:
+    return tomllib.loads(resources.files(__name__).joinpath("reasons.toml").read_text(encoding="utf-8"))
+
+
 def template(text: str, name: str) -> Prompt:
     """Return a host's own text in place of one of our prompts.
 
-    Args:
-        text: Instructions, a line `=====`, and data, with the variables of that prompt.
-        name: The prompt that it stands for.
+    The text holds instructions, a line `=====`, and data, with the variables of that prompt.
 
     Raises:
         SetupError: Its variables are others, or what is data stands among the instructions.
@@ -109,10 +111,6 @@ def _prompt(name: str, body: str) -> Prompt:
 
 
 def names(package: str = __name__) -> tuple[str, ...]:
-    """Return the names of all prompts, sorted.
-
-    Args:
-        package: Where the files are.
-    """
+    """Return the names of all prompts, sorted."""
     files = resources.files(package).iterdir()
     return tuple(sorted({file.name.split(".", 1)[0] for file in files if file.name.endswith(".md")}))

@@ -1,40 +1,46 @@
-"""Memories as items of the MEK protocol, and items as memories (K1): which content stands for which fields.
-
-A memory that was made from an item holds the item's content as its payload, and gives it back as it was. Any other is told
-in the form of its kind, as far as its fields go. What a memory says in words is made from the content by `sentence`.
-"""
+"""Memories in the content forms of the protocol, and what an item in these forms says as a memory (MEK, 2.2.3)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from remegraph.language.scripts import language_of
 from remegraph.models import (
     MEMORY_FORMS,
     CausalChain,
     EpisodeContent,
+    EpisodeKnowledge,
     ImportanceLevel,
     Kind,
+    KnowledgeContent,
     Link,
     Memory,
     MemoryContent,
     MemoryItem,
     ProfileContent,
+    ProfileKnowledge,
     SemanticContent,
+    SemanticKnowledge,
     Skill,
     SourceInfo,
+    Topic,
     WorkflowContent,
+    WorkflowKnowledge,
 )
+from remegraph.rules.item_text import STATEMENTS, sentence
 from remegraph.rules.procedures import read_payload
-from remegraph.rules.saying import STATEMENTS, sentence
-from remegraph.rules.summarising import summary_of
+from remegraph.text.scripts import language_of, plain
+from remegraph.text.sentences import summary_of
+from remegraph.text.tables import table
 
 __all__ = [
     "NOTES",
+    "ItemContent",
+    "Understood",
     "content_of",
     "fields_of",
     "fused",
@@ -47,7 +53,10 @@ __all__ = [
     "payload_of",
     "revised",
     "skill_of",
+    "topic_of",
+    "understood",
 ]
+
 
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
 """From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
@@ -75,11 +84,7 @@ def payload_of(content: MemoryContent) -> dict[str, Any]:
 
 
 def content_of(memory: Memory) -> MemoryContent:
-    """Return what a memory says in the form of its kind: its payload where it has that form, else told from its fields.
-
-    Args:
-        memory: Any memory.
-    """
+    """Return what a memory says in the form of its kind: its payload where it has that form, else told from its fields."""
     return in_form(memory) or _TOLD[memory.kind](memory)
 
 
@@ -94,12 +99,7 @@ def in_form(memory: Memory) -> MemoryContent | None:
 
 
 def item_of(memory: Memory, links: Sequence[Link] = ()) -> MemoryItem:
-    """Return a memory as the protocol sees it.
-
-    Args:
-        memory: Any memory.
-        links: Its links, as far as they shall be seen.
-    """
+    """Return a memory as the protocol sees it."""
     mine = [link for link in links if memory.memory_id in {link.source_id, link.target_id}]
     content, told = content_of(memory), set[tuple[str, str, str]]()
     if isinstance(content, EpisodeContent):
@@ -136,8 +136,7 @@ def named_by(item: MemoryItem) -> frozenset[str]:
 def fields_of(item: MemoryItem) -> dict[str, Any]:
     """Return the fields of a memory that says what an item says.
 
-    Args:
-        item: Its content says something: `sentence` of it is not empty.
+    Its content must say something: `sentence` of it is not empty.
     """
     words = sentence(item.content)
     return {
@@ -153,9 +152,7 @@ def fields_of(item: MemoryItem) -> dict[str, Any]:
 def fused(old: Any, new: Any) -> Any:
     """Return what two payloads that say the same hold together: what was known stays, what it lacks is added.
 
-    Args:
-        old: As it is.
-        new: What is told once more. Of lists, parts of one name are one part.
+    Of lists, parts of one name are one part.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {key: fused(old[key], value) if key in old else value for key, value in new.items()}
@@ -174,10 +171,7 @@ def _named(part: Any) -> bool:
 def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Memory:
     """Return a memory that says what an item says; of what the item leaves as it was, nothing changes.
 
-    Args:
-        memory: As it is.
-        item: As it shall be.
-        links: The links with which it was seen.
+    `links` are those with which it was seen.
     """
     seen, fields = item_of(memory, links), fields_of(item)
     if item.importance == seen.importance:
@@ -195,11 +189,7 @@ def revised(memory: Memory, item: MemoryItem, links: Sequence[Link] = ()) -> Mem
 
 
 def skill_of(content: MemoryContent) -> Skill | None:
-    """Return a workflow as a skill; none where it does not have the form of one. Whether it can be executed is not said.
-
-    Args:
-        content: Of any form.
-    """
+    """Return a workflow as a skill; none where it does not have the form of one. Whether it can be executed is not said."""
     if not isinstance(content, WorkflowContent) or any(step.model_extra for step in content.steps):
         return None
     kept = payload_of(content)
@@ -279,3 +269,134 @@ def _causes(memory_id: str, chain: CausalChain) -> tuple[Link, ...]:
 
 def _key(link: Link) -> tuple[str, str, str]:
     return (link.source_id, link.type, link.target_id)
+
+
+ItemContent = KnowledgeContent | MemoryContent
+
+_TOLD_FIELDS = frozenset(
+    {
+        *(name for form in MEMORY_FORMS.values() for name in form.model_fields if name != "domain"),
+        *("generalized_attributes", "generalized_properties", "generalized_learnings", "event_pattern"),
+    }
+)
+"""Fields of knowledge that fields of a memory's content tell, and such fields, which no other one may write over."""
+
+_SKILL_FIELDS = ("preconditions", "postconditions", "avoid", "when_to_use")
+_PERSONS = frozenset({"user", "person", "用户", "人", "人物"})
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What an item says."""
+
+    kind: Kind
+    content: str
+    when_to_use: str
+    payload: dict[str, Any]
+    topic: Topic
+    language: Literal["en", "zh"]
+    skill: Skill | None = None
+    """What it may be, if it is a workflow whose form is that of a skill: whether it can be executed is not said."""
+
+
+def understood(content: ItemContent, title: str = "") -> Understood:
+    """Return what an item says."""
+    memory = _as_memory(content)
+    payload = payload_of(memory)
+    words, head = sentence(memory), plain(title).strip()
+    situation = f"{head}: {words}" if head and head.casefold() not in words.casefold() else ""
+    is_workflow = isinstance(memory, WorkflowContent)
+    return Understood(
+        kind=_kind(memory),
+        content=words,
+        when_to_use=plain(memory.task_description) if isinstance(memory, WorkflowContent) else situation,
+        payload={name: value for name, value in payload.items() if name not in NOTES},
+        topic=topic_of(memory),
+        language=language_of(words),
+        skill=_skill(payload) if is_workflow else None,
+    )
+
+
+def _as_memory(content: ItemContent) -> MemoryContent:
+    """Return knowledge in the form of a memory's content; what that has no field for stays beside it."""
+    match content:
+        case WorkflowKnowledge():
+            return WorkflowContent.from_json(content.to_json())
+        case ProfileKnowledge():
+            told: dict[str, Any] = {
+                "entity_name": content.entity_type,
+                "entity_type": content.entity_type,
+                "attributes": content.generalized_attributes,
+            }
+            return ProfileContent.model_validate(_beside(content) | told)
+        case SemanticKnowledge():
+            properties = dict(content.generalized_properties)
+            definition = properties.pop("definition", "")
+            told = {
+                "concept_name": content.concept_name,
+                "definition": definition if isinstance(definition, str) else json.dumps(definition, ensure_ascii=False),
+                "properties": properties,
+            }
+            return SemanticContent.model_validate(_beside(content) | told)
+        case EpisodeKnowledge():
+            told = {"event_summary": _pattern(content), "learnings": content.generalized_learnings}
+            return EpisodeContent.model_validate(_beside(content) | told)
+        case _:
+            return content
+
+
+def _beside(content: KnowledgeContent) -> dict[str, Any]:
+    """Return the fields of a content that the form of a memory has no place for."""
+    rest = json.loads(content.to_json())
+    return {name: value for name, value in rest.items() if name not in _TOLD_FIELDS}
+
+
+def _pattern(content: EpisodeKnowledge) -> str:
+    """Return what happens, with what leads to it and what follows from it."""
+    chain, words = content.generalized_causal_chain, content.event_pattern
+    forms = table("translation")[language_of(words)]
+    for name, text in (("before", chain.precedent_pattern), ("after", chain.consequence_pattern)):
+        words = forms[name].format(event=words.rstrip(".。"), text=text.rstrip(".。")) if text.strip() else words
+    return words
+
+
+def _kind(content: MemoryContent) -> Kind:
+    kinds: Mapping[type[MemoryContent], Kind] = {form: kind for kind, form in MEMORY_FORMS.items()}
+    return kinds[type(content)]
+
+
+def topic_of(content: MemoryContent) -> Topic:
+    """Return the shelf: that of the person it is about, if it names one; else that of its field. Never the agent's own."""
+    if isinstance(content, ProfileContent) and _is_person(content):
+        return Topic(type="personal", target_name=plain(content.entity_name).strip())
+    payload = payload_of(content)
+    field = payload.get("domain") or payload.get("source_domain")
+    name = plain(field).strip() if isinstance(field, str) else ""
+    return Topic(type="task", target_name=name or "general")
+
+
+def _is_person(content: ProfileContent) -> bool:
+    name, kind = content.entity_name.strip(), content.entity_type.strip()
+    return kind.casefold() in _PERSONS and name not in {"", kind}  # knowledge says it of all that are of a type
+
+
+def _skill(kept: Mapping[str, Any]) -> Skill | None:
+    """Return a workflow as a skill; none where it does not have the form of one, or is told as what failed."""
+    if kept["result_status"] == "failed":
+        return None
+    steps = [{**step["details"], "name": step["name"], "description": step["description"]} for step in kept["steps"]]
+    rest = {name: kept[name] for name in _SKILL_FIELDS if name in kept}
+    try:
+        return Skill.model_validate(
+            {
+                "name": kept["workflow_name"],
+                "task": kept["task_description"],
+                "domain": kept["domain"].strip() or "general",
+                "steps": steps,
+                "result_status": "success" if kept["result_status"] == "success" else "unknown",
+                "source": {"source_type": "absorbed_knowledge"},
+                **rest,
+            }
+        )
+    except ValidationError:
+        return None

@@ -9,9 +9,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from remegraph.errors import SkillError
-from remegraph.language.plain import plain
 from remegraph.models import Condition, Memory, Skill, SkillStep, StepPattern, ToolCall
-from remegraph.rules.templates import filled, slots
+from remegraph.rules.trajectories import filled, slots
+from remegraph.text.scripts import plain
 
 __all__ = [
     "check_skill",
@@ -35,10 +35,6 @@ _EXECUTABLE = StepPattern()
 
 def check_skill(skill: Skill, known: Mapping[str, Skill]) -> None:
     """Refuse a skill that nobody could execute or check.
-
-    Args:
-        skill: The skill.
-        known: The skills that it may call, by name.
 
     Raises:
         SkillError: It is one; says why.
@@ -74,11 +70,8 @@ def planned(
 ) -> Iterator[ToolCall]:
     """Yield the calls of a skill, those of the skills that it calls included; `call_id` names the step.
 
-    Args:
-        skill: The skill.
-        known: The skills that it may call, by name.
-        values: What fills its slots; a slot without a value, as one that a result fills, stays as it is.
-        within: The steps that call it, each with a dot behind it.
+    `known` are the skills that it may call, by name. A slot without a value, as one that a result fills, stays as it
+    is. `within` are the steps that call it, each with a dot behind it.
 
     Raises:
         SkillError: A skill that it calls is no longer there, or calls it in turn.
@@ -147,9 +140,6 @@ def read_workflow(memory: Memory) -> Skill:
 
 def read_payload(payload: Mapping[str, Any]) -> Skill:
     """Return the skill of which `workflow` made a payload.
-
-    Args:
-        payload: Of a workflow memory.
 
     Raises:
         pydantic.ValidationError: It is no skill.

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Literal
 
-from remegraph.language.sentences import asks, sentences
-from remegraph.language.times import TimeMention, resolve
-from remegraph.language.tokens import query_tokens
-from remegraph.rules.tables import table
+from remegraph.text.scripts import has_cjk, simplified
+from remegraph.text.sentences import asks, sentences
+from remegraph.text.tables import table
+from remegraph.text.times import TimeMention, resolve, times_asked
+from remegraph.text.tokens import query_tokens
 
-__all__ = ["Question", "read_question"]
+__all__ = ["Question", "at_large", "read_question"]
 
-_BESIDE = 0.4
-"""What a word counts that only leads up to the question, or says when: of .2 to .5, all within .01 of each other."""
+_BESIDE = 0.7
+"""What a word counts that only leads up to the question, or says when: of .4, .7 and 1 the best where a whole conversation
+is the question (decision 0037); elsewhere all are within .01 of each other."""
 
 _ENOUGH = 3
 """The sentences that ask hold so many words, or all sentences count alike: "Any ideas?" asks nothing by itself."""
@@ -41,6 +44,12 @@ class Question:
     wants_time_or_number: bool
     """Whether it asks when, how long or how many."""
 
+    @property
+    def telling(self) -> Mapping[str, float]:
+        """Its words without single characters of a script that has no spaces, where it has pairs: any text holds some."""
+        told = {token: count for token, count in self.tokens.items() if len(token) > 1 or not has_cjk(token)}
+        return told or self.tokens
+
 
 def read_question(text: str, asked_at: datetime, previous: str = "") -> Question:
     """Return what a question asks.
@@ -48,11 +57,6 @@ def read_question(text: str, asked_at: datetime, previous: str = "") -> Question
     Where it takes several sentences, and some of them ask, the others count less: they lead up to it. So do words that
     say when relative to the day ("last week"): the messages of that time do not hold them. A question that refers back
     ("and where was that?") takes on the words of the one before it, a little (F6, lens).
-
-    Args:
-        text: The question, or any text.
-        asked_at: When it is asked, aware.
-        previous: What was asked before it in the conversation.
     """
     spans = [span.text for span in sentences(text)]
     asking = [span for span in spans if asks(span)]
@@ -65,26 +69,38 @@ def read_question(text: str, asked_at: datetime, previous: str = "") -> Question
     return Question(
         text=text,
         tokens=tokens,
-        times=tuple(mention for span in asking for mention in resolve(span, asked_at)),
-        own=bool(_words("own").search(text)),
-        wants_time_or_number=bool(_words("asks").search(text)),
+        times=tuple(mention for span in asking for mention in times_asked(span, asked_at)),
+        own=_holds("own", text),
+        wants_time_or_number=_holds("asks", text),
     )
 
 
+def at_large(language: Literal["en", "zh"]) -> list[str]:
+    """Return questions that anybody may ask, about nothing in particular.
+
+    For "en" they are in English, German and Spanish.
+    """
+    return [each for name, asked in table("at_large").items() if (name == "zh") == (language == "zh") for each in asked]
+
+
 def _refers_back(text: str) -> bool:
-    return len(query_tokens(text)) < _ENOUGH or bool(_words("back").search(text))
+    return len(query_tokens(text)) < _ENOUGH or _holds("back", text)
 
 
 def _without_relative_times(sentence: str, asked_at: datetime) -> str:
     rest = sentence
     for mention in reversed(resolve(sentence, asked_at)):
-        if not _IN_FIGURES.search(mention.text) and not _words("months").search(mention.text):
+        if not _IN_FIGURES.search(mention.text) and not _holds("months", mention.text):
             rest = f"{rest[: mention.start]} {rest[mention.end :]}"
     return rest
+
+
+def _holds(what: str, text: str) -> bool:
+    return _words(what).search(simplified(text)) is not None
 
 
 @cache
 def _words(what: str) -> re.Pattern[str]:
     told = table("questions")[what]
-    english = "|".join(map(re.escape, told["en"]))
-    return re.compile(rf"\b(?:{english})\b|{'|'.join(map(re.escape, told['zh']))}", re.IGNORECASE)
+    spaced = "|".join(re.escape(each) for language, words in told.items() if language != "zh" for each in words)
+    return re.compile(rf"\b(?:{spaced})\b|{'|'.join(map(re.escape, told['zh']))}", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Finds a quote again in the words that it claims to come from."""
+"""Finds a quote again in the words that it claims to come from, and words that are copied where they must not be."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from remegraph.language.scripts import CJK
 from remegraph.models import Evidence, Quote, StoredMessage
-from remegraph.rules.tables import table
+from remegraph.text.scripts import CJK
+from remegraph.text.tables import table
 
-__all__ = ["cited_text", "find_copied", "find_quote", "quoted"]
+__all__ = ["cited_text", "copied", "find_copied", "find_quote", "quoted", "repeats"]
 
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _QUOTATION_MARKS = frozenset(
@@ -20,6 +20,7 @@ _QUOTATION_MARKS = frozenset(
 )
 _DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2e3a\u2e3b")
 _FULL_STOPS = frozenset("\u3002\uff61")
+_LINE_FEED = re.compile(r"\\[nrt]$")
 _WITHIN_NUMBER = re.compile(r"\d[.,:]\d")
 _ELLIPSIS = re.compile(r"\s*[\[(\uff08]?(?:\.{3,}|\u2026+|\u22ef+)[\])\uff09]?\s*")
 _ESCAPED = re.compile(r"\\[nrt](?![a-z]{2,}\\)")
@@ -29,6 +30,11 @@ _WORD = re.compile(
     rf"|(?:(?![{CJK}])\w)+(?:['\u2019\u02bc](?:(?![{CJK}])\w)+)*"
     r"|[^\w\s]"
 )
+_CLITIC = re.compile("(?<!\\w)(?:[\u0648\u0641]?[\u0628\u0643\u0644\u0633]?(?:\u0627\u0644)?)\\Z")
+"""What Arabic writes together with the word that follows: and, so, in, as, to, will, the."""
+_ADORNS = re.compile("[\u0640\u064b-\u0652\u0670]")
+"""Short vowels of Arabic, and what draws a word out: some write them, some do not."""
+_ARABIC = re.compile("[\u0621-\u064a]")
 _SENTENCE_END = re.compile(r"[.!?;\n\u3002\uff01\uff1f\uff1b]")
 _AFTER_PUNCTUATION = re.compile(r"[^\w\s]\s*\Z|\n\s*\Z")
 
@@ -50,10 +56,6 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     punctuation around the quote and an ellipsis after it. Words are never folded: a quote that begins or ends within a
     word of the text ("likes" in "dislikes", "12" in "2012") is not found.
 
-    Args:
-        quote: Words that a model or a person says it read.
-        text: The words of one message.
-
     Returns:
         Start and end of the first such place, as indices of `text`.
     """
@@ -73,10 +75,6 @@ def find_copied(quote: str, text: str) -> tuple[int, int] | None:
     Beyond what `find_quote` folds, word by word: an ellipsis for words left out, contractions written out or drawn
     together, punctuation and markup more or less, escaped line feeds, and a mended typo in one word. Every other word,
     every number, name and negation must be the same.
-
-    Args:
-        quote: Words that a model says it read.
-        text: What it was shown.
 
     Returns:
         Start and end of the first such place, as indices of `text`, with what an ellipsis leaves out.
@@ -101,9 +99,7 @@ def quoted(
 ) -> tuple[tuple[Quote, ...], tuple[str, ...]]:
     """Return evidence found again in the raw messages, and the ids of messages that do not show it.
 
-    Args:
-        evidence: What bears a memory out.
-        messages: What can be seen of its messages, by id.
+    `messages` are those that can be seen, by id.
     """
     quotes: list[Quote] = []
     missing: list[str] = []
@@ -118,12 +114,7 @@ def quoted(
 
 
 def cited_text(evidence: Evidence, message: StoredMessage) -> str:
-    """Return the text that evidence cites: the words of its message, or what is in an attachment of it.
-
-    Args:
-        evidence: Names the message, and the attachment.
-        message: That message.
-    """
+    """Return the text that evidence cites: the words of its message, or what is in an attachment of it."""
     return (message.reading(evidence.attachment) or "") if evidence.attachment else message.text
 
 
@@ -314,7 +305,7 @@ def _fold_character(character: str) -> str:
         return "-"
     if character in _FULL_STOPS:
         return "."
-    if unicodedata.category(character) == "Cf":  # zero width, soft hyphen, direction
+    if unicodedata.category(character) == "Cf" or _ADORNS.match(character):  # zero width, soft hyphen, direction
         return ""
     new = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return " " if new.isspace() else new.replace(" ", "")
@@ -346,5 +337,43 @@ def _same_word(text: str, index: int) -> bool:
     before, after = text[index - 1], text[index]
     if unicodedata.category(after)[0] == "M" or _WITHIN_NUMBER.search(text[max(index - 2, 0) : index + 2]):
         return True
+    if _ARABIC.match(after) and _CLITIC.search(text, max(index - 4, 0), index):
+        return False
     spelled = before.isalnum() and after.isalnum()
+    if spelled and _LINE_FEED.search(text[max(index - 2, 0) : index]) and text.lstrip()[0] in "{[":
+        return False  # a tool's JSON: what looks like "n437" is a line feed and a number
     return spelled and not (_CJK_CHARACTER.match(before) or _CJK_CHARACTER.match(after))
+
+
+_UNITS = re.compile(rf"[{CJK}]|[^\W_{CJK}]+(?:['’][^\W_{CJK}]+)*")
+
+
+_CHARACTER = re.compile(f"[{CJK}]")
+
+
+_RUN = 6
+"""Words in a row that make a quote; two Chinese characters count as one."""
+
+
+def copied(text: str, source: str) -> str:
+    """Return the first words in a row that a text has in common with another, if they are many enough for a quote.
+
+    Case and punctuation do not count.
+    """
+    written, known = _UNITS.findall(text.casefold()), f" {' '.join(_UNITS.findall(source.casefold()))} "
+    for start in range(len(written)):
+        run, words = [], 0.0
+        for unit in written[start:]:
+            run.append(unit)
+            words += 0.5 if _CHARACTER.fullmatch(unit) else 1.0
+            if words >= _RUN:
+                if f" {' '.join(run)} " in known:
+                    return " ".join(run)
+                break
+    return ""
+
+
+def repeats(texts: Iterable[str], sources: Iterable[str]) -> str:
+    """Return words that a text takes from a source as they are written there; empty where none does."""
+    known = tuple(sources)
+    return next((run for text in texts for source in known if (run := copied(text, source))), "")

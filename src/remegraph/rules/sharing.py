@@ -1,23 +1,38 @@
-"""What another agent gives: what it may give, how far it is believed, how much of an answer it may make (B11, X6)."""
+"""Sharing between agents: what one may give another and how far it is believed, and what all agree on (B11, B12, B13, X6)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from remegraph.models import GRANTABLE, Hit, Layer, Memory, Origin
+from remegraph.models import GRANTABLE, Endorsement, Hit, Layer, Memory, Message, Origin, Partition, ProposalState
+from remegraph.rules.frame import shows_recalled
+from remegraph.rules.identity import same
+from remegraph.rules.procedures import is_skill, read_workflow, same_procedure
+from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.settings import SharingPolicy
 
-__all__ = ["believed", "excess", "fair", "source_of", "ungrantable"]
+__all__ = [
+    "WITNESSES",
+    "believed",
+    "borne_out",
+    "doubt",
+    "echoes",
+    "excess",
+    "fair",
+    "is_shared",
+    "says",
+    "source_of",
+    "standing",
+    "state_of",
+    "unfit",
+    "ungrantable",
+    "untouched",
+]
 
 
 def ungrantable(memory: Memory, layers: Sequence[Layer]) -> str | None:
-    """Return why a memory cannot be read through a grant of these layers; nothing where it can.
-
-    Args:
-        memory: The memory.
-        layers: Those of the grant.
-    """
+    """Return why a memory cannot be read through a grant of these layers; nothing where it can."""
     if memory.topic.type == "self":
         return "is what the agent knows of itself, and that is nobody else's"
     if not memory.live:
@@ -31,10 +46,7 @@ def ungrantable(memory: Memory, layers: Sequence[Layer]) -> str | None:
 def believed(trust: float, source: str, policy: SharingPolicy) -> float:
     """Return how far something is believed that another agent gave: no further than itself, nor than its source.
 
-    Args:
-        trust: How far the source believes it.
-        source: Name of the agent, or key of the pack.
-        policy: How far whom.
+    `source` is the name of an agent, or the key of a pack.
     """
     return min(trust, policy.trust.get(source, policy.default_trust))
 
@@ -43,10 +55,6 @@ def source_of(origin: Origin | None, reader: str | None) -> str:
     """Return the other agent, or the pack, that alone stands behind a memory; empty: it is the reader's own, or agreed on.
 
     Where nothing proves from whom it is, the agent that it is said to be from counts.
-
-    Args:
-        origin: From whom it came.
-        reader: The agent that reads.
     """
     if origin is None or reader in origin.agents:
         return ""
@@ -61,12 +69,6 @@ def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple
     """Return the best k hits of which no other source makes more than its share, and those that made way for it.
 
     What made way is followed by the next best. What is the reader's own never makes way, nor does what stands alone.
-
-    Args:
-        hits: What was found, best first.
-        k: How many at most.
-        share: Most of the hits that one other agent or pack may make.
-        reader: The agent that reads.
     """
     left = [(source_of(hit.origin, reader), hit) for hit in hits]
     gone: list[Hit] = []
@@ -78,9 +80,7 @@ def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple
 def excess(sources: Sequence[str], share: float) -> int | None:
     """Return the place of the last thing of the source that has most over its share; nothing where none has.
 
-    Args:
-        sources: Of each thing, best first; empty: no other source.
-        share: Most of all of them that one other source may make.
+    Sources come best first; an empty one is no other source.
     """
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, source in enumerate(sources):
@@ -89,3 +89,131 @@ def excess(sources: Sequence[str], share: float) -> int | None:
     most = max(places.values(), key=len, default=[])
     over = len(most) > share * len(sources) and len(sources) > 1
     return most[-1] if over else None
+
+
+WITNESSES = frozenset({"propose", "corroborate"})
+"""The acts by which an agent stands for what it knows itself."""
+
+_OWN = frozenset({
+    "memory_id", "version", "partition", "status", "importance", "resident", "summary", "evidence", "block_ids", "trust",
+    "origin", "merges", "supersedes", "said_at", "recorded_at", "language", "source", "extractor", "prompt",
+})  # fmt: skip
+"""What may differ between memories that say one thing."""
+
+_SHELVED = frozenset({"active", "disputed", "low_priority", "archived"})
+"""Among these, time and open contradictions move what is agreed on; neither is the word of an agent."""
+
+
+def is_shared(partition: Partition) -> bool:
+    """Return whether what lives here belongs to all agents of a user, and to none of them."""
+    return partition.agent is None and partition.user is not None
+
+
+def says(memory: Memory) -> dict[str, object]:
+    """Return what a memory says, wherever it lives and whoever bears it out."""
+    return memory.model_dump(exclude=set(_OWN))
+
+
+def untouched(before: Memory, after: Memory) -> bool:
+    """Return whether a version only moves with time, or into a dispute and out of it: it says and cites the same."""
+    if after.status in {"purged", "erased"}:
+        return True
+    moved = {"status", "version", "summary", "recorded_at"} | ({"importance"} if after.status == "disputed" else set())
+    kept = before.model_dump(exclude=moved) == after.model_dump(exclude=moved)
+    return kept and {before.status, after.status} <= _SHELVED
+
+
+def unfit(memory: Memory, runs: int) -> tuple[str, str] | None:
+    """Return why a memory cannot be proposed, with the cure; nothing where it can."""
+    return next((why for applies, why in _misfits(memory, runs) if applies), None)
+
+
+def _misfits(memory: Memory, runs: int) -> tuple[tuple[bool, tuple[str, str]], ...]:
+    waits = memory.status in {"quarantined", "proposed"}
+    told = memory.memory_class == "policy" or memory.is_core
+    better = "Propose long-term memories and skills; episodes are shared by grant, or once they are consolidated."
+    return (
+        (waits, (f"is {memory.status}", "It must be approved first.")),
+        (not memory.live, (f"is {memory.status}", "Propose a live memory.")),
+        (memory.topic.type == "self", ("is about the agent itself", "State it with remember_self for each agent.")),
+        (memory.layer not in {"long_term", "procedural"}, (f"is {memory.layer}", better)),
+        (memory.layer == "procedural" and not runs, ("was never carried out", "Report how a run of it went first.")),
+        (told, ("is a policy or a core rule", "A person states it, under a scope without an agent.")),
+        (memory.origin is not None, ("came from elsewhere", "Whoever knows it from evidence of its own proposes it.")),
+        (memory.trust < QUARANTINE_BELOW, (f"is trusted {memory.trust:g} only", "It needs better evidence.")),
+    )
+
+
+def doubt(mine: Memory, proposed: Memory) -> str:
+    """Return why a memory does not bear a proposal out; nothing where it does.
+
+    `mine` is of another agent than those that bear the proposal out already, whose evidence the proposal has.
+    """
+    if not mine.live:
+        return f"is {mine.status}"
+    if mine.trust < QUARANTINE_BELOW:
+        return f"is trusted {mine.trust:g} only"
+    if mine.origin is not None:
+        return "came from another agent or a pack"
+    if not mine.evidence:
+        return "has no evidence"
+    if {each.message_id for each in mine.evidence} & {each.message_id for each in proposed.evidence}:
+        return "stands on the same messages"
+    return "" if _agree(mine, proposed) else "does not say the same"
+
+
+def _agree(mine: Memory, proposed: Memory) -> bool:
+    if is_skill(mine) or is_skill(proposed):
+        return is_skill(mine) and is_skill(proposed) and same_procedure(read_workflow(mine), read_workflow(proposed))
+    return same(mine, proposed)
+
+
+def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
+    """Return why what an agent heard is no evidence of its own; nothing where it is.
+
+    Its own words may repeat what it recalled, so they count for nothing; nor does what both heard at once.
+    """
+    heard = [each for each in mine if each.role != "assistant" and not shows_recalled(each)]
+    if not heard:
+        return "stands on the agent's own words, or on recalled memory"
+    known = {(each.text, each.time) for each in theirs}
+    return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
+
+
+def standing(proposed: Memory, words: Sequence[Endorsement], heads: Mapping[str, Memory]) -> frozenset[str]:
+    """Return the memories, by id, that bear a proposal out still: what its author says, and what others hold true.
+
+    `words` begin with the author's.
+    """
+    live = {name for name, memory in heads.items() if memory.live}
+    author = heads.get(words[0].memory_id)
+    return frozenset(live if author and says(author) == says(proposed) else live - {words[0].memory_id})
+
+
+def borne_out(endorsements: Collection[Endorsement], upheld: Collection[str], quorum: int) -> bool:
+    """Return whether a proposal is agreed on.
+
+    `upheld` is what `standing` returned.
+    """
+    if any(each.act in {"reject", "withdraw"} for each in endorsements):
+        return False
+    witnesses = [each for each in endorsements if each.act in WITNESSES]
+    if not any(each.act == "propose" and each.memory_id in upheld for each in witnesses):
+        return False
+    agents = {each.by for each in witnesses if each.memory_id in upheld}
+    return len(agents) >= quorum or any(each.act == "approve" for each in endorsements)
+
+
+def state_of(memory: Memory, endorsements: Iterable[Endorsement], source: Memory | None) -> ProposalState:
+    """Return what became of a proposal.
+
+    `source` is the author's own memory as it is now.
+    """
+    acts = {each.act for each in endorsements}
+    if "withdraw" in acts:
+        return "withdrawn"
+    if "reject" in acts:
+        return "rejected"
+    if memory.status != "proposed":
+        return "agreed"
+    return "open" if source is not None and source.live and says(source) == says(memory) else "stale"

@@ -1,22 +1,123 @@
-"""The words that give a statement away, wherever else they are said: its values, or nearly all of its words together."""
+"""What tells of forgetting in words: a person who asks for it, and the words that give a statement away, wherever they are said.
+
+Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml), and nothing else follows from
+them alone but that words are withheld until somebody has decided. Most requests are worded otherwise; those the model
+that reads the block names, in whatever language. What stands in quotes was said by others.
+
+What gives a statement away are its values, or nearly all of its words together.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
-from remegraph.language.entities import entities
-from remegraph.language.numerals import number, spoken
-from remegraph.language.scripts import HAN
-from remegraph.language.sentences import sentences
-from remegraph.language.tokens import query_tokens, tokenize
-from remegraph.rules.tables import table
-from remegraph.rules.veil import without
+from remegraph.models import Message
+from remegraph.rules.quotes import find_quote
+from remegraph.rules.remnants import without
+from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.rules.terms import without_dates
+from remegraph.text.entities import entities
+from remegraph.text.numerals import number, spoken
+from remegraph.text.scripts import HAN, simplified
+from remegraph.text.sentences import Span, sentences
+from remegraph.text.tables import table
+from remegraph.text.tokens import query_tokens, tokenize
 
-__all__ = ["Telltales", "clauses", "telling_sentences"]
+__all__ = [
+    "FORGET_TOOL",
+    "Request",
+    "Telltales",
+    "asked_in",
+    "asking_for",
+    "capitalizes_nouns",
+    "clauses",
+    "is_carried_out",
+    "own_words",
+    "requests",
+    "telling_sentences",
+    "values",
+]
+
+
+FORGET_TOOL = "forget_memory"
+"""The tool by which an agent forgets: what is said in its turn repeats what shall be forgotten."""
+
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“\n]*“|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|`[^`\n]*`")
+
+_LONGEST = 400
+"""Characters of a sentence that asks for something; what is longer was pasted."""
+
+_LANGUAGES = ("en", "de", "zh", "es", "fr", "ja")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One sentence that sounds like a request to forget."""
+
+    words: str
+    back: bool
+    """Whether it may mean what was said just before."""
+
+
+def requests(text: str) -> tuple[Request, ...]:
+    """Return what a person's words ask to be forgotten, sentence by sentence; nearly always nothing."""
+    found = [_read(span.text) for span in sentences(text)]
+    whole = _read(text) if not any(found) and len(found) > 1 else None
+    return tuple(each for each in (*found, whole) if each is not None)
+
+
+def own_words(message: Message) -> bool:
+    """Return whether a person said a message themselves."""
+    return message.role == "user" and not message.is_document and message.trust >= QUARANTINE_BELOW
+
+
+def asked_in(message: Message) -> tuple[Request, ...]:
+    """Return what a person asks in a message that they said themselves."""
+    return requests(message.text) if own_words(message) else ()
+
+
+def is_carried_out(turn: Sequence[Message]) -> bool:
+    """Return whether the agent forgets by its tool in the turn that begins here."""
+    for message in turn[1:]:
+        if message.role == "user":
+            return False
+        if any(call.name == FORGET_TOOL for call in message.tool_calls):
+            return True
+    return False
+
+
+def _read(said: str) -> Request | None:
+    if len(said) > _LONGEST:
+        return None
+    text = unicodedata.normalize("NFKC", _QUOTED.sub(" ", said)).casefold().replace("’", "'").strip()
+    texts = dict.fromkeys(_LANGUAGES, text) | {"zh": simplified(text)}
+    for language, words in texts.items():
+        phrases = _phrases()[language]
+        hinted = any(hint in words for hint in phrases["hints"])  # what holds no part of a phrase is found out fast
+        if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
+            return Request(said, back=phrases["back"].search(words) is not None)
+    return None
+
+
+@cache
+def _phrases() -> Mapping[str, Any]:
+    data = table("requests")
+    found: dict[str, Any] = {}
+    for language in _LANGUAGES:
+        patterns = {name: each if name == "hints" else _any(each) for name, each in data[language].items()}
+        found[language] = patterns
+    return found
+
+
+def _any(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in patterns), re.MULTILINE)
+
 
 _DIGITS = 4
 """From so many digits on a number is told from others; fewer count guests, hours and floors."""
@@ -33,16 +134,10 @@ _SUFFIX = 6
 """Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
 _TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_DATE = re.compile(
-    rf"\b(?:\d{{1,2}}(?:\.|st|nd|rd|th|º|er)?\s+(?:of\s+|de\s+)?)?(?:{'|'.join(table('telltales')['days'].split())})\b\.?"
-    r"(?:\s+\d{1,2}(?:st|nd|rd|th)?\b)?(?:,?\s+(?:de[l]?\s+)?(?:19|20)\d\d\b)?",
-    re.IGNORECASE,
-)
-"""Dates as languages write them whose times code does not read: months and weekdays, with what counts them."""
 _NOUNS = re.compile(rf"\b(?:{'|'.join(table('telltales')['german'].split())})\b", re.IGNORECASE)
 """Words by which German is known: all its nouns have capitals, so that these tell no names."""
 _RUN = re.compile(rf"[{HAN}]+")
-_CLAUSE = re.compile(r"[,;:]\s+|[，；：、—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:]\s+|[，；：、،؛—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
 _MOST = 0.75
 """Share of the words from which on a sentence says the same, where all names and numbers are in it, too."""
 
@@ -72,7 +167,7 @@ class Telltales:
     @cached_property
     def values(self) -> frozenset[str]:
         """Codes, addresses and numbers of four digits and more: one of them alone gives the statement away."""
-        return frozenset(value for value in _values(self._told) if _strong(value))
+        return frozenset(value for value in values(self._told) if _strong(value))
 
     @cached_property
     def hints(self) -> frozenset[str]:
@@ -82,7 +177,7 @@ class Telltales:
         named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
         parts = (part for name in named for part in name.split() if part.casefold() != first)
         tokens = {token for part in parts for token in _words(part)}
-        small = {value for value in _values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
+        small = {value for value in values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
         return frozenset((tokens | small) - self._known)
 
     @cached_property
@@ -103,24 +198,16 @@ class Telltales:
         return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
 
     def said_in(self, text: str) -> bool:
-        """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words.
-
-        Args:
-            text: A sentence, of anybody, at any time.
-        """
+        """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words."""
         if self.values:
-            return any(_same(mine, other) for mine in self.values for other in _values(text))
+            return any(_same(mine, other) for mine in self.values for other in values(text))
         shared = sum(_holds(text, word) for word in self.words)
-        named = self.hints <= {*_words(text), *_values(text)}
+        named = self.hints <= {*_words(text), *values(text)}
         return named and (len(self.hints) > 1 or shared >= _MOST * len(self.words) > 0)
 
     def echoed_in(self, text: str) -> bool:
-        """Return whether a sentence that was said right beside the statement repeats it, if only by a name.
-
-        Args:
-            text: A sentence of the same turn.
-        """
-        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *_values(text)}):
+        """Return whether a sentence that was said right beside the statement repeats it, if only by a name."""
+        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *values(text)}):
             return True
         shared = sum(_holds(text, word) for word in self.words)
         return 2 * shared >= len(self.words) > 0
@@ -128,7 +215,7 @@ class Telltales:
     @cached_property
     def _told(self) -> str:
         """The statement without its dates: many a thing happens on one day."""
-        text = _DATE.sub(" ", self.text)
+        text = without_dates(self.text)
         for each in reversed(entities(text)):
             if each.kind == "date":
                 text = f"{text[: each.start]} {text[each.end :]}"
@@ -142,12 +229,9 @@ class Telltales:
 def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
     """Return the sentences of a text that say what some statement says; of a long one, the clauses where they are enough.
 
-    Args:
-        text: The text.
-        tells: Of the statements.
-        beside: Whether it was said right beside them, so that less gives them away.
-        near: Whether it was said where they were, so that each clause of them gives them away; elsewhere only those do
-            that tell everywhere, until a sentence has said it.
+    With `beside`, the text was said right beside them, so that less gives them away. With `near`, it was said where
+    they were, so that each clause of them gives them away; elsewhere only those do that tell everywhere, until a
+    sentence has said it.
     """
     known = list(tells)
     first = known if near else [each for each in known if each.everywhere]
@@ -164,17 +248,44 @@ def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = F
     return found
 
 
-def clauses(text: str) -> list[str]:
-    """Return the parts of a text that say something each: sentences, and what commas and conjunctions divide.
+def asking_for(text: str, quotes: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the sentences of a text in which quotes stand; of a sentence that says something else, too, the clauses.
 
-    Args:
-        text: The text.
+    `others` are words of the same text that something else was learned from.
     """
+    asks, tells = ([place for each in found if (place := find_quote(each, text))] for found in (quotes, others))
+    found: list[str] = []
+    for span in sentences(text):
+        if _meets(span.start, span.end, asks):
+            parts = list(_parts(text, span.start, span.end)) if _meets(span.start, span.end, tells) else [span]
+            found += [part.text for part in parts if len(parts) == 1 or _meets(part.start, part.end, asks)]
+    return found
+
+
+def _meets(start: int, end: int, places: Iterable[tuple[int, int]]) -> bool:
+    return any(start < last and first < end for first, last in places)
+
+
+def _parts(text: str, start: int, end: int) -> Iterator[Span]:
+    for part in _CLAUSE.split(text[start:end]):
+        if part.strip():
+            start = text.index(part, start)
+            yield Span(start, start + len(part), part.strip())
+
+
+def capitalizes_nouns(text: str) -> bool:
+    """Return whether a text is German, as far as its small words tell: there, a capital makes no name."""
+    return _NOUNS.search(text) is not None
+
+
+def clauses(text: str) -> list[str]:
+    """Return the parts of a text that say something each: sentences, and what commas and conjunctions divide."""
     parts = (part.strip() for span in sentences(text) for part in _CLAUSE.split(span.text))
     return [part for part in parts if part]
 
 
-def _values(text: str) -> set[str]:
+def values(text: str) -> set[str]:
+    """Return the values in a text, in one form each: codes, addresses, and numbers however they are written."""
     found: set[str] = set()
     for match in _THOUSANDS.finditer(text):
         counted = float(match[1].replace(",", "."))

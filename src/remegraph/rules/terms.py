@@ -1,86 +1,285 @@
-"""The telling words of memories: which two have in common, and how rare they are."""
+"""The words, numbers and dates of a text in forms that compare: stems with synonyms folded, figures, days of a month."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import pairwise
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
 
-from remegraph.language.scripts import HAN
-from remegraph.rules.wording import wording
+from remegraph.text.numerals import number, spoken
+from remegraph.text.scripts import HAN
+from remegraph.text.tables import table, text, word_list
+from remegraph.text.tokens import tokenize
 
-__all__ = ["Lexicon", "recurring"]
-
-_WORD = re.compile(rf"[^\W\d_{HAN}]{{2,}}")
-_RUN = re.compile(f"[{HAN}]{{2,}}")
-
-_COMMON_SHARE, _COMMON_LEAST = 0.1, 10
-"""What stands in so many of a topic's memories, by share and by number, tells none of them from another."""
-
-_SMALL = 50
-"""How rare a word is, few memories cannot tell: they count as so many."""
-
-_MOST = 5
-"""Recurring words by which a group is known."""
-
-
-@lru_cache(maxsize=1 << 9)  # `wording`, which is most of the work, remembers more
-def _terms(text: str) -> frozenset[str]:
-    """Return the telling words of a text: stems with synonyms folded; of Chinese, pairs of characters. No numbers."""
-    telling = frozenset(word for word in wording(text).words if not word.startswith("~"))
-    found = {word for match in _WORD.finditer(text) for word in wording(match.group()).words & telling}
-    for match in _RUN.finditer(text):
-        found |= {one + other for one, other in pairwise(match.group()) if {one, other} <= telling}
-    return frozenset(found | {word for word in telling if word.startswith("=")})
+__all__ = [
+    "Wording",
+    "WrittenDate",
+    "counts_from_today",
+    "grams",
+    "is_calendar_word",
+    "legible",
+    "numbers",
+    "weight",
+    "without_dates",
+    "wording",
+    "written_dates",
+]
 
 
-class Lexicon:
-    """How much each word tells among the memories of one topic.
-
-    Args:
-        texts: What the memories say.
-        names: Whom or what all of them are about: these words tell nothing.
-    """
-
-    def __init__(self, texts: Iterable[str], names: Iterable[str]) -> None:
-        said = [_terms(text) for text in texts]
-        counts = Counter(word for words in said for word in words)
-        most = max(_COMMON_LEAST, _COMMON_SHARE * len(said))
-        about = {word for name in names for word in _terms(name)}
-        self._weights = {
-            word: math.log((max(len(said), _SMALL) + 1) / count)
-            for word, count in counts.items()
-            if count <= most and word not in about
-        }
-
-    def weight(self, word: str) -> float:
-        """Return how much a word tells: 0 for one that stands in most memories, or in none."""
-        return self._weights.get(word, 0.0)
-
-    def words(self, text: str) -> frozenset[str]:
-        """Return the words of a text that tell something."""
-        return frozenset(word for word in _terms(text) if word in self._weights)
-
-    def likeness(self, one: frozenset[str], other: frozenset[str]) -> float:
-        """Return the cosine of two sets of words, rare ones weighing more."""
-        shared = self._square(one & other)
-        return shared / math.sqrt(self._square(one) * self._square(other)) if shared else 0.0
-
-    def _square(self, words: Iterable[str]) -> float:
-        return sum(self.weight(word) ** 2 for word in sorted(words))
+_PART = re.compile(rf"(?P<han>[{HAN}]+)|(?P<other>[^{HAN}]+)")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_CONTRACTION = re.compile(r"['’](?:ll|ve|re|m|d|s)\b", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_NUMERAL = re.compile(r"[〇零一二两三四五六七八九十百千万亿]+")
+_NEGATION_EN = frozenset(
+    "not no never nor neither none without isnt arent wasnt werent dont doesnt didnt cant cannot couldnt wont wouldnt "
+    "shouldnt hasnt havent hadnt aint nobody nothing".split()
+)
+_VAGUE = re.compile("[一二三四五六七八九十]{2}(?<!十)(?<!十.)")  # 三四 is "three or four"
+_HAN_CHARACTER = re.compile(f"[{HAN}]")
+_NEGATION_ZH = re.compile("不|没|未|无|别")
 
 
-def recurring(said: Sequence[frozenset[str]], lexicon: Lexicon) -> tuple[str, ...]:
-    """Return the words that recur in texts: in a third of them and in two at least, the most telling first.
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of one sentence that matter."""
 
-    Args:
-        said: The telling words of each text.
-        lexicon: Weighs them.
-    """
-    counts = Counter(word for words in said for word in words)
-    least = max(2, len(said) / 3)
-    found = [word for word, count in counts.items() if count >= least]
-    return tuple(sorted(found, key=lambda word: (-counts[word] * lexicon.weight(word), word))[:_MOST])
+    words: frozenset[str]
+    """Stems and Chinese characters; a word of a synonym group is the group's first, marked = or, if weak, ~."""
+    numbers: frozenset[str]
+    """Numbers above 1, as digits."""
+    negative: bool
+    """Whether it denies something."""
+
+
+@lru_cache(maxsize=1 << 12)
+def wording(text: str) -> Wording:
+    """Return the words of `text` that matter when it is compared, English and Chinese alike."""
+    words: set[str] = set()
+    numbers: set[str] = set()
+    negative = False
+    for match in _PART.finditer(text):
+        if match.lastgroup == "han":
+            found, counted, denied = _chinese(match.group())
+        else:
+            found, counted, denied = _spaced(match.group())
+        words |= found
+        numbers |= counted
+        negative |= denied
+    return Wording(frozenset(words), frozenset(numbers), negative)
+
+
+@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and soon made anew
+def grams(text: str) -> frozenset[str]:
+    """Return the pairs of Chinese characters and the runs of four letters of `text`, word by word."""
+    found: set[str] = set()
+    for match in _PART.finditer(text.lower()):
+        if match.lastgroup == "han":
+            run = match.group()
+            found.update(run[at : at + 2] for at in range(len(run) - 1))
+        else:
+            for word in _LETTERS.findall(match.group()):
+                padded = f" {word}"
+                found.update(padded[at : at + 4] for at in range(max(len(padded) - 3, 1)))
+    return frozenset(found)
+
+
+def _spaced(text: str) -> tuple[set[str], set[str], bool]:
+    text = _CONTRACTION.sub("", _ORDINAL.sub("", text))
+    numbers = {_plain_number(match.group()) for match in _NUMBER.finditer(text)} - {"0", "1"}
+    stems = tokenize(_NUMBER.sub(" ", text))
+    phrases, fillers = _lexicon_en()
+    found: set[str] = set()
+    negative = False
+    at = 0
+    while at < len(stems):
+        for length in range(min(4, len(stems) - at), 0, -1):
+            head = phrases.get(" ".join(stems[at : at + length]))
+            if head is not None:
+                found.update([head] if head else [])
+                break
+        else:
+            length = 1
+            negative |= stems[at] in _NEGATION_EN
+            if stems[at] in _number_words():
+                numbers.add(_number_words()[stems[at]])
+            elif stems[at] not in fillers and len(stems[at]) > 1:
+                found.add(stems[at])
+        at += length
+    return found, numbers, negative
+
+
+def _chinese(run: str) -> tuple[set[str], set[str], bool]:
+    phrases, longest = _lexicon_zh()
+    found: set[str] = set()
+    numbers: set[str] = set()
+    negative = False
+    at = 0
+    while at < len(run):
+        for length in range(min(longest, len(run) - at), 0, -1):
+            head = phrases.get(run[at : at + length])
+            if head is not None:
+                if head:
+                    found.add(head)
+                elif _NEGATION_ZH.search(run[at : at + length]):
+                    negative = True
+                at += length
+                break
+        else:
+            numeral = _NUMERAL.match(run, at)
+            if numeral:
+                try:
+                    value = 0 if _VAGUE.fullmatch(numeral.group()) else number(spoken(numeral.group()))
+                except ValueError:
+                    value = 0
+                if value > 1:
+                    numbers.add(str(value))
+                at = numeral.end()
+            else:
+                found.add(run[at])
+                at += 1
+    return found, numbers, negative
+
+
+def _plain_number(digits: str) -> str:
+    return re.sub(r",(?=\d{3}\b)", "", digits).rstrip(".,:")
+
+
+def _lines(name: str) -> Iterator[str]:
+    return (line for line in text(name).splitlines() if line and not line.startswith("#"))
+
+
+@lru_cache(maxsize=1)
+def _number_words() -> dict[str, str]:
+    """Return the stems of English numbers above 1, in words, and what they are in digits."""
+    cardinal = "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    cardinal += " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+    words = {word: number(word) for word in cardinal.split()}
+    words |= {"second": 2, "twice": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "tenth": 10, "dozen": 12}
+    return {tokenize(word)[0]: str(value) for word, value in words.items()}
+
+
+@lru_cache(maxsize=1)
+def _lexicon_en() -> tuple[dict[str, str], frozenset[str]]:
+    listed = " ".join(_lines("fillers_en.txt")).split()
+    phrases = {" ".join(tokenize(phrase.replace("_", " "))): "" for phrase in listed if "_" in phrase}
+    for line in _lines("synonyms_en.txt"):
+        mark = "~" if line.startswith("~") else "="
+        group = [" ".join(tokenize(phrase)) for phrase in line.split(",")]
+        for phrase in group:
+            phrases.setdefault(phrase, mark + group[0])
+    listed += word_list("stopwords_en.txt")
+    fillers = {stem for word in listed if "_" not in word for stem in tokenize(word)}
+    return phrases, frozenset(fillers)
+
+
+@lru_cache(maxsize=1)
+def _lexicon_zh() -> tuple[dict[str, str], int]:
+    phrases: dict[str, str] = {word: "" for line in _lines("fillers_zh.txt") for word in line.split()}
+    for line in _lines("synonyms_zh.txt"):
+        mark = "~" if line.startswith("~") else "="
+        group = line.removeprefix("~").split(",")
+        for phrase in group:
+            phrases[phrase] = mark + group[0]
+    return phrases, max(len(phrase) for phrase in phrases)
+
+
+def weight(words: Iterable[str]) -> float:
+    """Return how much words say: 1 each; half for a Chinese character or a weak synonym group."""
+    return sum(0.5 if word[0] == "~" or _HAN_CHARACTER.fullmatch(word) else 1.0 for word in words)
+
+
+_DIGIT = re.compile(r"[^\D0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDate:
+    """Days of a month, as they stand in a text."""
+
+    text: str
+    year: int | None
+    month: int
+    days: tuple[int, ...]
+
+
+def legible(text: str) -> str:
+    """Return a text with one form for what looks the same, and its figures as 0 to 9."""
+    return _DIGIT.sub(lambda match: str(int(match[0])), unicodedata.normalize("NFKC", text))
+
+
+def written_dates(text: str) -> Iterator[WrittenDate]:
+    """Yield the dates of a text that name a month and its day: "15 septembre 2025", "26./27. Juli", "9월 15일"."""
+    named, figures, months = _dates()
+    for match in named.finditer(text):
+        yield _written(match, months[match["month"].casefold()])
+    for match in figures.finditer(text):
+        yield _written(match, int(match["month"]))
+
+
+def _written(match: re.Match[str], month: int) -> WrittenDate:
+    days = tuple(int(day) for day in (match["first"], match["last"]) if day)
+    return WrittenDate(match[0], int(match["year"]) if match["year"] else None, month, days)
+
+
+def counts_from_today(text: str) -> bool:
+    """Return whether a text holds a word for a day that is known by when it was said, as "Friday" or "gestern"."""
+    return _near().search(legible(text)) is not None
+
+
+def numbers(text: str) -> Iterator[int]:
+    """Yield the numbers that a text has in words, other than English and Chinese ones."""
+    pattern, values = _numbers()
+    for match in pattern.finditer(text):
+        yield values[match[0].casefold()]
+
+
+def is_calendar_word(word: str) -> bool:
+    """Return whether a word is the name of a month or of a day of the week."""
+    return _date().fullmatch(legible(word)) is not None
+
+
+def without_dates(text: str) -> str:
+    """Return a text without names of months and days of the week, and what counts them."""
+    return _date().sub(" ", text)
+
+
+def _any(words: Iterator[str] | list[str]) -> str:
+    return "|".join(sorted((re.escape(legible(word.replace("_", " "))) for word in words), key=len, reverse=True))
+
+
+@cache
+def _dates() -> tuple[re.Pattern[str], re.Pattern[str], dict[str, int]]:
+    months = {legible(name): at for at, names in enumerate(table("calendar")["months"], start=1) for name in names}
+    days = r"(?<!\d)(?P<first>\d{1,2})(?:\.?\s?(?:[/–-]|und|et|y|e|and)\s?(?P<last>\d{1,2}))?"
+    named = rf"{days}(?:\.|er|º|st|nd|rd|th)?\s+(?:de\s+|of\s+)?(?P<month>{_any(list(months))})(?!\w)(?:,?\s+(?:del?\s+)?(?P<year>\d{{4}}))?"
+    figures = r"(?:(?P<year>\d{4})\s?[년年]\s?)?(?<!\d)(?P<month>1[0-2]|0?[1-9])\s?[월月]\s?(?P<first>\d{1,2})(?:[~-](?P<last>\d{1,2}))?\s?[일日]"
+    return re.compile(named, re.IGNORECASE), re.compile(figures), months
+
+
+@cache
+def _near() -> re.Pattern[str]:
+    told = table("calendar")
+    spaced, anywhere = _any([*told["days"].split(), *told["near"].split()]), _any(told["near_anywhere"].split())
+    return re.compile(rf"(?<!\w)(?:{spaced})|{anywhere}", re.IGNORECASE)
+
+
+@cache
+def _numbers() -> tuple[re.Pattern[str], dict[str, int]]:
+    values = {
+        legible(word): int(value) for value, words in table("calendar")["numbers"].items() for word in words.split()
+    }
+    return re.compile(rf"(?<!\w)(?:{_any(list(values))})(?!\w)", re.IGNORECASE), values
+
+
+@cache
+def _date() -> re.Pattern[str]:
+    told = table("calendar")
+    words = _any([*(name for names in told["months"] for name in names), *told["days"].split()])
+    return re.compile(
+        rf"(?<!\w)(?:\d{{1,2}}(?:\.|st|nd|rd|th|º|er)?\s+(?:of\s+|de\s+)?)?(?:{words})(?!\w)\.?"
+        r"(?:\s+\d{1,2}(?:st|nd|rd|th)?\b)?(?:,?\s+(?:de[l]?\s+)?(?:19|20)\d\d\b)?",
+        re.IGNORECASE,
+    )

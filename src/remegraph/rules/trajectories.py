@@ -7,29 +7,120 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
-from remegraph.language.plain import plain
 from remegraph.models import Avoidance, Condition, Message, Skill, SkillStep, StepPattern
-from remegraph.rules.templates import fits, literal
-from remegraph.rules.tool_records import called
+from remegraph.rules.tool_calls import called
+from remegraph.text.scripts import plain
 
 __all__ = [
     "Call",
     "Run",
     "contrasted",
+    "filled",
+    "fits",
     "joined",
+    "literal",
     "name_of",
     "read_run",
+    "skill_of",
+    "slots",
     "step_of",
     "steps_of",
     "succeeded",
     "template_of",
     "to_avoid",
 ]
+
+
+_MARK = re.compile(r"(\{\{|\}\}|\{[^{}]+\})")
+_BRACES = {"{{": "{", "}}": "}"}
+
+
+def slots(template: Any) -> tuple[str, ...]:
+    """Return the names of the slots of a template, in their order."""
+    found: dict[str, None] = {}
+
+    def note(text: str) -> str:
+        found.update(dict.fromkeys(name for part in _MARK.split(text) if (name := _slot(part))))
+        return text
+
+    _mapped(template, note)
+    return tuple(found)
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a template with its slots filled in; a text that is one slot becomes the value itself.
+
+    A slot without a value stays as it is.
+    """
+
+    def fill(text: str) -> Any:
+        parts = [part for part in _MARK.split(text) if part]
+        if len(parts) == 1 and _slot(parts[0]) in values:
+            return values[_slot(parts[0])]
+        return "".join(str(values.get(_slot(part), _BRACES.get(part, part))) for part in parts)
+
+    return _mapped(template, fill)
+
+
+def literal(value: Any) -> Any:
+    """Return the template that stands for a value to the letter."""
+    return _mapped(value, lambda text: text.replace("{", "{{").replace("}", "}}"))
+
+
+def fits(template: Any, value: Any) -> bool:
+    """Return whether a value is what a template becomes with some texts in its slots."""
+    if isinstance(template, str):
+        parts = [part for part in _MARK.split(template) if part]
+        if len(parts) == 1 and _slot(parts[0]):
+            return True
+        return isinstance(value, str) and _fits(parts, value)
+    if isinstance(template, dict) and isinstance(value, dict):
+        return template.keys() == value.keys() and all(fits(template[name], value[name]) for name in template)
+    if isinstance(template, list) and isinstance(value, list):
+        return len(template) == len(value) and all(map(fits, template, value))
+    return type(template) is type(value) and bool(template == value)
+
+
+def _fits(parts: Sequence[str], value: str) -> bool:
+    """Look for the fixed texts one after the other: what lies between them fills the slots, and is never empty."""
+    fixed = [""]
+    for part in parts:
+        if _slot(part):
+            fixed.append("")
+        else:
+            fixed[-1] += _BRACES.get(part, part)
+    if len(fixed) == 1:
+        return value == fixed[0]
+    if not value.startswith(fixed[0]):
+        return False
+    at = len(fixed[0])
+    for text in fixed[1:-1]:
+        at = value.find(text, at + 1) + len(text)
+        if at < len(text):
+            return False
+    return len(value) - len(fixed[-1]) > at and value.endswith(fixed[-1])
+
+
+def _slot(part: str) -> str:
+    """Return the name of the slot that a part of a text is, or nothing."""
+    return part[1:-1] if part.startswith("{") and part not in _BRACES and len(part) > 1 else ""
+
+
+def _mapped(value: Any, change: Callable[[str], Any]) -> Any:
+    """Return JSON with each text in it changed; names stay as they are."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _mapped(each, change) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_mapped(each, change) for each in value]
+    return value
+
 
 R = TypeVar("R")
 
@@ -80,11 +171,7 @@ class Run:
 
 
 def read_run(messages: Sequence[Message]) -> Run:
-    """Read the calls of an attempt off its messages; those that nothing answers are left out.
-
-    Args:
-        messages: In their order.
-    """
+    """Read the calls of an attempt off its messages; those that nothing answers are left out."""
     calls = [
         Call(plain(call.name), call.args, messages[answer].ok is not False, messages[answer].text)
         for _, call, answer in called(messages)
@@ -107,14 +194,7 @@ def steps_of(run: Run) -> tuple[SkillStep, ...]:
 
 
 def step_of(name: str, tool: str, args: Any, after: Sequence[str]) -> SkillStep:
-    """Return a step that is known to have worked by the success of its call.
-
-    Args:
-        name: Its name.
-        tool: What it calls.
-        args: The template of its arguments.
-        after: The steps that it comes after.
-    """
+    """Return a step that is known to have worked by the success of its call."""
     return SkillStep(
         name=name,
         step_pattern=StepPattern(tool=tool, args=args),
@@ -124,22 +204,14 @@ def step_of(name: str, tool: str, args: Any, after: Sequence[str]) -> SkillStep:
 
 
 def succeeded(name: str) -> Condition:
-    """Return the condition that the call of a step went well.
-
-    Args:
-        name: The step.
-    """
+    """Return the condition that the call of a step went well."""
     return Condition(field=f"{name}.ok")
 
 
 def template_of(args: Any, requests: Sequence[str], earlier: Mapping[str, Call], taken: dict[str, str]) -> Any:
     """Return arguments with slots for what was taken from the person's words, or from earlier results.
 
-    Args:
-        args: As they were in the call.
-        requests: What people asked for.
-        earlier: The calls of the steps before it, by their names.
-        taken: The slots of the steps before it, with what fills them; those of this one are added.
+    `taken` are the slots of the steps before it, with what fills them; those of this one are added.
     """
 
     def change(value: Any, name: str) -> Any:
@@ -158,12 +230,7 @@ def template_of(args: Any, requests: Sequence[str], earlier: Mapping[str, Call],
 
 
 def to_avoid(run: Run, steps: Sequence[SkillStep]) -> tuple[Avoidance, ...]:
-    """Return the calls of a run that failed, but for those that went well with the same arguments later.
-
-    Args:
-        run: The run.
-        steps: What went well.
-    """
+    """Return the calls of a run that failed, but for those that went well with the same arguments later."""
     names, found = _names([call.tool for call in run.calls]), list[Avoidance]()
     for at, call in enumerate(run.calls):
         if not call.ok and not any(_does(step, call) for step in steps):
@@ -178,10 +245,6 @@ def contrasted(skill: Skill, failed: Run) -> Skill:
 
     What the failed run had left out before the call that it failed at becomes a precondition of that step; where no
     call failed, of the last step. What only the failed run did is to be avoided.
-
-    Args:
-        skill: From a run that succeeded, or as it is known.
-        failed: A run that did not.
     """
     tools = {step.step_pattern.tool: step.name for step in reversed(skill.steps) if step.step_pattern}
     done = {call.tool for call in failed.done}
@@ -205,12 +268,7 @@ def contrasted(skill: Skill, failed: Run) -> Skill:
 
 
 def joined(skill: Skill, known: Skill) -> Skill:
-    """Return a skill that was learned once more, with what earlier runs have taught about the same steps.
-
-    Args:
-        skill: As it was learned now.
-        known: As it is known.
-    """
+    """Return a skill that was learned once more, with what earlier runs have taught about the same steps."""
     before = {_bare(step): step.preconditions for step in known.steps}
     steps = [step.evolve(preconditions=_both(before.get(_bare(step), ()), step.preconditions)) for step in skill.steps]
     return skill.evolve(steps=tuple(steps), avoid=_both(known.avoid, skill.avoid), source=known.source)
@@ -316,3 +374,17 @@ def _names(tools: Sequence[str]) -> list[str]:
 
 def _word(text: str) -> str:
     return re.sub(r"\W+", "_", text).strip("_") or "value"
+
+
+def skill_of(run: Run, steps: Sequence[SkillStep], *, task: str, name: str, when_to_use: str) -> Skill:
+    """Return the skill that a run teaches. It has worked where the calls after which nothing comes have."""
+    followed = {name for step in steps for name in step.after}
+    return Skill(
+        name=name,
+        task=task,
+        when_to_use=when_to_use,
+        steps=tuple(steps),
+        postconditions=tuple(succeeded(step.name) for step in steps if step.name not in followed),
+        avoid=to_avoid(run, steps),
+        result_status="success",
+    )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from remegraph.testing.chat import Answer, ModelCall, ScriptedChatModel, Step, refusal, spoken, truncated
-from remegraph.testing.clock import FrozenClock, SequentialIds
-from remegraph.testing.failing import FailingCall
-from remegraph.testing.faults import FAULTS, FaultyChatModel, ProviderError
-from remegraph.testing.index import InMemoryVectorIndex
+from remegraph.testing.chat import (
+    FAULTS,
+    Answer,
+    FaultyChatModel,
+    ModelCall,
+    ProviderError,
+    ScriptedChatModel,
+    Step,
+    refusal,
+    spoken,
+    truncated,
+)
+from remegraph.testing.fakes import FailingCall, FrozenClock, InMemoryVectorIndex, SequentialIds
 
 __all__ = [
     "FAULTS",

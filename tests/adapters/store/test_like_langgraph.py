@@ -18,6 +18,7 @@ from tests.adapters.store.reference import BATCHES, Reference, TableEmbeddings, 
 _USERS = (f"user{number}" for number in itertools.count())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("C5")
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES, index=st.sampled_from([None, ["text", "tags[*]"], False]))

@@ -34,10 +34,10 @@ from remegraph import InputError, MemoryKit, Scope, ScopeError, Settings
 from remegraph.adapters import MemoryStore, encode_label
 from remegraph.adapters import store as store_module
 from remegraph.errors import ModelUnavailableError
-from remegraph.language.embedding import HashedEmbedder
+from remegraph.ledger.schema import item_namespaces, item_texts, items
 from remegraph.settings import RecallPolicy
-from remegraph.storage.tables import item_namespaces, item_texts, items
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
+from remegraph.text.hashed_embedder import HashedEmbedder
 
 ANN = Scope(user="ann")
 BEN = Scope(user="ben")
@@ -553,4 +553,4 @@ def test_it_is_a_store() -> None:
     own = {name for name in vars(MemoryStore) if not name.startswith("_")}
     assert own == {"abatch", "asweep_ttl", "batch", "supports_ttl", "sweep_ttl"}
     assert issubclass(MemoryStore, BaseStore)
-    assert store_module.__all__ == ["MemoryStore"]
+    assert store_module.__all__ == ["MemoryStore", "decode_label", "encode_label"]

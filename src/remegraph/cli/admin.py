@@ -1,0 +1,365 @@
+"""Commands that keep a home in order: doctor, verification, erasure, the journal, backups and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+from rich.console import RenderableType
+from rich.text import Text
+from typer import Argument, Option
+
+from remegraph import models
+from remegraph.cli.command import Heads, Reason, Session, Timezone, group, of_home, of_scope, read_time, read_zone
+from remegraph.cli.terminal import FIRST, SHORT_ID, Views, counted, grid, lines, minute, nothing, plain, table
+from remegraph.errors import SetupError
+from remegraph.kit.admin import inspect_backup, restore_backup
+from remegraph.kit.doctor import diagnose
+from remegraph.ledger.keys import FILE, add_key, keys_in, new_key
+from remegraph.models import Scope
+from remegraph.settings import Settings
+
+__all__ = ["admin", "backup", "doctor", "export_check", "key", "verification"]
+
+admin = group("Keep a home in order: verify, rebuild, count, erase, and who changed what.")
+
+
+def _show_health(session: Session, found: BaseModel, views: Views, *, healthy: bool) -> None:
+    """Show a report; exit code 1 where something is wrong."""
+    session.show({**found.model_dump(mode="json"), "healthy": healthy}, *views)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+@of_home()
+def doctor(
+    session: Session,
+    *,
+    fix: Annotated[
+        bool,
+        Option(
+            "--fix",
+            help="Mend what can be mended without loss and without a model: permissions, the schema, the index and what "
+            "waits for it, jobs that gave up.",
+        ),
+    ] = False,
+) -> None:
+    """Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.
+
+    It opens what can be opened, in a child process where that could do harm, and changes nothing without `--fix`.
+    """
+    settings = Settings.from_env()
+    found = diagnose(settings if session.home is None else settings.evolve(home=session.home), fix=fix)
+    _show_health(session, found, _diagnosis(found), healthy=found.healthy)
+
+
+@of_home(admin)
+def verify(session: Session, *, heads: Heads = None) -> None:
+    """Compare the ledger with its index and its journal, and every memory with its words. Exit code 1 where anything differs."""
+    kit = session.kit()
+    known = () if heads is None else kit.governance.read_heads(heads)
+    found = kit.admin.verify(progress=session.bars(), heads=known)
+    _show_health(session, found, verification(found), healthy=found.healthy)
+
+
+@of_home(admin)
+def health(
+    session: Session,
+    *,
+    overdue: Annotated[
+        float | None, Option("--overdue", min=0, help="Seconds that work may wait for a worker.", metavar="SECONDS")
+    ] = None,
+) -> None:
+    """Say whether ledger and index answer and how much work waits. Exit code 1 where they do not, or work is overdue."""
+    found = session.kit().admin.health()
+    late = overdue is not None and found.queue.overdue_seconds > overdue
+    _show_health(session, found, _health(found, late=late), healthy=found.healthy and not late)
+
+
+@of_home(admin)
+def rebuild(session: Session) -> None:
+    """Make the vector index again from the ledger. Nothing is embedded again."""
+    count = session.kit().admin.rebuild(progress=session.bars())
+    session.show({"vectors": count}, f"The index holds {count} vectors again.")
+
+
+@of_home(admin)
+def stats(session: Session) -> None:
+    """Count what the memory holds."""
+    found = session.kit().admin.stats()
+    shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in found.items()}
+    session.show(
+        found,
+        grid(
+            (Text(name.replace("_", " "), style="dim"), Text(plain(value), overflow="fold"))
+            for name, value in shown.items()
+        ),
+    )
+
+
+@of_scope(admin)
+def erase(
+    session: Session,
+    scope: Scope,
+    *,
+    thread: Annotated[str | None, Option("--thread", help="Only this thread, of this scope.")] = None,
+    message: Annotated[list[str] | None, Option("--message", help="Only this message; repeat.")] = None,
+    memory: Annotated[list[str] | None, Option("--memory", help="Only this memory; repeat.")] = None,
+    person: Annotated[bool, Option("--person", help="All of the user, whatever agent and project.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Finish what was stopped, and erase no more.")] = False,
+    full: Annotated[bool, Option("--full", help="PostgreSQL: VACUUM FULL, which locks the tables.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Erase a person, a thread, messages or memories for good, from every place, and show the receipt.
+
+    Exit code 1 where anything is left. Backups, packs and the host's own records are not reached: the receipt says so.
+    """
+    if not (resume or yes):
+        typer.confirm("This cannot be undone. Erase?", abort=True, err=True)
+    eraser = session.kit().admin
+    if resume:
+        receipts = eraser.resume(full=full)
+    else:
+        whom = models.Subject(tenant=scope.tenant, user=scope.user) if person else scope
+        memories = [session.memory_id(scope, each) for each in memory or ()]
+        receipts = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
+    views = tuple(part for receipt in receipts for part in _receipt(receipt)) or nothing("Nothing is unfinished.")
+    session.show([{**each.model_dump(mode="json"), "complete": each.complete} for each in receipts], *views)
+    if not all(each.complete for each in receipts):
+        raise typer.Exit(1)
+
+
+@of_scope(admin)
+def audit(
+    session: Session,
+    scope: Scope,
+    *,
+    export: Annotated[
+        Path | None,
+        Option("--export", help="Write it as JSON lines to this file, which must not be there yet.", metavar="FILE"),
+    ] = None,
+    check: Annotated[
+        Path | None, Option("--check", help="Say whether an exported file is whole instead.", metavar="FILE")
+    ] = None,
+    heads: Heads = None,
+    since: Annotated[str | None, Option("--since", help="From this time on, e.g. 2026-03-01T00:00Z.")] = None,
+    until: Annotated[str | None, Option("--until", help="To this time.")] = None,
+    timezone: Timezone = None,
+) -> None:
+    """Tell who changed what, when and why; no word of any memory is shown. Exit code 1 where a checked file is not whole."""
+    zone = read_zone(timezone)
+    times = {"since": read_time(since, zone), "until": read_time(until, zone)}
+    journal = session.kit().governance
+    if check is not None:
+        wrong = journal.verify_export(check, () if heads is None else journal.read_heads(heads))
+        session.show({"whole": not wrong, "differences": wrong}, *export_check(check.name, wrong))
+        if wrong:
+            raise typer.Exit(1)
+    elif export is not None:
+        ended = journal.export_audit(export, scope=scope, **times)
+        total = counted(sum(head.events for head in ended), "event")
+        keep = (
+            "Keep the last lines of it where nobody can change them: they show later whether anything was taken away."
+        )
+        session.show(ended, *lines([f"{total} written to {export.name}."], ""), *_heads(ended), *lines([keep], "dim"))
+    else:
+        found = list(journal.audit(scope=scope, **times))
+        events = [each for each in found if isinstance(each, models.AuditEntry)]
+        earlier = [f"{len(events) - FIRST:,} earlier ones: see --export or --json."] if len(events) > FIRST else []
+        newest = table(events[-FIRST:], ("!time", "event", "!record", "!versions", "by", "reason"), _event)
+        ends = _heads(each for each in found if isinstance(each, models.AuditHead))
+        session.show(found, *((*lines(earlier, ""), *newest, *ends) if events else nothing("Nothing happened.")))
+
+
+def _event(entry: models.AuditEntry) -> tuple[str, ...]:
+    event, versions = entry.event, f"{entry.before} → {entry.after}" if entry.after else ""
+    return minute(event.time), event.action, event.record_id[:SHORT_ID], versions, event.actor, event.reason
+
+
+# --------------------------------------------------------------------------------------------------- backups
+
+backup = group("Copies of a home on SQLite, taken while it is used.")
+
+_Folder = Annotated[Path, Argument(help="The folder of the backup.", show_default=False)]
+
+
+@of_home(backup)
+def make(session: Session, folder: _Folder) -> None:
+    """Copy the ledger, the attachments and the journal's key to a new folder, as of now; nobody has to wait meanwhile."""
+    taken = session.kit().admin.backup(folder, progress=session.bars())
+    session.show(taken, *_backup(taken))
+
+
+@of_home(backup)
+def check(session: Session, folder: _Folder) -> None:
+    """Read all of a backup, and compare it with its checksums."""
+    found = inspect_backup(folder)
+    session.show(found, *_backup(found))
+
+
+@of_home(backup)
+def restore(session: Session, folder: _Folder) -> None:
+    """Bring a backup back as a home, which must be missing or empty. Its index is made the next time it is opened."""
+    found = restore_backup(folder, session.home or Settings.from_env().home, progress=session.bars())
+    session.show(found, *_backup(found), "Now run `remegraph admin rebuild`, then `remegraph admin verify`.")
+
+
+# ------------------------------------------------------------------------------------------ keys of the journal
+
+key = group("The key that the journal is sealed with.")
+
+
+@of_home(key, "make")
+def make_key(
+    session: Session,
+    *,
+    show: Annotated[
+        bool, Option("--print", help="Print it and keep it nowhere, for a store of secrets or $REMEGRAPH_JOURNAL_KEY.")
+    ] = False,
+) -> None:
+    """Make the first key of a home, or the next one. The next one seals nothing yet: see `rotate`."""
+    settings = Settings.from_env()
+    folder = (session.home or settings.home).expanduser()
+    if show:
+        made = new_key()
+        session.show({"key": made}, made)
+        return
+    if settings.journal_key:
+        raise SetupError(
+            f"REMEGRAPH_JOURNAL_KEY is set, so {folder / FILE} is not read.",
+            "Make one with --print, and set it there.",
+        )
+    then = (
+        "Restart all processes with it, then: remegraph key rotate."
+        if keys_in(folder)
+        else "Give the same to all processes that share the ledger."
+    )
+    add_key(folder)
+    session.show({"file": str(folder / FILE)}, f"{folder / FILE} has a new key. {then}")
+
+
+@of_home(key)
+def rotate(
+    session: Session,
+    *,
+    despite: Annotated[
+        bool, Option("--despite", help="Seal what does not fit, too. The journal keeps that it was so.")
+    ] = False,
+    reason: Reason = "",
+) -> None:
+    """Seal the journal with the newest key from now on. Keep those before it: they verify what they have sealed."""
+    found = session.kit().admin.seal_journal(reason, despite=despite)
+    wrong = [f"{len(found)} places did not fit; the journal says so."] if found else []
+    sealed = "The newest key seals from now on. Keep those before it: they verify what they have sealed."
+    session.show({"did_not_fit": found}, sealed, *wrong)
+
+
+# ----------------------------------------------------------------------------------------------- what is shown
+
+_SEVERITY = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def _diagnosis(found: models.Diagnosis) -> Views:
+    """Show what a doctor found, how bad it is, and what to do."""
+    looked = Text(f"Looked at: {', '.join(found.checks)}.", style="dim")
+    if not found.findings:
+        return (Text("Healthy: nothing is wrong.", style="green"), looked)
+    rows: list[tuple[RenderableType, ...]] = []
+    for each in found.findings:
+        state = Text("mended", style="green") if each.done else Text(each.severity, style=_SEVERITY[each.severity])
+        cure = f"{each.done[0].upper()}{each.done[1:]}." if each.done else each.cure
+        rows += [(state, Text(each.check), Text(plain(each.what))), ("", "", Text(plain(cure), style="dim"))]
+    left = sum(each.fixable and not each.done for each in found.findings)
+    return (grid(rows), looked, *lines([f"`remegraph doctor --fix` mends {left} of them."] if left else [], ""))
+
+
+def verification(found: models.Verification) -> Views:
+    """Show what `verify` compared and what differs."""
+    read = Text(
+        f"{counted(found.messages, 'message')}, {counted(found.blocks, 'block')}, "
+        f"{counted(found.memories, 'memory', 'memories')}, {counted(found.events, 'event')}, "
+        f"{counted(found.vectors, 'vector')} read.",
+        style="dim",
+    )
+    if found.healthy:
+        return (Text("Healthy: nothing differs.", style="green"), read)
+    waiting = {each.record_id for each in found.differences if each.where == "dirty set"}
+    if all(each.record_id in waiting for each in found.differences):  # the records themselves, and their vectors
+        wait = f"Waiting for the index, and found by SQL until then: {counted(len(waiting), 'record')}."
+        return (*lines([f"{wait} Run `remegraph doctor --fix`, or go on."]), read)
+    total = counted(len(found.differences), "difference")
+    return (
+        Text(f"{total}. Run `remegraph admin rebuild` to make the index again.", style="red"),
+        read,
+        *table(
+            found.differences,
+            ("where", "record", "problem"),
+            lambda each: (each.where, each.record_id, each.problem),
+        ),
+    )
+
+
+def _health(found: models.HealthReport, *, late: bool) -> Views:
+    """Show whether the memory works, and whether its workers keep up."""
+    queue = found.queue
+    waits = (
+        f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up, {queue.asleep} asleep until asked."
+    )
+    oldest = f"The oldest that is due has waited for {queue.overdue_seconds:.0f} seconds."
+    foreign = f"{counted(queue.foreign, 'job')} left to workers with other settings."
+    return (
+        *lines([f"Ledger: {found.ledger}. Index: {found.index}."], "green" if found.healthy else "red"),
+        *lines([f"Jobs: {waits}"], ""),
+        *lines([oldest], "red" if late else "dim"),
+        *lines([foreign] if queue.foreign else []),
+        *lines([f"The index: {found.problem}"] if found.problem else [], "red"),
+        *lines([f"Failed last: {queue.reason}"] if queue.reason else []),
+    )
+
+
+def _receipt(receipt: models.Erasure) -> Views:
+    """Show what went, what is left, and what is not covered."""
+    kept = f"{counted(receipt.rederived, 'memory', 'memories')} made again from other words."
+    return (
+        Text(f"Erased; {receipt.left} left.", style="green" if receipt.complete else "red"),
+        *table(
+            receipt.places,
+            ("place", ">removed", ">left"),
+            lambda each: (each.place.replace("_", " "), each.removed, each.left),
+            whole=True,
+        ),
+        *lines([kept, *(f"Not covered: {each}." for each in receipt.not_covered)], "dim"),
+        *lines([f"Receipt {receipt.erasure_id}"], "dim"),
+    )
+
+
+def _backup(found: models.Backup) -> Views:
+    """Show what a backup holds."""
+    rows = ", ".join(
+        counted(found.counts.get(name, 0), one, name)
+        for name, one in (("messages", "message"), ("memories", "memory"), ("events", "event"))
+    )
+    size = f"{found.size / 1e6:,.1f} MB in {counted(len(found.files), 'file')}, schema {found.revision}."
+    lost = f"{counted(len(found.missing), 'attachment')} could not be copied: the home has lost them."
+    return (
+        Text(f"As of {found.taken_at:%Y-%m-%d %H:%M:%S} UTC: {rows}."),
+        Text(size, style="dim"),
+        *lines([lost] if found.missing else []),
+    )
+
+
+def _heads(heads: Iterable[models.AuditHead]) -> Views:
+    return lines((f"{counted(head.events, 'event')} up to {head.chain}" for head in heads), "dim")
+
+
+def export_check(name: str, wrong: Sequence[models.Mismatch]) -> Views:
+    """Show whether an exported file is whole."""
+    if not wrong:
+        return lines([f"{name} is whole."], "green")
+    return (
+        *lines([f"{name} is not what was exported."], "red"),
+        *table(wrong, ("!line", "problem"), lambda each: (each.record_id, each.problem)),
+    )

@@ -1,0 +1,358 @@
+"""What commands are made of: shared options, an open kit, output as text or JSON, errors in one line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from zoneinfo import ZoneInfo
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+from typer import Argument, Option
+
+from remegraph.cli.terminal import plain
+from remegraph.errors import (
+    EmbedderMismatchError,
+    InputError,
+    MessageError,
+    NaiveTimeError,
+    RemegraphError,
+    ScopeError,
+    SetupError,
+)
+from remegraph.importers.messages import parse_time
+from remegraph.kit import MemoryKit
+from remegraph.models import MOVES, Progress, Scope
+from remegraph.settings import Settings
+
+__all__ = [
+    "ME",
+    "Agent",
+    "AsJson",
+    "By",
+    "DryRun",
+    "Heads",
+    "Home",
+    "MemoryId",
+    "Model",
+    "Note",
+    "Project",
+    "Reason",
+    "Report",
+    "Session",
+    "Since",
+    "Tenant",
+    "Timezone",
+    "Topic",
+    "Until",
+    "first_match",
+    "group",
+    "guarded",
+    "of_home",
+    "of_scope",
+    "read_time",
+    "read_zone",
+    "scope_of",
+]
+
+_JSON = TypeAdapter(object)
+"""Turns records, and whatever holds them, into JSON."""
+
+Report = Callable[[Progress], None]
+_Opened = TypeVar("_Opened")
+_Command = Callable[..., None]
+
+ME = "me"
+"""The user, where neither an option nor a file names one."""
+
+_UUID = 36
+"""Characters of a whole id."""
+
+# -------------------------------------------------------------------------------------- options that several share
+
+_WHO = "Who asks"
+_WHERE = "Where and how"
+
+MemoryId = Annotated[
+    str, Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
+]
+By = Annotated[str, Option("--by", help="Who decides; the user unless given.", show_default=False)]
+Note = Annotated[str, Option("--note", help="Why, for the journal.", show_default=False)]
+Reason = Annotated[str, Option("--reason", help="Why, for the journal.", show_default=False)]
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
+Topic = Annotated[str | None, Option("--topic", help="Only this topic, as type:name.")]
+Timezone = Annotated[str | None, Option("--timezone", "-z", help="Zone of times that name none, e.g. Asia/Shanghai.")]
+Since = Annotated[
+    str | None, Option("--since", help="Only what was said at this time or later, e.g. 2026-03-01T00:00Z.")
+]
+Until = Annotated[str | None, Option("--until", help="Only what was said at this time or earlier.")]
+Heads = Annotated[
+    Path | None,
+    Option(
+        "--heads",
+        help="File with the last lines of an earlier export, kept where nobody could change them.",
+        metavar="FILE",
+    ),
+]
+Model = Annotated[
+    str | None,
+    Option(
+        "--model",
+        help="Chat model as provider:model, or 'none' to work without one. Unless given: $REMEGRAPH_MODEL; OpenAI "
+        "where its key is set; else none.",
+        rich_help_panel=_WHERE,
+    ),
+]
+User = Annotated[
+    str, Option("--user", "-u", envvar="REMEGRAPH_USER", help="The person talked with.", rich_help_panel=_WHO)
+]
+Agent = Annotated[
+    str | None, Option("--agent", envvar="REMEGRAPH_AGENT", help="The agent that remembers.", rich_help_panel=_WHO)
+]
+Project = Annotated[
+    str | None, Option("--project", envvar="REMEGRAPH_PROJECT", help="The project worked on.", rich_help_panel=_WHO)
+]
+Tenant = Annotated[str, Option("--tenant", envvar="REMEGRAPH_TENANT", help="The organisation.", rich_help_panel=_WHO)]
+Home = Annotated[
+    Path | None,
+    Option(
+        "--home",
+        help="Folder of the memory. Unless given: $REMEGRAPH_HOME, else ~/.remegraph.",
+        rich_help_panel=_WHERE,
+    ),
+]
+AsJson = Annotated[
+    bool, Option("--json", help="Print one JSON document on stdout and nothing else.", rich_help_panel=_WHERE)
+]
+
+
+def scope_of(user: str, agent: str | None, project: str | None, tenant: str) -> Scope:
+    """Return the scope that the options name.
+
+    Raises:
+        ScopeError: A value is empty or holds what no name may hold.
+    """
+    try:
+        return Scope(user=user, agent=agent, project=project, tenant=tenant)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        cure = "Give names that are not empty and free of NUL."
+        raise ScopeError(f"--{first['loc'][0]}: {first['msg']}.", cure) from error
+
+
+def read_zone(name: str | None) -> tzinfo | None:
+    """Return the zone of this name.
+
+    Raises:
+        typer.BadParameter: There is none.
+    """
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise typer.BadParameter(f"There is no zone {name!r}: give one such as Asia/Shanghai.") from error
+
+
+def read_time(text: str | None, zone: tzinfo | None) -> datetime | None:
+    """Return the time that an option gives.
+
+    Raises:
+        typer.BadParameter: It cannot be read.
+    """
+    if text is None:
+        return None
+    try:
+        return parse_time(text, timezone=zone)
+    except MessageError as error:
+        raise typer.BadParameter(f"{error.what} Give one such as 2026-03-01T00:00Z, or a --timezone.") from error
+
+
+def first_match(known: Iterable[str], given: str, what: str) -> str:
+    """Return the one known id that begins as given; what was given where there is none, or where it is a whole id.
+
+    Raises:
+        InputError: Several begin so; `what` says what they are the ids of.
+    """
+    found = [each for each in known if each.startswith(given)]
+    if given in found or not found or not given:
+        return given
+    if len(found) > 1:
+        raise InputError(f"{len(found)} {what} have an id that begins with {given}.", "Give more of the id.")
+    return found[0]
+
+
+# ------------------------------------------------------------------------------------------ running one command
+
+
+class Session:
+    """One run of a command: opens the kit when it is first needed, and prints the results."""
+
+    def __init__(self, home: Path | None = None, *, as_json: bool = False) -> None:
+        self.home = home
+        self.as_json = as_json
+        self.console = Console(highlight=False)
+        """Standard output: results."""
+        self.errors = Console(stderr=True, highlight=False)
+        """Standard error: progress and errors."""
+        self.opened = ExitStack()
+        self._kit: MemoryKit | None = None
+
+    def enter(self, context: AbstractContextManager[_Opened]) -> _Opened:
+        """Enter a context that is left before the results are shown, or when the command fails."""
+        return self.opened.enter_context(context)
+
+    def kit(self, model: str | None = None, *, create: bool = False, file: Path | None = None) -> MemoryKit:
+        """Return the kit; the first call opens it, with the settings of the environment where none are given.
+
+        Raises:
+            SetupError: There is no memory in that folder, and none is to be created.
+        """
+        if self._kit is not None:
+            return self._kit
+        settings = Settings.from_env() if file is None else Settings.from_file(file)
+        if self.home is not None:
+            settings = settings.evolve(home=self.home)
+        if model is not None:
+            settings = settings.evolve(model=None if model == "none" else model)
+        folder = settings.home.expanduser()
+        if not (create or settings.ledger_url or folder.is_dir()):
+            cure = "Record something first (remegraph ingest FILE), or name another folder with --home."
+            raise SetupError(f"There is no memory in {folder}.", cure)
+        self._kit = self.enter(MemoryKit.open(settings=settings))
+        return self._kit
+
+    def memory_id(self, scope: Scope, given: str) -> str:
+        """Return the id of the one memory of this scope that begins as given; what was given where none does.
+
+        Raises:
+            InputError: Several do.
+        """
+        if not 0 < len(given) < _UUID:  # whole: no need to list all memories, which may be many
+            return given
+        found = self.kit().memories(scope=scope, statuses=tuple(MOVES))
+        return first_match((memory.memory_id for memory in found), given, "memories")
+
+    def bars(self) -> Report:
+        """Return what draws progress on standard error until the results are shown; on a terminal only."""
+        columns = (
+            TextColumn("{task.description:<12}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("[dim]{task.fields[detail]}"),
+        )
+        drawn = self.errors.is_terminal and not self.as_json
+        bars = self.enter(Bars(*columns, console=self.errors, transient=True, disable=not drawn))
+        tasks: dict[str, TaskID] = {}
+
+        def report(progress: Progress) -> None:
+            if progress.stage not in tasks:
+                tasks[progress.stage] = bars.add_task(progress.stage, total=None, detail="")
+            task, total = tasks[progress.stage], progress.total or None
+            bars.update(task, completed=progress.done, total=total, detail=plain(progress.detail))
+
+        return report
+
+    def show(self, data: object, *views: RenderableType) -> None:
+        """Close the kit, then print the results."""
+        self.opened.close()
+        self.print(data, *views)
+
+    def print(self, data: object, *views: RenderableType) -> None:
+        """Print the data as one JSON document, or the views of it for people."""
+        if self.as_json:
+            typer.echo(json.dumps(_JSON.dump_python(data, mode="json", fallback=str), indent=2))
+            return
+        for view in views:
+            self.console.print(view)
+
+
+@contextmanager
+def guarded(home: Path | None = None, *, as_json: bool) -> Iterator[Session]:
+    """Run a command in a session; an error that leaves it becomes one line and an exit code.
+
+    Raises:
+        typer.Exit: With code 1 after an error, 130 after Ctrl-C.
+    """
+    session = Session(home, as_json=as_json)
+    try:
+        with session.opened:
+            yield session
+    except RemegraphError as error:
+        cure = _cure(error)
+        if as_json:
+            typer.echo(
+                json.dumps({"error": {"type": type(error).__name__, "what": error.what, "cure": cure}}, indent=2)
+            )
+        line = " ".join(plain(f"{error.what} {cure}").split())
+        session.errors.print(Text.assemble(("Error: ", "bold red"), line), soft_wrap=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        session.errors.print("Stopped. What was committed stays; the same command goes on from there.", soft_wrap=True)
+        raise typer.Exit(130) from error
+
+
+def _cure(error: RemegraphError) -> str:
+    """Return a cure that can be carried out on the command line."""
+    if isinstance(error, NaiveTimeError):
+        return "Say which zone they are in: --timezone Asia/Shanghai."
+    if isinstance(error, EmbedderMismatchError):
+        return "Set REMEGRAPH_EMBEDDER to the recorded one (hashed:1024 for hashed-ngram-1:1024), or change over in Python."
+    return error.cure
+
+
+# ------------------------------------------------------------------------------------------- defining commands
+
+
+def group(about: str) -> typer.Typer:
+    """Return an empty group of commands, with the help text of the group."""
+    return typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, help=about)
+
+
+def _option(name: str, annotation: object, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+_OF_HOME = (_option("home", Home, None), _option("as_json", AsJson, False))
+_OF_SCOPE = (
+    _option("user", User, ME),
+    _option("agent", Agent, None),
+    _option("project", Project, None),
+    _option("tenant", Tenant, "default"),
+)
+
+
+def of_home(into: typer.Typer | None = None, name: str | None = None) -> Callable[[_Command], _Command]:
+    """Make a function a command of a group, about a whole home: guarded, with `--home` and `--json` beside its options."""
+    return lambda command: _registered(command, (), into, name)
+
+
+def of_scope(into: typer.Typer | None = None, name: str | None = None) -> Callable[[_Command], _Command]:
+    """Make a function a command about the memories of one scope, which it takes after the session; see `of_home`."""
+    return lambda command: _registered(command, _OF_SCOPE, into, name)
+
+
+def _registered(
+    command: _Command, who: tuple[inspect.Parameter, ...], into: typer.Typer | None, name: str | None
+) -> _Command:
+    def run(**given: Any) -> None:
+        names = [given.pop(each.name) for each in who]
+        with guarded(given.pop("home"), as_json=given.pop("as_json")) as session:
+            command(session, *([scope_of(*names)] if names else []), **given)
+
+    own = tuple(inspect.signature(command, eval_str=True).parameters.values())
+    parameters = [*own[2 if who else 1 :], *who, *_OF_HOME]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run if into is None else into.command(name)(run)

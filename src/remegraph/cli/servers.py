@@ -1,0 +1,137 @@
+"""Commands that serve the memory: to a person in a browser, and to clients of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from remegraph.cli.command import Session, of_scope
+from remegraph.errors import MissingExtraError
+from remegraph.models import Scope
+from remegraph.prompts import Language
+from remegraph.servers import mcp as protocol
+from remegraph.servers.mcp import Rights
+
+__all__ = ["inspect", "mcp"]
+
+_TOKEN = "REMEGRAPH_MCP_TOKEN"  # noqa: S105 - where it is, not what it is
+
+
+@of_scope()
+def inspect(
+    session: Session,
+    scope: Scope,
+    *,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port of the page; 0: any that is free.")] = 8770,
+    write: Annotated[bool, Option("--write", help="Let the visitor decide what waits, and restore.")] = False,
+) -> None:
+    """Look at the memory in a browser: topics, sources, forgetting, recall, what waits. Ctrl-C ends it.
+
+    It listens on this machine only, and lets in whoever opens the printed address first. It shows what the given user,
+    agent and project may see, and changes nothing unless --write is given.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 - the extra may be missing
+
+        from remegraph.servers.inspector import Session as Visit  # noqa: PLC0415
+        from remegraph.servers.inspector import inspector  # noqa: PLC0415
+        from remegraph.servers.inspector.access import ADDRESS, listen  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        needed = str(error.name).partition(".")[0]
+        if needed not in {"jinja2", "starlette", "uvicorn"}:
+            raise
+        raise MissingExtraError(
+            f"The inspector needs {needed}.", "Install it: pip install 'remegraph[inspector]'"
+        ) from error
+    door = session.enter(listen(port))
+    port, visit = door.getsockname()[1], Visit()
+    hosts = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
+    app = inspector(session.kit(), scope, session=visit, hosts=hosts, write=write)
+    address = f"http://{ADDRESS}:{port}/login?token={visit.token}"
+    session.print({"address": address}, address)
+    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off")
+    uvicorn.Server(config).run(sockets=[door])
+
+
+@of_scope()
+def mcp(
+    session: Session,
+    scope: Scope,
+    *,
+    rights: Annotated[
+        Rights, Option("--rights", help="read: look up; save: state memories, too; write: forget and decide, too.")
+    ] = "save",
+    http: Annotated[
+        str | None,
+        Option(
+            "--http",
+            help="Serve over HTTP at this address, e.g. 127.0.0.1:8765, instead of standard input and output.",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
+    tokens: Annotated[
+        Path | None,
+        Option(
+            "--tokens",
+            help='JSON file that says whom each token stands for: {"TOKEN": {"user": "ann"}}. Unless given, one token '
+            f"stands for the user named here: ${_TOKEN}, else a new one, which is printed.",
+            metavar="FILE",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        Option("--name", help="Host name that clients reach it by, where that is not loopback.", metavar="NAME"),
+    ] = None,
+    language: Annotated[Language, Option("--language", help="Of the instructions and prompts.")] = "en",
+) -> None:
+    """Serve the memory to an MCP client, such as Claude: its tools, resources and prompts. No model is called.
+
+    Whose memory it is stands in these options, or with the token; no argument of a tool can change it.
+    """
+    serve_stdio, serve_http = (
+        protocol.serve_stdio,
+        protocol.serve_http,
+    )  # the extra may be missing: then no home is made
+    if http is None:
+        if tokens is not None or name:
+            raise typer.BadParameter("--tokens and --name are for --http.")
+        server = protocol.memory_server(session.kit(create=True), scope, rights=rights, language=language)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for a line cannot be interrupted, only ended
+        asyncio.run(serve_stdio(server))
+        return
+
+    def note(line: str) -> None:
+        session.errors.print(line, soft_wrap=True, markup=False)
+
+    host, port = _address(http)
+    if tokens is not None:
+        known = protocol.Tokens.of_file(tokens)
+    else:
+        token = os.environ.get(_TOKEN) or secrets.token_hex(32)
+        if not os.environ.get(_TOKEN):
+            note(f"Token, until this ends: {token}")
+        known = protocol.Tokens({token: scope})
+    server = protocol.memory_server(session.kit(create=True), rights=rights, language=language)
+
+    asyncio.run(
+        serve_http(server, known, host=host, port=port, names=name or (), ready=lambda url: note(f"Serving {url}"))
+    )
+
+
+def _address(given: str) -> tuple[str, int]:
+    """Return host and port.
+
+    Raises:
+        typer.BadParameter: They cannot be read.
+    """
+    host, colon, port = given.rpartition(":")
+    if not (colon and host and port.isdecimal() and port.isascii()):
+        raise typer.BadParameter(f"{given!r} is no address: give one such as 127.0.0.1:8765.")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,454 @@
+"""Requests in talk: what a person asks memory to forget or to put right, from the moment it is said until it is decided.
+
+A plain phrase flags a request at once (`rules.telltales`): its words are withheld, with those that it points back to. In
+whatever words it is asked, whoever digests the block names it. Then the writer of the person's topic decides, shown what
+may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. What it makes a memory
+of was no request, and is shown again, unless a model named it. What it does nothing about stays withheld: nobody has
+learned it, and the person asked for it to be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from remegraph.engine.removal import index_entry
+from remegraph.engine.retraction import Forgetting, Retraction
+from remegraph.engine.routes import own, person
+from remegraph.engine.search import Searcher
+from remegraph.errors import NotFoundError
+from remegraph.models import (
+    FORGOTTEN,
+    Block,
+    BlockSummary,
+    ChangeSet,
+    Memory,
+    MemoryChange,
+    Message,
+    Partition,
+    Scope,
+    Shelf,
+    StoredMessage,
+    Withholding,
+    Work,
+)
+from remegraph.models.changes import AT_REQUEST
+from remegraph.models.messages import WithheldReason
+from remegraph.rules.identity import operation_id
+from remegraph.rules.quotes import find_quote
+from remegraph.rules.remnants import MARK
+from remegraph.rules.telltales import Request, asked_in, asking_for, clauses, is_carried_out, own_words
+from remegraph.settings import Settings
+
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
+
+__all__ = ["WAITS", "Wish", "Wishes", "asked_of"]
+
+_JUST_BEFORE = timedelta(hours=12)
+"""How long ago words were said that "that" means."""
+
+_MEANT = 12
+"""Memories of other topics that a request may mean, and that a writer is shown."""
+
+WAITS = "A request to forget waits for a decision; its words are withheld meanwhile."
+"""What the work on a block says where no model decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request of a block."""
+
+    message: StoredMessage
+    cause: str = ""
+    """What withholds its words; nothing for a correction."""
+    words: tuple[StoredMessage, ...] = ()
+    """The messages that it withholds, or shall withhold."""
+    held: Mapping[str, tuple[Memory, Memory]] | None = None
+    """Memories that it took from sight: as they are, and as they were."""
+    named: frozenset[str] = frozenset()
+    """Ids of those of its messages that a model named as a request, or as what is meant."""
+
+
+class Wishes:
+    """Withholds what a request may mean, shows it to who decides, and settles it."""
+
+    def __init__(self, archive: Archive, searcher: Searcher, retraction: Retraction, settings: Settings) -> None:
+        self._archive = archive
+        self._searcher = searcher
+        self._retraction = retraction
+        self._settings = settings
+
+    # ------------------------------------------------------------------------------------------- when it is said
+
+    def screen(self, partition: Partition, messages: Sequence[Message]) -> tuple[Withholding, ...]:
+        """Return what is withheld of new messages from the first moment: forgotten words, and requests to forget."""
+        found = list(self._retraction.screen(partition, messages))
+        known: Collection[str] | None = None
+        for at, message in enumerate(messages):
+            asked = asked_in(message)
+            if not asked or is_carried_out(messages[at:]):
+                continue
+            if known is None:
+                known = self._archive.recorded(partition, [each.message_id for each in messages])
+            if message.message_id not in known:  # what is sent again was asked, and perhaps decided, before
+                cause = _cause(partition, message)
+                found += [
+                    _withholding(partition, each, cause=cause)
+                    for each in self._meant_by(partition, messages, at, asked)
+                ]
+        return (*found, *self._answers(partition, messages))
+
+    def hold(self, partition: Partition, screened: Sequence[Withholding], actor: str) -> None:
+        """Take from sight what was learned from words alone that are withheld now."""
+        by_cause: dict[str, list[str]] = {}
+        for each in screened:
+            if each.reason == "asked":
+                by_cause.setdefault(each.cause, []).append(each.message_id)
+        for cause, message_ids in by_cause.items():
+            if len(message_ids) > 1:  # else there is nothing but the request
+                self._retraction.hold(partition, message_ids, cause=cause, actor=actor)
+
+    def _meant_by(
+        self, partition: Partition, messages: Sequence[Message], at: int, asked: Sequence[Request]
+    ) -> Iterator[Message]:
+        """Yield a request, what it points back to, and what was answered to either in the same breath."""
+        message = messages[at]
+        yield message
+        for later in messages[at + 1 :]:
+            if later.thread == message.thread:
+                if later.role == "user":
+                    break
+                yield later
+        if not any(each.back for each in asked):
+            return
+        ids = {each.message_id for each in messages}
+        stored = self._archive.messages(
+            [partition], thread=message.thread, time_start=message.time - _JUST_BEFORE, asked=True
+        )
+        before = [*(row for row in stored if row.message_id not in ids), *messages[:at]]
+        for earlier in reversed([each for each in before if each.thread == message.thread]):
+            yield earlier
+            if earlier.role == "user" and earlier.name == message.name:
+                return
+
+    def _answers(self, partition: Partition, messages: Sequence[Message]) -> Iterator[Withholding]:
+        """Yield what an agent says right after a request that is recorded already: it may repeat what is meant."""
+        first = {}
+        for message in reversed(messages):
+            first[message.thread] = message
+        if all(message.role == "user" for message in first.values()) or not self._archive.causes(partition):
+            return
+        for row in self._archive.asked([partition]):
+            start = first.get(row.thread)
+            if start is None or start.role == "user" or not asked_in(row):
+                continue
+            rows = self._archive.messages([partition], thread=row.thread, first_seq=row.seq + 1)
+            if any(each.role == "user" for each in rows):
+                continue
+            cause = _cause(row.partition, row)
+            for message in messages:
+                if message.thread == row.thread:
+                    if message.role == "user":
+                        break
+                    yield _withholding(partition, message, cause=cause)
+
+    # ------------------------------------------------------------------------------------------- when it is decided
+
+    def of(self, scope: Scope, rows: Sequence[StoredMessage]) -> tuple[Wish, ...]:
+        """Return the requests of a block that withhold words already.
+
+        The rows come with the words that wait.
+        """
+        mine = self._mine(scope)
+        waiting = {cause for row in rows for cause in row.asked}
+        words = self._archive.asked(mine) if waiting else ()
+        found: list[Wish] = []
+        for row in rows:
+            cause = _cause(row.partition, row)
+            if cause in row.asked:
+                told = tuple(each for each in words if cause in each.asked)
+                found.append(Wish(row, cause, told, self._retraction.held(mine, cause)))
+        return tuple(found)
+
+    def named(
+        self,
+        wishes: Sequence[Wish],
+        rows: Sequence[StoredMessage],
+        *,
+        forget: Collection[str],
+        correct: Collection[str],
+    ) -> tuple[Wish, ...]:
+        """Return the requests of a block with those that a model named beside.
+
+        `forget` are ids of messages that ask for something to be forgotten, or say what is meant, `correct` of those
+        that put something right.
+        """
+        known = {row.message_id for wish in wishes for row in (wish.message, *wish.words)}
+        told = [row for row in rows if row.message_id not in known and own_words(row)]
+        words = tuple(row for row in told if row.message_id in forget)
+        asked = (Wish(words[-1], _cause(words[-1].partition, words[-1]), words),) if words else ()
+        found = (*wishes, *asked, *(Wish(row) for row in told if row.message_id in {*correct} - {*forget}))
+        return tuple(replace(each, named=frozenset(forget) & {row.message_id for row in each.words}) for each in found)
+
+    def meant(self, scope: Scope, wishes: Sequence[Wish]) -> tuple[Memory, ...]:
+        """Return the memories that requests may mean, of all topics of the person."""
+        found: dict[str, Memory] = {}
+        for wish in wishes:
+            for head, before in (wish.held or {}).values():
+                found[head.memory_id] = before.evolve(version=head.version)
+        said = [message for wish in wishes for message in (*wish.words, wish.message)]
+        near = self._searcher.meant_by(self._mine(scope), said, _MEANT)
+        for memory in (each for each in near if not each.firm):
+            found.setdefault(memory.memory_id, memory)
+        return tuple(found.values())
+
+    def settle(
+        self,
+        changes: ChangeSet,
+        scope: Scope,
+        block: Block,
+        rows: Sequence[StoredMessage],
+        wishes: Sequence[Wish],
+        *,
+        decided: bool,
+    ) -> ChangeSet:
+        """Return a block's change with what it deletes forgotten, and the requests of the block settled.
+
+        The rows come with the words that wait; `decided` says whether a writer was asked about the requests.
+        """
+        deleted = {each.memory.memory_id: each for each in changes.changes if each.action == "delete"}
+        if not deleted and not wishes:
+            return changes
+        held = {name: pair for wish in wishes for name, pair in (wish.held or {}).items()}
+        roots = self._roots(deleted, held)
+        gone = self._retraction.forgetting(
+            roots, scope, [row for wish in wishes for row in wish.words], _asking(changes.changes, roots, rows)
+        )
+        others = _others(changes.changes, gone)
+        if not decided:  # what other topics made of the words waits with them
+            others = [each for each in others if not _cites([each], wishes)]
+        left = [wish for wish in wishes if not decided or not _answered(wish, wishes, deleted, others)]
+        here = {row.message_id for row in rows}  # words of an earlier block that nobody learned of stay withheld, too
+        hidden = [(wish, row) for wish in left for row in wish.words if row.message_id in here or not wish.held]
+        if decided:
+            kept = [(row, hide) for wish, row in hidden if (hide := _hidden(wish, row, others))]
+        else:
+            kept = [(row, _withholding(row.partition, row, cause=wish.cause)) for wish, row in hidden]
+        released = [(wish, row) for wish in wishes for row in wish.words if decided and wish.cause in row.asked]
+        made = {each.memory.memory_id for each in changes.changes} - {each.memory.memory_id for each in others}
+        made -= deleted.keys()
+        return changes.evolve(
+            changes=(
+                *(_with_held(others, held, gone) if decided else others),
+                *_gone(gone, held, others, asked=bool(wishes) and decided),
+            ),
+            links=tuple(link for link in changes.links if not made & {link.source_id, link.target_id}),
+            summaries=self._summaries(changes, block, rows, gone, [row for row, _ in kept]),
+            work=changes.work if decided or not wishes else tuple(map(_waiting, changes.work)),
+            withheld=(*gone.withheld, *(hide for row, hide in kept if hide.cause not in row.asked)),
+            shown=tuple(_withholding(row.partition, row, cause=wish.cause) for wish, row in released),
+        )
+
+    def waiting(self, scope: Scope) -> tuple[StoredMessage, ...]:
+        """Return the requests to forget that nobody has decided, with the words that wait."""
+        return self._archive.asked(self._mine(scope))
+
+    def decide(self, scope: Scope, message_id: str, *, forget: bool, actor: str) -> None:
+        """Let a person decide a request: its words stay withheld as forgotten, or are shown again.
+
+        Raises:
+            NotFoundError: No request of that message waits here.
+        """
+        mine = self._mine(scope)
+        waiting = self._archive.asked(mine)
+        asking = next(
+            (row for row in waiting if row.message_id == message_id and _cause(row.partition, row) in row.asked), None
+        )
+        if asking is None:
+            raise NotFoundError(f"No request of message {message_id!r} waits here.")
+        cause = _cause(asking.partition, asking)
+        words = [row for row in waiting if cause in row.asked]
+        left = {row.message_id for row in waiting if row.asked - {cause}}
+        self._retraction.put_back(
+            mine,
+            [_withholding(row.partition, row, cause=cause) for row in words],
+            () if forget else (cause,),
+            actor=actor,
+            scope=scope,
+            withheld=[_withholding(row.partition, row, reason="forgotten") for row in words] if forget else (),
+            work=self._done(asking, left),
+        )
+
+    def _done(self, asking: StoredMessage, left: Collection[str]) -> list[Work]:
+        """Return the work that waited for a request, as done, unless it waits for another."""
+        blocks = self._archive.blocks([asking.partition], message_ids=[asking.message_id])
+        names = {
+            block.block_id
+            for block in blocks
+            if not any(
+                row.message_id in left
+                for row in self._archive.messages(
+                    [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
+                )
+            )
+        }
+        review = self._archive.work([asking.partition], states=["review"])
+        return [
+            work.evolve(state="done", reason="") for work in review if work.block_id in names and work.reason == WAITS
+        ]
+
+    def _roots(self, deleted: Mapping[str, MemoryChange], held: Mapping[str, tuple[Memory, Memory]]) -> list[Memory]:
+        """Return the memories that are deleted, as they were, under the version that the writer saw."""
+        homes = list(dict.fromkeys(each.memory.partition for each in deleted.values()))
+        found = {each.memory_id: each for each in self._archive.memories(homes, ids=list(deleted))} if deleted else {}
+        roots = {name: held[name][1] if name in held else found[name] for name in deleted if name in {*held, *found}}
+        return [root.evolve(version=deleted[name].expected_version) for name, root in roots.items()]
+
+    def _summaries(
+        self,
+        changes: ChangeSet,
+        block: Block,
+        rows: Sequence[StoredMessage],
+        gone: Forgetting,
+        kept: Sequence[StoredMessage],
+    ) -> tuple[BlockSummary, ...]:
+        """Return the index entries, that of the block made anew where some of its words go."""
+        mine = (block.partition, block.block_id)
+        entries = {(each.partition, each.block_id): each for each in (*gone.summaries, *changes.summaries)}
+        hidden = {each.message_id for each in gone.withheld} | {row.message_id for row in kept}
+        if hidden.isdisjoint(row.message_id for row in rows):
+            return tuple(entries.values())
+        old = entries.get(mine) or next(iter(self._archive.summaries([block.partition], ids=[block.block_id])), None)
+        if old is not None:
+            unheld = [
+                row.evolve(withheld=tuple(note for note in row.withheld if note.reason != "asked")) for row in rows
+            ]
+            silent = {row.message_id for row in kept}
+            entries[mine] = index_entry(block, old, gone.rest([row for row in unheld if row.message_id not in silent]))
+        return tuple(entries.values())
+
+    def _mine(self, scope: Scope) -> list[Partition]:
+        return own(self._archive.visible(scope), scope, self._settings.trust_boundary)
+
+
+def _waiting(work: Work) -> Work:
+    """Return work on a block: that on all of it waits for the decision on a request in it."""
+    return work.evolve(state="review", reason=WAITS) if not work.topic and work.state == "done" else work
+
+
+def _cause(partition: Partition, message: Message) -> str:
+    """Return what withholds the words of a request."""
+    return operation_id("asked", partition.to_json(), message.message_id)
+
+
+def _hidden(wish: Wish, row: StoredMessage, others: Sequence[MemoryChange]) -> Withholding | None:
+    """Return what of a message stays withheld for a request for which nothing was forgotten.
+
+    What a model named, if it named any; of a message of which something was learned all but that.
+    """
+    if wish.named and row.message_id not in wish.named:
+        return None
+    told = [item.quote for each in others for item in each.memory.evidence if item.message_id == row.message_id]
+    left = [part for part in clauses(row.text) if not any(find_quote(q, part) or find_quote(part, q) for q in told)]
+    hide = _withholding(row.partition, row, reason="forgotten")
+    return hide.evolve(phrases=tuple(left if told else ())) if left else None
+
+
+def _withholding(
+    partition: Partition, message: Message, *, cause: str = "", reason: WithheldReason = "asked"
+) -> Withholding:
+    return Withholding(partition=partition, message_id=message.message_id, reason=reason, cause=cause)
+
+
+def _asking(
+    changes: Sequence[MemoryChange], roots: Sequence[Memory], rows: Sequence[StoredMessage]
+) -> Iterator[tuple[StoredMessage, list[str]]]:
+    """Yield the sentences that ask for what is deleted, by message: they name it. Of one that tells more, the clauses."""
+    known = {root.memory_id: root.evidence for root in roots}
+    asked = [
+        item
+        for each in changes
+        if each.action == "delete"
+        for item in each.memory.evidence
+        if item not in known.get(each.memory.memory_id, ())
+    ]
+    told = [item for each in changes if each.action != "delete" for item in each.memory.evidence]
+    for row in rows:
+        quotes = [item.quote for item in asked if item.message_id == row.message_id]
+        if quotes:
+            others = [item.quote for item in told if item.message_id == row.message_id]
+            yield row, asking_for(row.text, quotes, others)
+
+
+def _others(changes: Sequence[MemoryChange], gone: Forgetting) -> list[MemoryChange]:
+    """Return what a block changes beside what it forgets: each memory once, and nothing that says it."""
+    taken = {each.memory.memory_id for each in gone.changes if each.action == "delete"}
+    found: dict[str, MemoryChange] = {}
+    for each in changes:
+        said_again = each.expected_version == 0 and gone.says(each.memory)
+        if each.action != "delete" and each.memory.memory_id not in taken and not said_again:
+            found.setdefault(each.memory.memory_id, each.evolve(memory=gone.without(each.memory)))
+    return list(found.values())
+
+
+def _answered(
+    wish: Wish, wishes: Sequence[Wish], deleted: Mapping[str, MemoryChange], others: Sequence[MemoryChange]
+) -> bool:
+    """Return whether something was forgotten for a request, or memories were made of its words: then it was none.
+
+    Where a model has named it, it is one: there may be nothing to forget but these words.
+    """
+    carried = bool(deleted) and (len(wishes) == 1 or _cites(deleted.values(), [wish]))
+    made = _cites((each for each in others if each.action != "withhold"), [wish])
+    return carried or (made and wish.message.message_id not in wish.named)
+
+
+def _cites(changes: Iterable[MemoryChange], wishes: Sequence[Wish]) -> bool:
+    """Return whether one of these changes rests on words of these requests."""
+    ids = {row.message_id for wish in wishes for row in wish.words}
+    return any(item.message_id in ids for each in changes for item in each.memory.evidence if item.quote != MARK)
+
+
+def _with_held(
+    others: Sequence[MemoryChange], held: Mapping[str, tuple[Memory, Memory]], gone: Forgetting
+) -> Iterator[MemoryChange]:
+    """Yield what a block changes beside, and what requests took from sight and is not meant, back in sight."""
+    away = {each.memory.memory_id for each in gone.changes if each.action == "delete"}
+    for each in others:
+        if each.memory.memory_id not in held:
+            yield each
+        elif each.memory.live:  # else it was replaced, and stays out of sight
+            yield each.evolve(action="restore")
+    away |= {each.memory.memory_id for each in others}
+    for head, before in held.values():
+        if head.memory_id not in away and head.status == FORGOTTEN:
+            memory = before.evolve(version=head.version + 1)
+            yield MemoryChange(memory=memory, expected_version=head.version, action="restore")
+
+
+def _gone(
+    gone: Forgetting, held: Mapping[str, tuple[Memory, Memory]], others: Sequence[MemoryChange], *, asked: bool
+) -> Iterator[MemoryChange]:
+    """Yield what is forgotten, as far as it is still in sight; what is firm no conversation changes."""
+    changed = {each.memory.memory_id for each in others}
+    for each in gone.changes:
+        name = each.memory.memory_id
+        if each.action != "delete" and name not in changed and name not in held:
+            yield each
+        elif each.action == "delete" and not each.memory.firm:
+            version = held[name][0].version if name in held else each.expected_version
+            memory = each.memory.evolve(version=version + 1)
+            yield each.evolve(memory=memory, expected_version=version, reason=AT_REQUEST if asked else each.reason)
+
+
+def asked_of(wishes: Sequence[Wish], scope: Scope, allowed: Sequence[Shelf]) -> Shelf:
+    """Return the topic whose writer decides the requests of a block: that of the person who asks first.
+
+    There is at least one request.
+    """
+    who = person(wishes[0].message, scope)
+    key = f"personal:{who}".casefold()
+    return next((shelf for shelf in allowed if shelf.topic.key.casefold() == key), allowed[0])

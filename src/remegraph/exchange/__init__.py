@@ -1,1 +1,0 @@
-"""What comes from elsewhere or leaves: messages of other libraries, files, exports, packs, and knowledge that agents share."""

@@ -1,0 +1,232 @@
+"""Buffers of what is noted at once and written in the background, or along with the next write.
+
+Reviews of recalled memories, records of what agents were shown, tool calls (docs/invariants.md, 8; R12).
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from remegraph.errors import InputError
+from remegraph.kit.health import Health
+from remegraph.kit.validation import check_numbers, check_text
+from remegraph.models import REVIEWING, Access, ChangeSet, Hit, Memory, Partition, Review, ReviewKind, Shown, ToolRecord
+from remegraph.rules.tool_calls import call_digest, error_kind, error_line, outcome
+
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
+    from remegraph.ledger.audit import AuditTrail
+    from remegraph.ports import Clock, NewId
+
+__all__ = ["CallBuffer", "Notes", "ReviewBuffer", "ShownBuffer", "review_kinds"]
+
+_CLEAR = 0.8
+"""Share of the best score from which a hit is what was asked for."""
+
+
+def review_kinds(scores: Sequence[float]) -> list[ReviewKind]:
+    """Return how the hits of one recall came back: as what was asked for, or beside it."""
+    best = max(scores, default=0.0)
+    return ["hit" if score >= min(best, _CLEAR * best) else "seen" for score in scores]
+
+
+T = TypeVar("T")
+
+
+class Notes(ABC, Generic[T]):
+    """Notes that are not written yet. Safe to use from any thread; what a crash takes was never promised.
+
+    Args:
+        many: After each so many, they should be written down soon.
+        health: Told of notes that cannot be written.
+    """
+
+    def __init__(self, many: int, health: Health) -> None:
+        self._many = many
+        self._health = health
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._waiting: list[T] = []
+
+    def add(self, found: Sequence[T]) -> bool:
+        """Note these; tell whether it is time to write."""
+        with self._lock:
+            before = len(self._waiting)
+            self._waiting.extend(found)
+            return before // self._many < len(self._waiting) // self._many
+
+    def noted(self) -> Sequence[T]:
+        """Return what is noted, oldest first."""
+        with self._lock:
+            return list(self._waiting)
+
+    def flush(self) -> None:
+        """Write down what is noted, once another write of it is over. If that fails, it stays noted.
+
+        What can never be written costs no other note: each is written by itself then, and that one is dropped.
+        """
+        with self._writing:
+            with self._lock:
+                taken, self._waiting = self._waiting, []
+            parts = [taken] if taken else []
+            try:
+                while parts:
+                    part = parts[0]
+                    done = self._written(part) or len(part) == 1
+                    parts[:1] = [] if done else [[each] for each in part]
+            except BaseException:
+                with self._lock:
+                    self._waiting[:0] = [each for part in parts for each in part]
+                raise
+
+    def _written(self, part: Sequence[T]) -> bool:
+        """Write these down; return false where one of them is at fault, which is reported once it is alone."""
+        from sqlalchemy.exc import DataError, IntegrityError
+
+        try:
+            self._write(part)
+        except (OverflowError, TypeError, ValueError, DataError, IntegrityError) as error:
+            if len(part) == 1:
+                self._health.note("background", error)
+            return False
+        return True
+
+    @abstractmethod
+    def _write(self, taken: Sequence[T]) -> None:
+        """Write these down: all of them, or fail; what is written twice must count once, or nothing be written."""
+
+
+class ReviewBuffer(Notes[Review]):
+    """Reviews that are not written yet.
+
+    Args:
+        archive: Where they are written.
+        health: Told of reviews that cannot be written.
+    """
+
+    def __init__(self, archive: Archive, health: Health) -> None:
+        super().__init__(many=256, health=health)
+        self._archive = archive
+
+    def note(self, hits: Iterable[Hit], at: datetime) -> bool:
+        """Note that these memories were returned; tell whether it is time to write."""
+        hits = list(hits)
+        kinds = review_kinds([hit.score for hit in hits])
+        return self.add(
+            [
+                Review(partition=hit.partition, memory_id=hit.record_id, kind=kind, at=at)
+                for hit, kind in zip(hits, kinds, strict=True)
+            ]
+        )
+
+    def note_used(self, memories: Iterable[Memory], at: datetime) -> bool:
+        """Note that an answer drew on these memories; tell whether it is time to write."""
+        return self.add(
+            [Review(partition=memory.partition, memory_id=memory.memory_id, kind="used", at=at) for memory in memories]
+        )
+
+    def waiting(self, memory_id: str) -> Sequence[Review]:
+        """Return what is noted of a memory, oldest first."""
+        return [review for review in self.noted() if review.memory_id == memory_id]
+
+    def accesses(self) -> Mapping[tuple[Partition, str], Sequence[Access]]:
+        """Return each review of the memories that are noted, what merely came along left out, by place and id."""
+        found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
+        for review in self.noted():
+            if review.kind in REVIEWING:
+                found[review.partition, review.memory_id].append(Access(review.at, review.kind == "used"))
+        return found
+
+    def _write(self, taken: Sequence[Review]) -> None:
+        self._archive.add_reviews(taken)
+
+
+class ShownBuffer(Notes[Shown]):
+    """Records of what was shown that are not written yet.
+
+    Args:
+        trail: Where they are written.
+        health: Told of records that cannot be written.
+    """
+
+    def __init__(self, trail: AuditTrail, health: Health) -> None:
+        super().__init__(many=256, health=health)
+        self._trail = trail
+
+    def _write(self, taken: Sequence[Shown]) -> None:
+        self._trail.add_shown(taken)
+
+
+class CallBuffer(Notes[ToolRecord]):
+    """Tool calls that were heard, and are not written yet.
+
+    Args:
+        archive: Where they are written.
+        clock: Tells the time.
+        new_id: Names operations, and calls that have no id.
+        health: Told of calls that cannot be written.
+    """
+
+    def __init__(self, archive: Archive, clock: Clock, new_id: NewId, health: Health) -> None:
+        super().__init__(many=16, health=health)
+        self._archive = archive
+        self._clock = clock
+        self._new_id = new_id
+
+    def hear(
+        self,
+        partition: Partition,
+        tool: str,
+        *,
+        args: object,
+        call_id: str,
+        ok: bool | None,
+        result: str,
+        redact: Callable[[str], str],
+        seconds: float | None,
+        input_tokens: int | None,
+        output_tokens: int | None,
+    ) -> bool:
+        """Note a call that has just ended; tell whether it is time to write. See `ToolMemory.record`."""
+        _check_call(tool, ok, call_id=call_id, result=result)
+        check_numbers(least=0, whole=False, seconds=seconds)
+        check_numbers(least=0, whole=True, input_tokens=input_tokens, output_tokens=output_tokens)
+        went = outcome(result, told=ok)
+        call = ToolRecord(
+            partition=partition,
+            call_id=call_id or self._new_id(),
+            tool=tool,
+            digest=call_digest(tool, args),
+            ok=went,
+            error=error_kind(error_line(result, redact)) if went is False else "",
+            seconds=seconds,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            time=self._clock() - timedelta(seconds=seconds or 0),
+        )
+        return self.add([call])
+
+    def _write(self, taken: Sequence[ToolRecord]) -> None:
+        by_partition: defaultdict[Partition, list[ToolRecord]] = defaultdict(list)
+        for call in taken:
+            by_partition[call.partition].append(call)
+        for calls in by_partition.values():
+            self._archive.commit(
+                ChangeSet(operation_id=self._new_id(), actor="tools", recorded_at=self._clock(), tools=tuple(calls))
+            )
+
+
+def _check_call(tool: str, ok: object, **texts: object) -> None:
+    check_text(tool=tool)
+    if not tool:
+        raise InputError("The tool has no name.", "Give its name, as the model calls it.")
+    if ok is not None and not isinstance(ok, bool):
+        raise InputError(f"ok is {ok!r}.", "Give True, False, or None where nobody knows.")
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InputError(f"{name} is of type {type(text).__name__}.", "Give text.")

@@ -1,1 +1,0 @@
-"""Text in English and Chinese (and whatever else people write): pure functions."""

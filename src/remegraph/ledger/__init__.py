@@ -1,0 +1,1 @@
+"""The ledger and its projections: SQL is the truth, the vector index can be rebuilt."""

@@ -1,0 +1,284 @@
+"""The journal for those who audit it: read in its order, and checked link by link."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, exists, func, insert, select
+
+from remegraph.ledger import memories as memory_rows
+from remegraph.ledger import tenancy
+from remegraph.ledger.database import Database
+from remegraph.ledger.journal import Entry, Journal, origin
+from remegraph.ledger.memories import event_of
+from remegraph.ledger.rows import from_micros, micros
+from remegraph.ledger.schema import events, injections, memories, partitions, topics, versions
+from remegraph.ledger.tombstones import Tombstones
+from remegraph.models import AuditEntry, AuditHead, Event, Memory, Mismatch, Partition, Shown
+
+__all__ = ["AuditTrail"]
+
+_PAGE = 500
+_LAST = (1 << 63) - 1
+
+_WHERE = "journal"
+_DESPITE = "seal_journal_despite"
+"""The event of a seal over what does not fit: it stays where no one can take it away unseen."""
+
+# An event, and the version that came of it as far as it is kept.
+_EVENTS = (
+    select(events, versions.c.body)
+    .outerjoin(memories, and_(memories.c.memory_id == events.c.record_id, events.c.version > 0))
+    .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == events.c.version))
+    .order_by(events.c.id)
+    .limit(_PAGE)
+)
+
+_HEADS = (
+    select(memories, topics.c.type, topics.c.target, versions.c.body.label("committed"))
+    .join(topics, topics.c.id == memories.c.topic_id)
+    .outerjoin(versions, and_(versions.c.memory == memories.c.id, versions.c.version == memories.c.version))
+    .order_by(memories.c.id)
+    .limit(_PAGE)
+)
+
+
+class AuditTrail:
+    """Reads and checks the journal of a ledger."""
+
+    def __init__(self, database: Database, journal: Journal) -> None:
+        self._database = database
+        self._journal = journal
+
+    def pages(
+        self, partition: Partition, since: datetime | None, until: datetime | None
+    ) -> Iterator[Sequence[AuditEntry]]:
+        """Yield the events of a partition in their order, without gaps.
+
+        Args:
+            since: From the first event of this time or later on.
+            until: To the last event of this time or earlier.
+        """
+        number = self._number(partition)
+        if number is None:
+            return
+        first, last = self._bounds(number, since, until)
+        with self._database.read() as connection:
+            previous = _chain_before(connection, number, first)
+        for page in self._rows(number, first, last):
+            found: list[AuditEntry] = []
+            for row in page:
+                found.append(_entry(row, partition, previous))
+                previous = row.chain
+            yield found
+
+    def walk(self) -> Callable[[str, Event], bool]:
+        """Return what tells of one event after another of a partition whether it fits the chain before it."""
+        walk = self._journal.walk()
+        return lambda previous, event: walk.fits(previous, {**dict(event), "time": micros(event.time)})
+
+    def seals(self, previous: Sequence[str], line: str) -> tuple[str, ...]:
+        """Return the seals of a line and of all lines before it, by each key at hand, the one that seals first.
+
+        Args:
+            previous: The seals of those before it; none before the first line.
+        """
+        return self._journal.seals(previous, line)
+
+    def differences(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield where the chain of a partition is broken, and which versions are not what was committed."""
+        number = self._number(partition)
+        if number is None:
+            return
+        if not self._journal.ours:
+            yield _mismatch("", "it is sealed with another key than this one, so it cannot be checked")
+            return
+        with self._database.read() as connection:
+            head = connection.execute(select(partitions.c.journal_head).where(partitions.c.id == number)).scalar_one()
+            last = connection.execute(select(func.max(events.c.id)).where(events.c.partition_id == number)).scalar()
+        previous, walk = origin(number), self._journal.walk()
+        for page in self._rows(number, 0, last or 0):
+            for row in page:
+                if not walk.fits(previous, row._asdict()):
+                    yield _mismatch(row.id, "it, or an event before it, was changed, moved or taken away")
+                if row.body and self._journal.digest(row.body) != row.digest:
+                    yield _mismatch(row.id, f"version {row.version} of {row.record_id} is not what was committed")
+                previous = row.chain
+        if (head or origin(number)) != previous:
+            yield _mismatch("", "its newest events were taken away, or its head was changed")
+
+    def renamed(self) -> Iterator[Mismatch]:
+        """Yield the partitions that were given another name: what they hold would be another's."""
+        with self._database.read() as connection:
+            for number in tenancy.renamed(connection):
+                problem = "its name was changed: what it holds is not found under the one that it had"
+                yield Mismatch(where="partitions", record_id=str(number), problem=problem)
+
+    def misstated(self, partition: Partition) -> Iterator[Mismatch]:
+        """Yield the memories of a partition whose row says something else than their newest version."""
+        number, after = self._number(partition), 0
+        while True:
+            with self._database.read() as connection:
+                page = connection.execute(_HEADS.where(memories.c.partition_id == number, memories.c.id > after)).all()
+            if not page:
+                return
+            for row in page:
+                if problem := _wrong(row, partition):
+                    yield Mismatch(where="memories", record_id=row.memory_id, problem=problem)
+            after = page[-1].id
+
+    def holds(self, head: AuditHead) -> bool:
+        """Return whether the journal still has the event that an export ended with."""
+        number = self._number(head.partition)
+        here = (events.c.partition_id == number, events.c.chain == head.chain)
+        with self._database.read() as connection:
+            return bool(connection.execute(select(exists(select(events.c.id).where(*here)))).scalar())
+
+    def seal(self, at: datetime, operation_id: str, reason: str, *, despite: bool) -> None:
+        """Seal with the newest key at hand from now on, and say so in each partition.
+
+        Args:
+            despite: Whether events that do not fit are chained again, too. Exported heads fit no more then.
+        """
+        action = _DESPITE if despite else "seal_journal"
+        entry = Entry(
+            partition_id=0,
+            time=micros(at),
+            actor="operator",
+            action=action,
+            record_id=_WHERE,
+            operation_id=operation_id,
+            reason=reason,
+        )
+        self._journal.seal(self._database, entry, despite=despite)
+
+    def sealed_despite(self) -> tuple[datetime, str] | None:
+        """Return when and why the journal was sealed last although it did not fit; none where it never was."""
+        last = select(events.c.time, events.c.reason).where(events.c.action == _DESPITE).order_by(events.c.id.desc())
+        with self._database.read() as connection:
+            row = connection.execute(last.limit(1)).first()
+        return None if row is None else (from_micros(row.time), row.reason)
+
+    def add_shown(self, shown: Sequence[Shown]) -> None:
+        """Append records of what agents were shown. They are no versions, and no reader waits for them."""
+        if not shown:
+            return
+        with self._database.write() as connection:
+            kept = self._not_late(connection, shown)
+            numbers = tenancy.hold(self._database, connection, [each.partition for each in kept])
+            if not self._database.is_sqlite:  # it may have waited for an erasure
+                kept = self._not_late(connection, kept)
+            if not kept:
+                connection.rollback()  # the names that were just written, too
+                return
+            rows = [
+                {
+                    "partition_id": numbers[each.partition],
+                    "thread": json.dumps(each.thread),
+                    "run_id": json.dumps(each.run_id),
+                    "turn": each.turn,
+                    "at": micros(each.at),
+                    "shown": json.dumps(each.versions),
+                }
+                for each in kept
+            ]
+            if rows:
+                connection.execute(insert(injections), rows)
+
+    def _not_late(self, connection: Connection, shown: Sequence[Shown]) -> list[Shown]:
+        """Return the records whose person or thread was not erased since they were made."""
+        noted = [(each.partition, each.thread, each.at) for each in shown]
+        late = Tombstones(self._journal).late(connection, "thread", noted)
+        return [each for each, is_late in zip(shown, late, strict=True) if not is_late]
+
+    def shown(
+        self, partition: Partition, *, thread: str | None, run_id: str | None, turn: int | None
+    ) -> tuple[Shown, ...]:
+        """Return the records of a partition that meet all conditions, oldest first."""
+        query = select(injections).where(injections.c.partition_id == self._number(partition))
+        if thread is not None:
+            query = query.where(injections.c.thread == json.dumps(thread))
+        if run_id is not None:
+            query = query.where(injections.c.run_id == json.dumps(run_id))
+        if turn is not None:
+            query = query.where(injections.c.turn == turn)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(injections.c.at, injections.c.id)).all()
+        return tuple(
+            Shown(
+                partition=partition,
+                thread=json.loads(row.thread),
+                run_id=json.loads(row.run_id),
+                turn=row.turn,
+                at=from_micros(row.at),
+                versions=json.loads(row.shown),
+            )
+            for row in rows
+        )
+
+    def _number(self, partition: Partition) -> int | None:
+        with self._database.read() as connection:
+            return next(iter(tenancy.known(connection, [partition])), None)
+
+    def _bounds(self, number: int, since: datetime | None, until: datetime | None) -> tuple[int, int]:
+        """Return the first and the last event of a time: none between them is left out, whatever clock it had."""
+        with self._database.read() as connection:
+            here = events.c.partition_id == number
+            first = select(func.min(events.c.id)).where(here)
+            last = select(func.max(events.c.id)).where(here)
+            if since is not None:
+                first = first.where(events.c.time >= micros(since))
+            if until is not None:
+                last = last.where(events.c.time <= micros(until))
+            return connection.execute(first).scalar() or _LAST, connection.execute(last).scalar() or 0
+
+    def _rows(self, number: int, first: int, last: int) -> Iterator[Sequence[Row[Any]]]:
+        """Yield the rows from one event to another, page by page, each in a transaction of its own."""
+        query = _EVENTS.where(events.c.partition_id == number, events.c.id <= last)
+        while first <= last:
+            with self._database.read() as connection:
+                page = connection.execute(query.where(events.c.id >= first)).all()
+            if not page:
+                return
+            yield page
+            first = page[-1].id + 1
+
+
+def _wrong(row: Row[Any], partition: Partition) -> str:
+    """Return what is wrong with the row of a memory; nothing where all is well."""
+    if row.body != row.committed:
+        return "its head is no version that was committed"
+    memory = Memory.from_json(row.body)
+    held, told = row._asdict(), memory_rows.head_columns(memory, row.topic_id)
+    # What an earlier release wrote may differ: by fields that it lacked, by how it folded words, in what is not live.
+    lenient = {"body", "words"} if memory.live else {"body", "words", "resident"}
+    wrong = [name for name in told if name not in lenient and held[name] != told[name]]
+    wrong += ["topic"] * ((row.type, row.target) != (memory.topic.type, memory.topic.target))
+    wrong += ["partition"] * (memory.partition != partition)
+    verb = "is" if len(wrong) == 1 else "are"
+    return f"its {' and '.join(wrong)} {verb} not what was committed" if wrong else ""
+
+
+def _chain_before(connection: Connection, number: int, first: int) -> str:
+    query = select(events.c.chain).where(events.c.partition_id == number, events.c.id < first)
+    return connection.execute(query.order_by(events.c.id.desc()).limit(1)).scalar() or origin(number)
+
+
+def _entry(row: Row[Any], partition: Partition, previous: str) -> AuditEntry:
+    body = json.loads(row.body) if row.body else {}
+    return AuditEntry(
+        event=event_of(row, partition),
+        previous=previous,
+        before=max(row.version - 1, 0),
+        after=row.version,
+        evidence=tuple(dict.fromkeys(item["message_id"] for item in body.get("evidence", ()))),
+        extractor=body.get("extractor", ""),
+        prompt=body.get("prompt", ""),
+    )
+
+
+def _mismatch(event: object, problem: str) -> Mismatch:
+    return Mismatch(where=_WHERE, record_id=str(event), problem=problem)

@@ -1,0 +1,591 @@
+"""Blocks: cut from threads, read again, or brought from another ledger; their index entries, and how far the work on them is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
+
+from remegraph.errors import ConflictError, InputError, NotFoundError
+from remegraph.ledger import messages as message_rows
+from remegraph.ledger.messages import stored
+from remegraph.ledger.rows import chunks, from_micros, micros, offset_seconds, upsert
+from remegraph.ledger.schema import blocks, messages, summaries, threads, work
+from remegraph.ledger.tombstones import Tombstones
+from remegraph.models import (
+    Block,
+    BlockSummary,
+    Brought,
+    BroughtBlock,
+    Cut,
+    Message,
+    Partition,
+    StoredMessage,
+    Work,
+    WorkState,
+)
+from remegraph.ports import Tail
+
+__all__ = [
+    "BlockFilter",
+    "add",
+    "await_work",
+    "bring",
+    "check_open",
+    "extents",
+    "free_labels",
+    "new",
+    "pending",
+    "read",
+    "read_by",
+    "read_holding",
+    "read_summaries",
+    "read_work",
+    "require_block",
+    "set_work",
+    "tail_starts",
+    "tails",
+    "write_summary",
+]
+
+
+_STATEMENTS = ("stated:", "imported:")
+"""How threads begin that hold a memory which someone wrote, and no conversation."""
+
+Numbers = Mapping[Partition, int]
+"""The numbers of partitions."""
+
+
+# ------------------------------------------------------------------------------------------- cut from threads
+
+
+def tails(
+    connection: Connection, partition_id: int, partition: Partition, overlap: int, thread: str | None = None
+) -> tuple[Tail, ...]:
+    """Return what no block holds yet; costs what is new, not what is old."""
+    query = (
+        select(threads.c.thread, threads.c.block_seq)
+        .where(threads.c.partition_id == partition_id, threads.c.last_seq > threads.c.block_seq)
+        .order_by(threads.c.id)
+    )
+    if thread is not None:
+        query = query.where(threads.c.thread == thread)
+    unfinished = connection.execute(query).all()
+    return tuple(
+        Tail(
+            thread=row.thread,
+            after_seq=row.block_seq,
+            overlap=_overlap(connection, partition_id, partition, row.thread, block_seq=row.block_seq, overlap=overlap),
+            messages=_thread(connection, partition_id, partition, row.thread, messages.c.seq > row.block_seq),
+        )
+        for row in unfinished
+    )
+
+
+def tail_starts(connection: Connection, places: Mapping[int, Partition]) -> dict[tuple[Partition, str], int]:
+    """Return the last place in a block, of each thread that has more; 0 where none is."""
+    open_ = (threads.c.partition_id.in_(list(places)), threads.c.last_seq > threads.c.block_seq)
+    found = connection.execute(select(threads.c.partition_id, threads.c.thread, threads.c.block_seq).where(*open_))
+    return {(places[row.partition_id], row.thread): row.block_seq for row in found}
+
+
+def _thread(
+    connection: Connection, partition_id: int, partition: Partition, thread: str, *conditions: ColumnElement[bool]
+) -> tuple[StoredMessage, ...]:
+    here = (messages.c.partition_id == partition_id, messages.c.thread == thread)
+    query = select(messages).where(*here, *conditions).order_by(messages.c.seq)
+    return tuple(stored(partition, row) for row in connection.execute(query))
+
+
+def _overlap(
+    connection: Connection, partition_id: int, partition: Partition, thread: str, *, block_seq: int, overlap: int
+) -> tuple[StoredMessage, ...]:
+    if not overlap or not block_seq:
+        return ()
+    newest = select(blocks.c.first_seq).where(
+        blocks.c.partition_id == partition_id, blocks.c.thread == thread, blocks.c.last_seq == block_seq
+    )
+    first = connection.execute(newest).scalar_one_or_none()
+    if first is None:  # it was erased
+        return ()
+    return _thread(connection, partition_id, partition, thread, messages.c.seq.between(first, block_seq))[-overlap:]
+
+
+def add(
+    connection: Connection, partition_id: int, partition: Partition, cuts: Sequence[Cut], tombstones: Tombstones
+) -> list[Block]:
+    """Record cuts as blocks under the partition's lock; one that came too late is left out.
+
+    Several cuts of one thread may all name the end that the tail had, or each the end of the cut before.
+
+    Raises:
+        InputError: A cut that leaves messages out, or names messages that are not there.
+    """
+    before = _ends(connection, partition_id, [cut.thread for cut in cuts])
+    ends = dict(before)
+    added: list[Block] = []
+    for cut in cuts:
+        if cut.thread not in ends:
+            raise InputError(f"There is no thread {cut.thread!r} here.", "Cut what `tails` returned.")
+        if cut.after_seq not in (ends[cut.thread], before[cut.thread]) or cut.last_seq <= ends[cut.thread]:
+            continue  # another process was first
+        inside = _inside(connection, partition_id, partition, cut, ends[cut.thread])
+        added.append(new(connection, partition_id, inside, tombstones))
+        ends[cut.thread] = cut.last_seq
+    for thread, end in ends.items():
+        here = (threads.c.partition_id == partition_id, threads.c.thread == thread)
+        connection.execute(update(threads).where(*here).values(block_seq=end))
+    return added
+
+
+def _ends(connection: Connection, partition_id: int, names: Sequence[str]) -> dict[str, int]:
+    """Return the last seq of the newest block of each thread, 0 where it has none."""
+    query = select(threads.c.thread, threads.c.block_seq).where(threads.c.partition_id == partition_id)
+    found = (connection.execute(query.where(threads.c.thread.in_(chunk))) for chunk in chunks(names))
+    return {row.thread: row.block_seq for rows in found for row in rows}
+
+
+def _inside(
+    connection: Connection, partition_id: int, partition: Partition, cut: Cut, end: int
+) -> Sequence[StoredMessage]:
+    held = _thread(
+        connection,
+        partition_id,
+        partition,
+        cut.thread,
+        messages.c.seq.between(min(cut.first_seq, end + 1), cut.last_seq),
+    )
+    inside = [message for message in held if message.seq >= cut.first_seq]
+    left_out = [message for message in held if end < message.seq < cut.first_seq]
+    if left_out or not inside or (inside[0].seq, inside[-1].seq) != (cut.first_seq, cut.last_seq):
+        raise InputError(
+            f"The cut {cut.first_seq} to {cut.last_seq} of {cut.thread!r} does not follow message {end}.",
+            "Cut what `tails` returned, from its first message on.",
+        )
+    return inside
+
+
+def new(connection: Connection, partition_id: int, inside: Sequence[StoredMessage], tombstones: Tombstones) -> Block:
+    """Write a block with the next free label of its day.
+
+    Args:
+        connection: A write transaction that holds the partition's lock.
+        inside: Its messages, oldest first.
+    """
+    first, last = inside[0], inside[-1]
+    (label,) = free_labels(connection, partition_id, first.partition, [first.time], tombstones)
+    block = Block(
+        block_id=label,
+        partition=first.partition,
+        thread=first.thread,
+        first_seq=first.seq,
+        last_seq=last.seq,
+        start_time=min(message.time for message in inside),
+        end_time=max(message.time for message in inside),
+    )
+    _record(connection, partition_id, block)
+    return block
+
+
+def free_labels(
+    connection: Connection,
+    partition_id: int,
+    partition: Partition,
+    times: Iterable[datetime],
+    tombstones: Tombstones,
+) -> tuple[str, ...]:
+    """Return the next free label of the day for each of these times: one that an erased block had is not used again.
+
+    Args:
+        partition: The same, by its fields.
+        times: When the first words of each block were said.
+    """
+    last: dict[str, int] = {}
+    found: list[str] = []
+    for said in times:
+        day = f"{said.year:04}{said.month:02}{said.day:02}"  # the date where it was said
+        if day not in last:
+            here = (blocks.c.partition_id == partition_id, blocks.c.day == day)
+            last[day] = connection.execute(
+                select(func.coalesce(func.max(blocks.c.number), 0)).where(*here)
+            ).scalar_one()
+        last[day] += 1
+        while tombstones.among(connection, "block", partition, [f"{day}_{last[day]:02}"]):
+            last[day] += 1
+        found.append(f"{day}_{last[day]:02}")
+    return tuple(found)
+
+
+def _record(connection: Connection, partition_id: int, block: Block) -> None:
+    """Write the row of a new block.
+
+    Args:
+        connection: A write transaction that holds the partition's lock.
+        block: The block, with its label.
+    """
+    day, _, number = block.block_id.partition("_")
+    connection.execute(
+        insert(blocks).values(
+            partition_id=partition_id,
+            day=day,
+            number=int(number),
+            start_offset=offset_seconds(block.start_time),
+            end_offset=offset_seconds(block.end_time),
+            **block.model_dump(include={"block_id", "thread", "first_seq", "last_seq"}),
+            start_time=micros(block.start_time),
+            end_time=micros(block.end_time),
+        )
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- read
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFilter:
+    """Conditions on blocks; see `Archive.blocks`."""
+
+    thread: str | None = None
+    time_start: datetime | None = None
+    time_end: datetime | None = None
+
+    def conditions(self) -> Iterator[ColumnElement[bool]]:
+        """Say it in SQL."""
+        if self.thread is not None:
+            yield blocks.c.thread == self.thread
+        if self.time_start is not None:
+            yield blocks.c.end_time >= micros(self.time_start)
+        if self.time_end is not None:
+            yield blocks.c.start_time <= micros(self.time_end)
+
+
+def read(
+    connection: Connection,
+    places: Mapping[int, Partition],
+    wanted: BlockFilter,
+    ids: Sequence[str] | None,
+    message_ids: Sequence[str] | None,
+) -> tuple[Block, ...]:
+    """Return blocks, oldest first."""
+    query = select(blocks).where(blocks.c.partition_id.in_(list(places)), *wanted.conditions())
+    queries = [query] if ids is None else [query.where(blocks.c.block_id.in_(chunk)) for chunk in chunks(ids)]
+    if message_ids is not None:
+        holds = and_(
+            messages.c.partition_id == blocks.c.partition_id,
+            messages.c.thread == blocks.c.thread,
+            messages.c.seq.between(blocks.c.first_seq, blocks.c.last_seq),
+        )
+        queries = [
+            query.where(select(messages.c.id).where(holds, messages.c.message_id.in_(chunk)).exists())
+            for query in queries
+            for chunk in chunks(message_ids)
+        ]
+    found = {row.id: row for query in queries for row in connection.execute(query)}
+    ordered = sorted(found.values(), key=lambda row: (row.start_time, row.partition_id, row.first_seq, row.id))
+    return tuple(_block(places[row.partition_id], row) for row in ordered)
+
+
+def read_holding(
+    connection: Connection, places: Mapping[int, Partition], seqs: Mapping[int, Sequence[int]]
+) -> dict[tuple[Partition, int], Block]:
+    """Return the block that holds each of these messages, by partition and place: of several, the one where it was new."""
+    later = blocks.alias()
+    first = select(func.min(later.c.last_seq)).where(
+        later.c.partition_id == messages.c.partition_id,
+        later.c.thread == messages.c.thread,
+        later.c.last_seq >= messages.c.seq,
+    )
+    holds = and_(
+        blocks.c.partition_id == messages.c.partition_id,
+        blocks.c.thread == messages.c.thread,
+        blocks.c.last_seq == first.correlate(messages).scalar_subquery(),
+        blocks.c.first_seq <= messages.c.seq,
+    )
+    query = select(messages.c.seq, blocks).select_from(messages).join(blocks, holds)
+    found: dict[tuple[Partition, int], Block] = {}
+    for each in chunks([(place, seq) for place, some in seqs.items() for seq in some]):
+        wanted: dict[int, list[int]] = {}
+        for place, seq in each:
+            wanted.setdefault(place, []).append(seq)
+        here = (and_(messages.c.partition_id == place, messages.c.seq.in_(some)) for place, some in wanted.items())
+        for row in connection.execute(query.where(or_(*here))):
+            found[places[row.partition_id], row.seq] = _block(places[row.partition_id], row)
+    return found
+
+
+def _block(partition: Partition, row: Row[Any]) -> Block:
+    return Block(
+        block_id=row.block_id,
+        partition=partition,
+        thread=row.thread,
+        first_seq=row.first_seq,
+        last_seq=row.last_seq,
+        start_time=from_micros(row.start_time, row.start_offset),
+        end_time=from_micros(row.end_time, row.end_offset),
+    )
+
+
+def extents(connection: Connection, partition_id: int, block_ids: Sequence[str]) -> Sequence[Row[Any]]:
+    """Return the rows of these blocks: label, thread, first and last seq."""
+    here = (blocks.c.partition_id == partition_id, blocks.c.block_id.in_(block_ids))
+    return connection.execute(select(blocks).where(*here)).all() if block_ids else ()
+
+
+def require_block(connection: Connection, partition_id: int, block_id: str) -> None:
+    """Check that there is such a block.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
+    if connection.execute(select(blocks.c.id).where(*here)).first() is None:
+        raise NotFoundError(f"There is no block {block_id} here.")
+
+
+# ---------------------------------------------------------------------------------------------- index entries
+
+
+def read_summaries(
+    connection: Connection, places: Mapping[int, Partition], ids: Sequence[str] | None
+) -> tuple[BlockSummary, ...]:
+    """Return index entries, oldest first."""
+    query = select(summaries).where(summaries.c.partition_id.in_(list(places)))
+    queries = [query] if ids is None else [query.where(summaries.c.block_id.in_(chunk)) for chunk in chunks(ids)]
+    found = {(row.partition_id, row.block_id): row for query in queries for row in connection.execute(query)}
+    ordered = sorted(found.values(), key=lambda row: (row.start_time, row.partition_id, row.block_id))
+    return tuple(BlockSummary.from_json(row.body) for row in ordered)
+
+
+def write_summary(connection: Connection, partition_id: int, summary: BlockSummary, *, keep: bool = False) -> None:
+    """Write the index entry of a block, in place of the one that it had.
+
+    Args:
+        keep: Whether the one that it had is kept beside it, since words of it are withheld, and may be shown again.
+
+    Raises:
+        NotFoundError: There is no such block.
+    """
+    require_block(connection, partition_id, summary.block_id)
+    values = {
+        "start_time": micros(summary.start_time),
+        "end_time": micros(summary.end_time),
+        "body": summary.to_json(),
+    }
+    statement = upsert(connection.dialect.name, summaries).values(
+        partition_id=partition_id, block_id=summary.block_id, **values
+    )
+    key = ["partition_id", "block_id"]
+    before = {"original": func.coalesce(summaries.c.original, summaries.c.body) if keep else None}
+    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values | before))
+
+
+def read_by(connection: Connection, partition_ids: Sequence[int], reader: str, recipe: str) -> tuple[str, ...]:
+    """Return the labels of the blocks of conversations that someone read, the newest first, but for those that failed.
+
+    Args:
+        reader: As the index entries tell it: a model, or `extractive`.
+        recipe: The way of summarising whose failures are left out.
+    """
+    mine = and_(blocks.c.partition_id == summaries.c.partition_id, blocks.c.block_id == summaries.c.block_id)
+    failed = select(work.c.block_id).where(
+        work.c.partition_id == summaries.c.partition_id,
+        work.c.block_id == summaries.c.block_id,
+        work.c.recipe == recipe,
+        work.c.state == "failed",
+    )
+    query = (
+        select(summaries.c.block_id)
+        .join(blocks, mine)
+        .where(
+            summaries.c.partition_id.in_(partition_ids),
+            summaries.c.body.contains(f'"extractor": {json.dumps(reader)}', autoescape=True),
+            *(~blocks.c.thread.startswith(each) for each in _STATEMENTS),
+            ~failed.exists(),
+        )
+        .order_by(summaries.c.start_time.desc(), blocks.c.id.desc())
+    )
+    return tuple(connection.execute(query).scalars())
+
+
+def _reader(connection: Connection, partition_id: int, block_id: str) -> str | None:
+    """Return who read a block, as its index entry tells; none where it has none."""
+    here = (summaries.c.partition_id == partition_id, summaries.c.block_id == block_id)
+    body = connection.execute(select(summaries.c.body).where(*here)).scalar_one_or_none()
+    return None if body is None else BlockSummary.from_json(body).extractor
+
+
+# -------------------------------------------------------------------------------- brought from another ledger
+
+
+def bring(connection: Connection, partition_id: int, brought: Brought, recorded_at: datetime) -> Iterator[Block]:
+    """Record messages and blocks under the partition's lock; yield the blocks that are new.
+
+    Args:
+        brought: The messages, and the blocks that hold them.
+
+    Raises:
+        MessageChangedError: A message is recorded with other content.
+        ConflictError: A block is there with other messages, its thread goes another way here, or waits for its blocks.
+    """
+    said = {message.message_id: message for message in brought.messages}
+    _check_threads(connection, partition_id, brought.messages)
+    message_rows.add(connection, partition_id, brought.messages, recorded_at, {})
+    known = _known_blocks(connection, partition_id, [block.block_id for block in brought.blocks])
+    for block in brought.blocks:
+        seqs = _seqs(connection, partition_id, block)
+        if block.block_id not in known:
+            made = Block(
+                block_id=block.block_id,
+                partition=brought.partition,
+                thread=block.thread,
+                first_seq=seqs[0],
+                last_seq=seqs[-1],
+                start_time=min(said[each].time for each in block.message_ids),
+                end_time=max(said[each].time for each in block.message_ids),
+            )
+            _record(connection, partition_id, made)
+            _end(connection, partition_id, made)
+            yield made
+        elif known[block.block_id] != (block.thread, seqs[0], seqs[-1]):
+            raise ConflictError([block.block_id], "A block of this name holds other words here: use another scope.")
+
+
+def _check_threads(connection: Connection, partition_id: int, given: Collection[Message]) -> None:
+    """Check that no thread has an open end here: it would count as cut once a later block is recorded."""
+    for chunk in chunks(sorted({message.thread for message in given})):
+        query = select(threads.c.thread).where(
+            threads.c.partition_id == partition_id,
+            threads.c.thread.in_(chunk),
+            threads.c.last_seq > threads.c.block_seq,
+        )
+        if waiting := connection.execute(query).scalars().all():
+            raise ConflictError(waiting, "What was said there waits for its blocks: run summarize(close=True) first.")
+
+
+def _known_blocks(
+    connection: Connection, partition_id: int, block_ids: Collection[str]
+) -> dict[str, tuple[str, int, int]]:
+    query = select(blocks).where(blocks.c.partition_id == partition_id)
+    found = (connection.execute(query.where(blocks.c.block_id.in_(chunk))) for chunk in chunks(list(block_ids)))
+    return {row.block_id: (row.thread, row.first_seq, row.last_seq) for rows in found for row in rows}
+
+
+def _seqs(connection: Connection, partition_id: int, block: BroughtBlock) -> list[int]:
+    """Return the seqs of a block's messages; they are all that their thread has from the first to the last of them."""
+    here = (messages.c.partition_id == partition_id, messages.c.thread == block.thread)
+    query = select(messages.c.seq, messages.c.message_id).where(*here).order_by(messages.c.seq)
+    ends = (block.message_ids[0], block.message_ids[-1])
+    bounds = [row.seq for row in connection.execute(query.where(or_(*(messages.c.message_id == end for end in ends))))]
+    held = connection.execute(query.where(messages.c.seq.between(bounds[0], bounds[-1]))).all() if bounds else []
+    if tuple(row.message_id for row in held) != block.message_ids:
+        raise ConflictError([block.block_id], "Its thread goes another way here: use another scope.")
+    return [row.seq for row in held]
+
+
+def _end(connection: Connection, partition_id: int, block: Block) -> None:
+    """Let its thread end with this block, unless it has a later one."""
+    here = (threads.c.partition_id == partition_id, threads.c.thread == block.thread)
+    connection.execute(
+        update(threads).where(*here, threads.c.block_seq < block.last_seq).values(block_seq=block.last_seq)
+    )
+
+
+# -------------------------------------------------------------------------------- how far the work on them is
+
+
+def await_work(connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:
+    """Mark new blocks as waiting for a way of summarising."""
+    waiting = {"topic": "", "recipe": recipe, "state": "pending", "reason": json.dumps(""), "attempts": 0}
+    if new:
+        connection.execute(
+            insert(work), [{"partition_id": partition_id, "block_id": block.block_id, **waiting} for block in new]
+        )
+
+
+def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:
+    """Write how far work is.
+
+    Raises:
+        NotFoundError: There is no such block.
+    """
+    for one in wanted:
+        partition_id = numbers[one.partition]
+        require_block(connection, partition_id, one.block_id)
+        values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
+        statement = upsert(connection.dialect.name, work).values(
+            partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
+        )
+        key = ["partition_id", "block_id", "topic", "recipe"]
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+
+
+def check_open(connection: Connection, numbers: Numbers, wanted: Iterable[Work], again: Mapping[str, str]) -> None:
+    """Check that none of this work is done, unless its block is read again, and that no one else has done that.
+
+    Args:
+        again: Blocks that are read again, by label, each with who read it last.
+
+    Raises:
+        ConflictError: Some of it is done.
+    """
+    done = [
+        f"{one.block_id} {one.topic}".strip()
+        for one in wanted
+        if one.block_id not in again
+        and connection.execute(
+            select(work.c.state).where(
+                work.c.partition_id == numbers[one.partition],
+                work.c.block_id == one.block_id,
+                work.c.topic == one.topic,
+                work.c.recipe == one.recipe,
+                work.c.state == "done",
+            )
+        ).first()
+    ]
+    places = {(numbers[one.partition], one.block_id) for one in wanted if one.block_id in again}
+    done += [label for number, label in places if _reader(connection, number, label) != again[label]]
+    if done:
+        raise ConflictError(done, "This work is done already: take it off the list.")
+
+
+def read_work(
+    connection: Connection, places: Mapping[int, Partition], states: Sequence[WorkState], recipe: str | None
+) -> tuple[Work, ...]:
+    """Return work in these states, by partition, block and topic."""
+    query = select(work).where(work.c.partition_id.in_(list(places)), work.c.state.in_(states))
+    if recipe is not None:
+        query = query.where(work.c.recipe == recipe)
+    order = {partition_id: rank for rank, partition_id in enumerate(places)}
+    rows = sorted(
+        connection.execute(query).all(),
+        key=lambda row: (order[row.partition_id], _label(row.block_id), row.topic, row.recipe),
+    )
+    return tuple(
+        Work(
+            partition=places[row.partition_id],
+            block_id=row.block_id,
+            topic=row.topic,
+            recipe=row.recipe,
+            state=row.state,
+            reason=json.loads(row.reason),
+            attempts=row.attempts,
+        )
+        for row in rows
+    )
+
+
+def pending(connection: Connection, recipe: str, partition_ids: Sequence[int] | None) -> int:
+    """Return how many blocks wait for a way of summarising, in all partitions or in some."""
+    query = select(func.count()).select_from(work).where(work.c.state == "pending", work.c.recipe == recipe)
+    if partition_ids is not None:
+        query = query.where(work.c.partition_id.in_(partition_ids))
+    return connection.execute(query).scalar_one()
+
+
+def _label(block_id: str) -> tuple[str, int, str]:
+    """Order labels by day and number: 20260101_100 comes after 20260101_99."""
+    return block_id[:8], len(block_id), block_id

@@ -1,0 +1,214 @@
+"""Connections to SQLite and PostgreSQL: how they are opened and set up, and what keeps them alive."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy.pool import StaticPool
+
+from remegraph.errors import MissingExtraError, SetupError
+from remegraph.settings import PoolPolicy
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
+__all__ = ["INHERITED", "RELEASE", "Heartbeat", "engine_of", "file_of", "watched"]
+
+_BUSY_MILLISECONDS = 30_000
+_SWITCH_TRIES = 20
+
+_SQLITE_SETTINGS = (
+    "PRAGMA synchronous=FULL",  # WAL's default may lose the last commits when the power fails
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA secure_delete=ON",  # deleted text is overwritten with zeros
+)
+_WATCH = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 10,  # seconds of silence after which a sign of life is asked for,
+    "keepalives_interval": 5,  # again after so many,
+    "keepalives_count": 3,  # so often
+    "tcp_user_timeout": 25_000,  # milliseconds that what was sent may go unheard
+}
+RELEASE = """
+DO $$
+DECLARE wanted record;
+BEGIN
+  FOR wanted IN
+    SELECT name, value
+    FROM (VALUES
+      ('idle_in_transaction_session_timeout', '5s'),
+      ('lock_timeout', '30s'),
+      ('client_connection_check_interval', '2s'),
+      ('tcp_keepalives_idle', '5'),
+      ('tcp_keepalives_interval', '2'),
+      ('tcp_keepalives_count', '3'),
+      ('tcp_user_timeout', '10s')
+    ) AS ours (name, value)
+    JOIN pg_settings USING (name)
+    WHERE source NOT IN ('client', 'database', 'user', 'database user')
+  LOOP
+    BEGIN
+      PERFORM set_config(wanted.name, wanted.value, false);
+    EXCEPTION WHEN invalid_parameter_value THEN
+      NULL;
+    END;
+  END LOOP;
+END $$
+"""
+"""Sets a session of PostgreSQL up so that what a client had locked is free again within seconds after it vanished.
+
+What the URL, the role or the database says comes first; what a server's system cannot do is left out.
+"""
+_BEAT = 1.0  # seconds between two signs of life in a transaction that computes
+
+INHERITED: set[str] = set()
+"""Files that were open when this process was forked: SQLite takes the parent's locks for its own, and loses writes."""
+
+
+def file_of(url: URL) -> str | None:
+    """Return the file of a ledger on SQLite; none where it has none."""
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    return os.path.realpath(str(url.database))
+
+
+def engine_of(url: str, policy: PoolPolicy) -> Engine:
+    """Return the engine of a ledger; nothing is opened yet.
+
+    Raises:
+        SetupError: The URL cannot be read, or the file was opened by the process that this one was forked from.
+        MissingExtraError: The driver is not installed.
+    """
+    parsed = _parsed(url)
+    if file_of(parsed) in INHERITED:
+        raise SetupError(
+            "This ledger was open in the process that this one was forked from, and SQLite's locks did not come along.",
+            "Close it before the fork, or start processes by spawn.",
+        )
+    limits: dict[str, Any] = {
+        "pool_size": policy.size,
+        "max_overflow": policy.overflow,
+        "pool_timeout": policy.wait,
+        "hide_parameters": True,
+    }
+    try:
+        if parsed.get_backend_name() == "sqlite":
+            in_memory = parsed.database in (None, "", ":memory:")
+            pool: dict[str, Any] = {"poolclass": StaticPool, "hide_parameters": True} if in_memory else limits
+            engine = create_engine(parsed, **pool, connect_args={"check_same_thread": False})
+            event.listen(engine, "connect", _set_up_sqlite)
+        else:
+            engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), **limits)
+            event.listen(engine, "connect", _set_up_postgresql)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
+        ) from error
+    return engine
+
+
+def watched(url: URL) -> dict[str, int]:
+    """Return by what a PostgreSQL server is noticed to be out of reach, where its URL does not say.
+
+    Cut off without a word, as by a network, a server would be waited for as long as the system likes: two hours.
+    """
+    return {name: value for name, value in _WATCH.items() if name not in url.query}
+
+
+def _parsed(url: str) -> URL:
+    cure = "Use sqlite:///path/to/file, or postgresql://user:password@host/database."
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError as error:
+        raise SetupError("The ledger's URL cannot be read.", cure) from error
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return parsed
+    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise SetupError(f"The ledger cannot be kept in {parsed.drivername}.", cure)
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    """Set a new connection up, in one round trip."""
+    connection.autocommit = True
+    connection.execute(RELEASE)
+    connection.autocommit = False
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    """Set a new connection up; `isolation_level = None` leaves every BEGIN to us (SQLAlchemy's recipe for pysqlite)."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")  # first: the next ones may have to wait
+    _write_ahead(cursor)
+    for setting in _SQLITE_SETTINGS:
+        cursor.execute(setting)
+    cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Let the file have a write-ahead log.
+
+    Of several processes that switch a fresh file at once, SQLite turns all but one away without waiting. A transaction
+    does wait: once it begins, whoever switches is through, and the file is switched or ours to switch.
+    """
+    for tries_left in range(_SWITCH_TRIES, -1, -1):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not tries_left or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("COMMIT")
+        else:
+            return
+
+
+class Heartbeat:
+    """Says something in transactions that last, so that PostgreSQL ends only those whose process is gone or stands still."""
+
+    def __init__(self, errors: type[Exception]) -> None:
+        self._errors = errors
+        self._open: dict[int, tuple[float, Any, threading.Lock]] = {}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    @contextmanager
+    def during(self, connection: Connection) -> Iterator[None]:
+        """Keep a transaction alive until the end of the block, whatever this process computes meanwhile."""
+        if self._thread is None:
+            self._start()
+        turn = threading.Lock()
+        self._open[id(turn)] = (time.monotonic(), connection.connection.driver_connection, turn)
+        try:
+            yield
+        finally:
+            with turn:
+                del self._open[id(turn)]
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="remegraph-heartbeat", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_BEAT):
+            late = time.monotonic() - _BEAT
+            for began, driver, turn in self._open.copy().values():
+                if began < late:
+                    with turn, suppress(self._errors):  # whoever uses the connection next is told
+                        if id(turn) in self._open and driver.info.transaction_status.name == "INTRANS":
+                            driver.execute("SELECT 1")

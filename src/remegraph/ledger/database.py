@@ -1,0 +1,438 @@
+"""One door to the database, SQLite or PostgreSQL: transactions, snapshots, locks, and errors in our own words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    exc,
+    text,
+)
+from sqlalchemy.pool import StaticPool
+
+from remegraph.errors import LedgerUnavailableError, OutcomeUnknownError, RemegraphError, SetupError
+from remegraph.ledger import migrations
+from remegraph.ledger.connections import INHERITED, Heartbeat, engine_of, file_of
+from remegraph.ledger.files import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
+from remegraph.settings import PoolPolicy, without_passwords
+
+__all__ = ["EVERYBODY", "Database"]
+
+EVERYBODY = 0
+"""To lock where a write concerns no partition alone, as one of the schema: no partition has this number."""
+
+T = TypeVar("T")
+
+_LOCK_NAMESPACE = 0x72656D65  # "reme": keeps our advisory locks apart from those of a host
+_TASK_NAMESPACE = _LOCK_NAMESPACE + 1
+# What an operational error of either engine tells, and what to do about it: first what stays as it is, then what may pass.
+_DEFECTS = (
+    ("not a database", "Another file lies there: open another home, or move that file away."),
+    ("malformed", "The file is damaged: restore a backup, or salvage it with `sqlite3 FILE .recover`."),
+    ("readonly", "Make the file and its folder writable."),
+    ("read-only", "Make the file and its folder writable."),
+    ("unable to open", "Make sure that the folder exists and is writable."),
+    ("index row", "Use shorter names and ids: PostgreSQL takes about 2,600 bytes. Nothing was written."),
+)
+_OUTAGES = (
+    ("disk is full", "Free some space and repeat: nothing of this operation was written."),
+    ("no space left", "Free some space and repeat: nothing of this operation was written."),
+    ("disk i/o error", "Check the disk and repeat: nothing of this operation was written."),
+    ("queuepool limit", "Repeat, or let this process have more connections: the settings' `pool`."),
+    ("is locked", "Another process holds the ledger: repeat, or close that process."),
+    ("lock timeout", "Another process holds these records for long: repeat."),
+    ("idle-in-transaction timeout", "This process was held up for seconds, and nothing was written: repeat."),
+)
+_PATIENT = text(  # where the limit is ours, and no one's who wants it
+    "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
+)
+_REFUSED = "FATAL"  # PostgreSQL answers, and lets no one in
+_PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
+"""How it refuses what it may grant a moment later, also to whom it never let in."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.1  # seconds between two requests for a connection
+_UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the password are right; then repeat."
+
+
+_USUAL = PoolPolicy()
+
+
+class _Session:
+    """One snapshot that the reads of a call share. It is taken by the first of them; one thread reads at a time."""
+
+    def __init__(self, snapshot: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self.known: dict[Hashable, Any] = {}
+        self._snapshot = snapshot
+        self._turn = threading.RLock()
+        self._held = ExitStack()
+        self._connection: Connection | None = None
+        self._closed = False
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give the connection. After an error it is not used again: PostgreSQL refuses whatever comes after one."""
+        with self._turn, ExitStack() as unless_read:
+            if self._closed:  # by a thread that outlived the call
+                yield unless_read.enter_context(self._snapshot())
+                return
+            unless_read.callback(self.give_back)
+            if self._connection is None:
+                self._connection = self._held.enter_context(self._snapshot())
+            yield self._connection
+            unless_read.pop_all()
+
+    def give_back(self) -> None:
+        """End the snapshot; the next read takes another one."""
+        with self._turn:
+            self._connection = None
+            self._held.close()
+
+    def close(self) -> None:
+        """End it for good."""
+        with self._turn:
+            self._closed = True
+            self.give_back()
+
+
+_SESSIONS: ContextVar[Mapping[int, _Session]] = ContextVar("remegraph_sessions", default={})  # noqa: B039 - never written to
+"""The sessions of the call at hand, by the database that they read."""
+
+
+class Database:
+    """A pool of connections with two kinds of transaction: `read` is a snapshot, `write` excludes other writers.
+
+    Safe to share between threads. Transactions do not nest: finish one before the next in the same thread. Reads of one
+    call may share a snapshot: see `session`.
+
+    Args:
+        engine: A set-up engine; see `open`.
+        wait: Seconds that a call waits for a connection that the server refuses for now.
+    """
+
+    def __init__(self, engine: Engine, wait: float = _USUAL.wait) -> None:
+        self.engine = engine
+        self._wait = wait
+        self._known = False
+        # Waiting in line here is fair and cheap; SQLite's own busy handler is neither. A ledger in memory is one
+        # connection, so there reads wait in the same line.
+        self._writers = threading.Lock() if self.is_sqlite else None
+        self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
+        self._beats = None if self.is_sqlite else Heartbeat(engine.dialect.loaded_dbapi.Error)
+        self._refusal: RemegraphError | None = None
+        self.given_up = False
+        """Whether this is a child of the process that opened it."""
+        give_up_at_fork(self)
+
+    @classmethod
+    def open(cls, url: str, pool: PoolPolicy = _USUAL) -> Self:
+        """Open a ledger, and bring its schema up to date.
+
+        Args:
+            url: SQLAlchemy URL: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+            pool: How many connections there are, and how long a call waits for one.
+
+        Raises:
+            SetupError: The URL, the file or the server cannot be used.
+            SchemaTooNewError: A newer remegraph wrote it.
+            MissingExtraError: The driver is not installed.
+        """
+        database = cls(engine_of(url, pool), pool.wait)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(database.close)
+            database._migrate()
+            unless_ready.pop_all()
+        return database
+
+    @classmethod
+    def as_it_is(cls, url: str) -> Self:
+        """Give a ledger whose schema is neither looked at nor changed: for those who examine it.
+
+        Args:
+            url: See `open`.
+
+        Raises:
+            SetupError: The URL cannot be read.
+            MissingExtraError: The driver is not installed.
+        """
+        return cls(engine_of(url, _USUAL))
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is SQLite (else PostgreSQL)."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Let all that is read from here on see one snapshot, in whichever thread of the call: it costs one transaction.
+
+        A ledger in memory is one connection, which no one may keep for so long: there each read is its own.
+        """
+        if self._readers is not None or self._session() is not None:
+            yield
+            return
+        session = _Session(self._snapshot)
+        token = _SESSIONS.set({**_SESSIONS.get(), id(self): session})
+        try:
+            yield
+        finally:
+            _SESSIONS.reset(token)
+            session.close()
+
+    def away(self) -> None:
+        """Give the connection of the session back while something slow is waited for; the next read takes another one."""
+        if (session := self._session()) is not None:
+            session.give_back()
+
+    def once(self, key: Hashable, query: Callable[[Connection], T]) -> T:
+        """Return what a query gives; within a session it is asked once.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        known = {} if (session := self._session()) is None else session.known
+        if key not in known:
+            with self.read() as connection:
+                known[key] = query(connection)
+        found: T = known[key]
+        return found
+
+    def _session(self) -> _Session | None:
+        return _SESSIONS.get().get(id(self))
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection whose queries all see the same snapshot: that of the session, where there is one.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        session = self._session()
+        with self._translated(), self._snapshot() if session is None else session.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._readers or nullcontext(), self._connected() as connection:
+            if not self.is_sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin(), self._alive(connection):
+                self._begin(connection, "BEGIN")
+                yield connection
+
+    def refuse(self, error: RemegraphError | None) -> None:
+        """Let no memory be written from now on; what follows from it can be, as the index and its marks.
+
+        Args:
+            error: Why; none: let it be written again.
+        """
+        self._refusal = error
+
+    def check_writable(self) -> None:
+        """Return if memory may be written.
+
+        Raises:
+            RemegraphError: See `refuse`.
+        """
+        if self._refusal is not None:
+            raise type(self._refusal)(self._refusal.what, self._refusal.cure)
+
+    @contextmanager
+    def write(self, partition_ids: Iterable[int] = (), *, derived: bool = False) -> Iterator[Connection]:
+        """Give a connection that may write; commit at the end, roll back on any error.
+
+        On SQLite no other writer runs meanwhile, on PostgreSQL no other writer of these partitions.
+
+        Args:
+            partition_ids: The partitions to lock; more of them with `lock`, before anything is read.
+            derived: Whether it only writes what follows from the ledger, as what concerns `EVERYBODY` does.
+
+        Raises:
+            SetupError: The database cannot be used, or memory may not be written.
+        """
+        if not (derived or partition_ids == [EVERYBODY]):
+            self.check_writable()
+        with (
+            self._translated() as course,
+            self._writers or nullcontext(),
+            self._connected() as connection,
+            connection.begin(),
+            self._alive(connection),
+        ):
+            self._begin(connection, "BEGIN IMMEDIATE")
+            self.lock(connection, partition_ids)
+            yield connection
+            course.committing = True
+
+    def lock(self, connection: Connection, partition_ids: Iterable[int]) -> None:
+        """Lock partitions until the transaction ends, always in the same order, so that two writers cannot embrace.
+
+        Args:
+            partition_ids: All partitions that the transaction writes.
+        """
+        if self.is_sqlite:  # BEGIN IMMEDIATE has locked them all
+            return
+        for partition_id in sorted(set(partition_ids)):
+            connection.execute(
+                text("SELECT pg_advisory_xact_lock(:namespace, :partition)"),
+                {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
+            )
+
+    @contextmanager
+    def first(self, task: int) -> Iterator[bool]:
+        """Give whether no other process does this task now; until the end, no other gets to.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        if self.is_sqlite:
+            with self._first_on_sqlite(task) as mine:
+                yield mine
+            return
+        key = {"namespace": _TASK_NAMESPACE, "task": task}
+        with self._translated(), self._connected() as connection:
+            own = connection.execution_options(isolation_level="AUTOCOMMIT")
+            mine = own.execute(text("SELECT pg_try_advisory_lock(:namespace, :task)"), key).scalar_one()
+            try:
+                yield bool(mine)
+            finally:
+                if mine:
+                    own.execute(text("SELECT pg_advisory_unlock(:namespace, :task)"), key)
+
+    def _first_on_sqlite(self, task: int) -> AbstractContextManager[bool]:
+        """Lock a file beside the database; what is in memory is of this process alone."""
+        in_memory = isinstance(self.engine.pool, StaticPool)
+        return nullcontext(enter_result=True) if in_memory else alone(Path(f"{self.engine.url.database}-task{task}"))
+
+    def shred(self, *, full: bool = False) -> None:
+        """Give the bytes of deleted rows back: out of the full text, the tables and the log.
+
+        Args:
+            full: On PostgreSQL, whether tables are rewritten, which locks them meanwhile; else their space is
+                freed for new rows, and what was in it stays until those come.
+
+        Raises:
+            SetupError: The database cannot be used, or another process reads an old state of it.
+        """
+        with self._translated(), self._writers or nullcontext(), self._connected() as connection:
+            if not self.is_sqlite:
+                own = connection.execution_options(isolation_level="AUTOCOMMIT")
+                own.detach()  # closed at the end: the next line is for no one else
+                own.execute(_PATIENT, {"here": False})  # another one may do the same, for minutes
+                own.exec_driver_sql("VACUUM FULL" if full else "VACUUM")
+                return
+            connection.exec_driver_sql("INSERT INTO texts_fts (texts_fts) VALUES ('optimize')")
+            connection.exec_driver_sql("VACUUM")
+            busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            if busy:
+                raise LedgerUnavailableError(
+                    "Another process reads an old state of the ledger, so that its log cannot be emptied.",
+                    "Let it finish, or close it; then resume.",
+                )
+
+    def close(self) -> None:
+        """Give all connections back, and the statements that were put together for them."""
+        if self.given_up:
+            return
+        keep_at_fork(self)
+        if self._beats is not None:
+            self._beats.close()
+        self.engine.dispose()
+        self.engine.clear_compiled_cache()
+
+    def give_up(self) -> None:
+        """Leave all connections to the parent, in a forked child; what it had locked of a file, a child has not."""
+        self.given_up = True
+        file = file_of(self.engine.url)
+        INHERITED.update([file] if file is not None else ())
+
+    def check(self) -> None:
+        """Refuse to be used in a child of the process that opened it.
+
+        Raises:
+            SetupError: It is.
+        """
+        if self.given_up:
+            raise SetupError("The memory was opened by the process that this one was forked from.", AFTER_FORK)
+
+    def _alive(self, connection: Connection) -> AbstractContextManager[None]:
+        """Let PostgreSQL know during a transaction that this process lives, however long it computes."""
+        return nullcontext() if self._beats is None else self._beats.during(connection)
+
+    def _connected(self) -> Connection:
+        """Return a connection; one that the server refuses for now is asked for again, until the wait is over.
+
+        Whoever waits may get one that others of this process give back meanwhile. Nothing was done yet, so it is safe.
+        """
+        end, pause = time.monotonic() + self._wait, _FIRST_PAUSE
+        while True:
+            try:
+                connection = self.engine.connect()
+            except exc.OperationalError as error:
+                told = str(error.orig)
+                passing = _REFUSED in told and (self._known or any(sign in told for sign in _PASSING))
+                if not passing or time.monotonic() + pause > end:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._known = True
+                return connection
+
+    def _begin(self, connection: Connection, command: str) -> None:
+        """Begin on SQLite, where SQLAlchemy leaves it to us; a listener for it would cost time at every statement."""
+        if self.is_sqlite:
+            connection.exec_driver_sql(command)
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            if migrations.is_current(connection):
+                return
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(_PATIENT, {"here": True})  # whoever migrates now may take minutes
+            self.lock(connection, [EVERYBODY])
+            migrations.upgrade(connection)
+
+    @contextmanager
+    def _translated(self) -> Iterator[_Course]:
+        """Tell trouble with the file or the server in our own words, here and nowhere else."""
+        self.check()
+        course = _Course()
+        try:
+            yield course
+        except (exc.DBAPIError, exc.TimeoutError) as error:
+            cause = error.orig if isinstance(error, exc.DBAPIError) else error
+            told = without_passwords(str(cause).strip())
+            defect, outage = _cure(_DEFECTS, told), _cure(_OUTAGES, told)
+            if not (defect or outage or isinstance(error, _OPERATIONAL)):
+                raise  # a defect of ours, not of the database
+            where = without_passwords(self.engine.url.render_as_string(hide_password=True))
+            what = f"The ledger {where} cannot be used: {told}."
+            if defect:
+                raise SetupError(what, defect) from error
+            if course.committing and isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+                raise OutcomeUnknownError(f"{what} Whether the change was recorded is not known.") from error
+            raise LedgerUnavailableError(what, outage or _UNKNOWN_CURE) from error
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a transaction has come."""
+
+    committing: bool = False
+    """From here on, the server may have done it though its answer never came."""
+
+
+_OPERATIONAL = (exc.OperationalError, exc.InterfaceError, exc.TimeoutError)
+
+
+def _cure(signs: Iterable[tuple[str, str]], told: str) -> str | None:
+    return next((cure for sign, cure in signs if sign in told.lower()), None)

@@ -1,0 +1,237 @@
+"""Files on which several processes meet: locks that end with their process, and folders that appear whole or not at all.
+
+Chroma's embedded client is made for one process: a second writer silently loses vectors. A lock file would
+outlive a crash; a lock on an open file goes with the process.
+
+Whatever is open belongs to the process that opened it. A child that was forked from it has the same sockets, locks that
+no one will ever release, and none of the threads: there it is given up at once, before anyone can use it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Protocol, Self
+from weakref import WeakSet
+
+from remegraph.errors import BackupError
+
+__all__ = [
+    "AFTER_FORK",
+    "LOCK_FILE",
+    "IndexOwner",
+    "alone",
+    "drafted",
+    "give_up_at_fork",
+    "holder",
+    "keep_at_fork",
+    "sync_file",
+    "sync_folder",
+]
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+LOCK_FILE = "owner.lock"
+AFTER_FORK = "Open it in each process, after the fork (in gunicorn's post_fork), or start processes by spawn."
+"""The cure for what is used in a process that was forked from the one that opened it."""
+
+
+class _Inherited(Protocol):
+    """What is open, and of no use in a child."""
+
+    def give_up(self) -> None:
+        """Do, in a child, without waiting for any lock, what keeps it from harm."""
+        ...
+
+
+def give_up_at_fork(thing: _Inherited) -> None:
+    """Have a thing given up in every child that this process forks, as long as there is the thing."""
+    _open_here().add(thing)
+
+
+def keep_at_fork(thing: _Inherited) -> None:
+    """Let a thing be: it was closed."""
+    _open_here().discard(thing)
+
+
+@cache
+def _open_here() -> WeakSet[_Inherited]:
+    things: WeakSet[_Inherited] = WeakSet()
+
+    def give_all_up() -> None:
+        for thing in list(things):
+            ctypes.pythonapi.Py_IncRef(
+                ctypes.py_object(thing)
+            )  # never freed: that closes what is the parent's, or hangs
+            thing.give_up()
+        things.clear()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=give_all_up)
+    return things
+
+
+class IndexOwner:
+    """The exclusive right to the index in a directory, from `acquire` to `close` or the end of the process."""
+
+    def __init__(self, directory: Path, descriptor: int) -> None:
+        self._directory = directory
+        self._descriptor: int | None = descriptor
+        give_up_at_fork(self)
+
+    @classmethod
+    def acquire(cls, directory: Path) -> Self | None:
+        """Take the lock of a directory, which is made where it is missing.
+
+        Returns:
+            The owner, or none where someone else holds the lock. It never waits.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        if _lock(descriptor):
+            return cls(directory, descriptor)
+        os.close(descriptor)
+        return None
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the index."""
+        return self._directory
+
+    def give_up(self) -> None:
+        """Close the copy of the file in a forked child: the parent keeps its lock, and no longer than it wants."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock; in a forked child only the copy of the file is closed and the parent keeps it."""
+        if self._descriptor is None:
+            return
+        os.close(self._descriptor)  # the lock goes with the last copy of the open file
+        self._descriptor = None
+
+
+def holder(directory: Path) -> int | None:
+    """Return the process that holds the lock of a directory, where the system tells: Linux does."""
+    try:
+        file = (directory / LOCK_FILE).stat().st_ino
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    told = (line.split() for line in locks)
+    found = (int(each[4]) for each in told if each[1] == "FLOCK" and each[5].endswith(f":{file}"))
+    return next(found, None)
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[bool]:
+    """Give whether no one else is in here, in whatever process; until the end, no one else gets in. It never waits.
+
+    Args:
+        file: Stands for what no one else does meanwhile; it is made where it is missing, and stays.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock of an open file, which goes with it; return whether no one held it."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # held: as POSIX says it, as Windows says it
+        return False
+    return True
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a file durable."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries durable, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def drafted(folder: Path) -> Iterator[Path]:
+    """Give a folder to fill, which takes its name at the end: whole, or not at all.
+
+    What a process left that was killed meanwhile is removed by the next one that makes the same folder.
+
+    Args:
+        folder: What it shall be; must be missing or empty.
+
+    Raises:
+        BackupError: There is something already, another process makes it just now, or it cannot be written.
+    """
+    folder = folder.absolute()
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise BackupError(f"{folder} is there already, and not empty.", "Name a folder that does not exist yet.")
+    draft = folder.with_name(f".{folder.name}.draft")
+    try:
+        if draft.exists() and any(draft.iterdir()) and not (draft / LOCK_FILE).exists():
+            raise BackupError(f"{draft} is in the way, and no draft of ours.", "Move it away, or name another folder.")
+        owner = IndexOwner.acquire(draft)
+        if owner is None:
+            raise BackupError(f"Another process writes {folder} just now.", "Wait for it, or name another folder.")
+        try:
+            with closing(owner), _cleared(draft):
+                draft.chmod(0o700)
+                yield draft
+                sync_folder(draft)
+        except BaseException:
+            (draft / LOCK_FILE).unlink(missing_ok=True)
+            draft.rmdir()
+            raise
+        if folder.exists():
+            folder.rmdir()  # it is empty; a folder takes the place of none elsewhere than on POSIX
+        draft.rename(folder)
+        (folder / LOCK_FILE).unlink()  # by which a draft is known as ours to the last
+        sync_folder(folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise BackupError(
+            f"{folder} cannot be written ({error}).", "Free some space, or name a folder that you may write to."
+        ) from error
+
+
+@contextmanager
+def _cleared(draft: Path) -> Iterator[None]:
+    """Empty a draft before it is filled, and again where that fails."""
+    _clear(draft)
+    try:
+        yield
+    except BaseException:
+        _clear(draft)
+        raise
+
+
+def _clear(draft: Path) -> None:
+    """Remove what is in a draft, but for its lock."""
+    for path in draft.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()

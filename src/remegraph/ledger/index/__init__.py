@@ -1,0 +1,1 @@
+"""The index of the ledger: what can be thrown away and rebuilt."""

@@ -1,0 +1,348 @@
+"""Full text: the engine finds the rows that hold a token, stored counts say how often.
+
+Tokens are turned into plain terms of ASCII letters and digits, so that nothing a person writes is ever read as a query.
+The place (partition and kind) is one more term of each row, with an underscore that no token can have; whatever the
+index finds is read back through `texts`, by partition, kind and the exact tokens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+import numpy as np
+from sqlalchemy import Connection, Insert, TextClause, and_, bindparam, delete, func, select, text
+
+from remegraph.ledger.rows import chunks, insert_rows, upsert
+from remegraph.ledger.schema import messages, partitions, texts, totals
+from remegraph.models import HitKind, Partition
+from remegraph.ports import Layout, TextMatches
+
+__all__ = ["EMPTY_LAYOUT", "MOST_TERMS", "LayoutCache", "TextEntry", "TextShelf", "match", "put", "remove"]
+
+_LONGEST_TOKEN = 24
+_LONGEST_HEX = 12  # in bytes of UTF-8
+MOST_TERMS = 40_000
+"""Terms of one text: a tsvector holds 1 MiB of them, ours are 25 letters long at most."""
+
+_FEW = 20
+"""Tokens up to which a text's counts are searched for each of them: for more, all of them are read in less time."""
+
+_OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
+
+_PG_INSERT = text(
+    "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, asks, terms) VALUES"
+    " (:partition_id, :kind, :record_id, :seq, :length, :counts, :asks, array_to_tsvector(CAST(:terms AS text[])))"
+)
+_TOTAL = select(totals.c.records, totals.c.tokens).where(
+    totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
+)
+_TOTAL_OF = select(func.count().label("records"), func.coalesce(func.sum(texts.c.length), 0).label("tokens")).where(
+    texts.c.partition_id == bindparam("partition_id"),
+    texts.c.kind == bindparam("kind"),
+    texts.c.record_id.in_(bindparam("record_ids", expanding=True)),
+)
+_NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
+_FTS_INSERT = "INSERT INTO texts_fts (rowid, terms) VALUES (?, ?)"
+_FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
+
+# CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
+_FTS_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid"
+    " WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind"
+)
+_PG_MATCH = text(
+    "SELECT record_id, seq, length, counts FROM texts"
+    " WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind"
+)
+
+_NO_NUMBERS = np.empty(0, dtype=np.int32)
+_NO_FLAGS = np.empty(0, dtype=np.bool_)
+EMPTY_LAYOUT = Layout(_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS, _NO_FLAGS, _NO_FLAGS)
+"""Of a partition that does not exist."""
+
+_INDEXED = and_(
+    texts.c.partition_id == messages.c.partition_id,
+    texts.c.kind == "message",
+    texts.c.record_id == messages.c.message_id,
+)
+_NEWER = (  # said once: building a statement costs as much as running it
+    select(messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
+    .join_from(messages, texts, _INDEXED)
+    .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
+    .order_by(messages.c.seq)
+)
+_ERASURES = select(partitions.c.erasures).where(partitions.c.id == bindparam("here"))
+
+_MOST_MESSAGES = 200_000  # about 3 MB
+
+
+@dataclass(frozen=True, slots=True)
+class TextShelf:
+    """Where texts are: the records of one kind in one partition."""
+
+    partition_id: int
+    kind: HitKind
+
+    @property
+    def values(self) -> dict[str, int | str]:
+        """As parameters of a statement."""
+        return {"partition_id": self.partition_id, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class TextEntry:
+    """The tokens of one record."""
+
+    record_id: str
+    counts: Mapping[str, int]
+    seq: int = 0
+    asks: bool = False
+    """Whether it ends with a question."""
+
+
+def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) -> None:
+    """Index records that are not indexed yet."""
+    if not entries:
+        return
+    where, lengths = shelf.values, [sum(entry.counts.values()) for entry in entries]
+    rows = [
+        where
+        | {
+            "record_id": entry.record_id,
+            "seq": entry.seq,
+            "length": length,
+            "counts": json.dumps(entry.counts),
+            "asks": entry.asks,
+        }
+        for entry, length in zip(entries, lengths, strict=True)
+    ]
+    terms = [_terms(shelf, entry.counts) for entry in entries]
+    if connection.dialect.name == "sqlite":
+        newest = connection.execute(_NEWEST).scalar_one()
+        numbers = range(newest + 1, newest + 1 + len(rows))
+        insert_rows(connection, texts, [row | {"id": number} for row, number in zip(rows, numbers, strict=True)])
+        connection.exec_driver_sql(_FTS_INSERT, list(zip(numbers, map(" ".join, terms), strict=True)))
+    else:
+        connection.execute(_PG_INSERT, [row | {"terms": words} for row, words in zip(rows, terms, strict=True)])
+    _count(connection, shelf, len(rows), sum(lengths))
+
+
+def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) -> None:
+    """Take records out of the index; those that are not in it are no error."""
+    for chunk in chunks(record_ids):
+        here = (
+            texts.c.partition_id == shelf.partition_id,
+            texts.c.kind == shelf.kind,
+            texts.c.record_id.in_(chunk),
+        )
+        rows = connection.execute(select(texts.c.id, texts.c.length, texts.c.counts).where(*here)).all()
+        if not rows:
+            continue
+        if connection.dialect.name == "sqlite":  # a contentless table must be told what it holds
+            gone = [{"id": row.id, "terms": " ".join(_terms(shelf, json.loads(row.counts)))} for row in rows]
+            connection.execute(_FTS_DELETE, gone)
+        connection.execute(delete(texts).where(*here))
+        _count(connection, shelf, -len(rows), -sum(row.length for row in rows))
+
+
+def match(
+    connection: Connection,
+    partition: Partition,
+    shelf: TextShelf,
+    tokens: Sequence[str],
+    allowed: Collection[str] | None = None,
+) -> TextMatches:
+    """Return the records that hold at least one token, and how many records and tokens the shelf holds in all.
+
+    Args:
+        tokens: The tokens; repeats count once.
+        allowed: Only these records, as if the shelf held no others.
+    """
+    wanted, among = tuple(dict.fromkeys(tokens)), None if allowed is None else frozenset(allowed)
+    counted = _looked_up(wanted) if len(wanted) > _FEW else _looked_for(wanted)
+    record_ids: list[str] = []
+    seqs, lengths, counts = array("q"), array("q"), array("q")  # an object per match would keep the collector busy
+    if wanted:
+        query, statement = _query(connection, shelf, wanted)
+        for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}):
+            held = counted(stored) if among is None or record_id in among else ()
+            if any(held):
+                record_ids.append(record_id)
+                seqs.append(seq)
+                lengths.append(length)
+                counts.extend(held)
+    records, in_all = _totals(connection, shelf, among)
+    return TextMatches(
+        partition,
+        wanted,
+        record_ids,
+        np.array(seqs, dtype=np.int64),
+        np.array(lengths, dtype=np.int64),
+        np.array(counts, dtype=np.int64).reshape(len(record_ids), len(wanted)),
+        records,
+        in_all,
+    )
+
+
+def _totals(connection: Connection, shelf: TextShelf, allowed: Collection[str] | None) -> tuple[int, int]:
+    """Return how many records and tokens there are, of all or of those allowed: what others hold shifts no ranking."""
+    if allowed is None:
+        found = connection.execute(_TOTAL, shelf.values).one_or_none()
+        return (found.records, found.tokens) if found else (0, 0)
+    records = tokens = 0
+    for some in chunks(list(allowed)):
+        counted = connection.execute(_TOTAL_OF, {**shelf.values, "record_ids": some}).one()
+        records, tokens = records + counted.records, tokens + int(counted.tokens)
+    return records, tokens
+
+
+def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[str, TextClause]:
+    terms = [*dict.fromkeys(map(_term, tokens)), _OVERFLOW]
+    if connection.dialect.name == "sqlite":
+        alternatives = " OR ".join(f'"{term}"' for term in terms)
+        return f'"{_place(shelf)}" AND ({alternatives})', _FTS_MATCH
+    alternatives = " | ".join(f"'{term}'" for term in terms)
+    return f"'{_place(shelf)}' & ({alternatives})", _PG_MATCH
+
+
+def _looked_for(tokens: Sequence[str]) -> Callable[[str], list[int]]:
+    """Return what tells how often each of a few tokens is counted: looked for, as to read all of the JSON takes ten times as long.
+
+    Counts are as `put` writes them. No token holds a quote, so what looks like a key is one.
+    """
+    keys = [f"{json.dumps(token)}: " for token in tokens]
+
+    def counted(stored: str) -> list[int]:
+        counts = [0] * len(keys)
+        for place, key in enumerate(keys):
+            if (at := stored.find(key)) >= 0:
+                begins = at + len(key)
+                ends = stored.find(",", begins)
+                counts[place] = int(stored[begins : ends if ends >= 0 else -1])
+        return counts
+
+    return counted
+
+
+def _looked_up(tokens: Sequence[str]) -> Callable[[str], list[int]]:
+    """Return what tells how often each of many tokens is counted: here to read all of the JSON is the shorter way."""
+    places = {token: place for place, token in enumerate(tokens)}
+
+    def counted(stored: str) -> list[int]:
+        counts = [0] * len(places)
+        for token, count in json.loads(stored).items():
+            if (place := places.get(token)) is not None:
+                counts[place] = count
+        return counts
+
+    return counted
+
+
+def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:
+    connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, "records": records, "tokens": tokens})
+
+
+@cache
+def _add_to_totals(dialect: str) -> Insert:
+    statement = upsert(dialect, totals)
+    added = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={"records": totals.c.records + added.records, "tokens": totals.c.tokens + added.tokens},
+    )
+
+
+def _place(shelf: TextShelf) -> str:
+    return f"_{shelf.partition_id}_{shelf.kind}"
+
+
+def _terms(shelf: TextShelf, counts: Mapping[str, int]) -> list[str]:
+    terms = sorted(set(map(_term, counts)))
+    overflow = [_OVERFLOW] if len(terms) > MOST_TERMS else []
+    return [_place(shelf), *overflow, *terms[:MOST_TERMS]]
+
+
+@lru_cache(maxsize=1 << 12)
+def _term(token: str) -> str:
+    """Return a token as ASCII letters and digits; two tokens may share a term, their counts tell them apart."""
+    if len(token) <= _LONGEST_TOKEN and token.isascii() and token.isalnum():
+        return token.lower()
+    data = token.encode("utf-8", "surrogatepass")
+    return f"x{data.hex()}" if len(data) <= _LONGEST_HEX else f"h{hashlib.blake2b(data, digest_size=8).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    layout: Layout
+    erasures: int
+    """How many the partition had seen."""
+    threads: dict[str, int] = field(default_factory=dict)
+
+
+class LayoutCache:
+    """The columns of the partitions asked for last; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._cached: OrderedDict[int, _Cached] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, connection: Connection, partition_id: int) -> Layout:
+        """Return the columns of a partition: those in memory, and what was recorded since."""
+        erasures = connection.execute(_ERASURES, {"here": partition_id}).scalar_one()
+        with self._lock:
+            old = self._cached.get(partition_id)
+        if old is None or old.erasures != erasures:
+            old = _Cached(EMPTY_LAYOUT, erasures)
+        new = _extended(connection, partition_id, old)
+        with self._lock:
+            newest = self._cached.get(partition_id)
+            if newest is None or _goes_on(newest, new):  # another thread may be ahead
+                self._cached[partition_id] = new
+            self._cached.move_to_end(partition_id)
+            while (
+                len(self._cached) > 1 and sum(kept.layout.seqs.size for kept in self._cached.values()) > _MOST_MESSAGES
+            ):
+                self._cached.popitem(last=False)
+        return new.layout
+
+    def forget(self, partition_id: int) -> None:
+        """Read the columns of a partition again: what a message is found by has changed."""
+        with self._lock:
+            self._cached.pop(partition_id, None)
+
+    def clear(self) -> None:
+        """Keep nothing: whoever closes a ledger wants its memory back now, not when cycles are next looked for."""
+        with self._lock:
+            self._cached.clear()
+
+
+def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
+    last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0
+    rows = connection.execute(_NEWER, {"here": partition_id, "last": last}).all()
+    if not rows:
+        return old
+    threads = dict(old.threads)
+    numbers = [threads.setdefault(row.thread, len(threads)) for row in rows]
+    layout = old.layout
+    return _Cached(
+        Layout(
+            np.concatenate([layout.seqs, np.array([row.seq for row in rows], dtype=np.int32)]),
+            np.concatenate([layout.threads, np.array(numbers, dtype=np.int32)]),
+            np.concatenate([layout.lengths, np.array([row.length for row in rows], dtype=np.int32)]),
+            np.concatenate([layout.asks, np.array([row.asks for row in rows], dtype=np.bool_)]),
+            np.concatenate([layout.users, np.array([row.role == "user" for row in rows], dtype=np.bool_)]),
+        ),
+        old.erasures,
+        threads,
+    )
+
+
+def _goes_on(one: _Cached, other: _Cached) -> bool:
+    return (one.erasures, one.layout.seqs.size) <= (other.erasures, other.layout.seqs.size)

@@ -1,0 +1,364 @@
+"""The durable queue: one row per kind and partition, a lease and a fence.
+
+A job that sleeps is due never: it is taken when it is asked for, or enqueued awake. One that no one has tried, and that
+is due later, sleeps until then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
+from sqlalchemy.sql.dml import ReturningInsert
+
+from remegraph.ledger import tenancy
+from remegraph.ledger.database import Database
+from remegraph.ledger.rows import digest, from_micros, micros, upsert
+from remegraph.ledger.schema import jobs, partitions
+from remegraph.ledger.tenancy import partition_of
+from remegraph.models import BackgroundJob, Partition, QueueDepth
+from remegraph.ports import Clock, Job, Outcome
+from remegraph.settings import Settings
+
+__all__ = ["ASLEEP", "BELL", "Call", "JobQueue", "Stamps", "claimable", "enqueue"]
+
+ASLEEP = 2**63 - 1
+"""When a job that sleeps is due."""
+
+BELL = "remegraph_bell"
+"""Execution option of the engine: given each `Call`, and when it is due, in the transaction that enqueues it."""
+
+_SECOND = 1_000_000
+_FIRST_DELAY = _SECOND
+_LONGEST_DELAY = 3600 * _SECOND
+
+_NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
+
+
+class Call(NamedTuple):
+    """A job that is enqueued, as whoever brings work is told of it."""
+
+    kind: str
+    job_id: int
+    partition_id: int
+    stamp: str
+
+
+def enqueue(connection: Connection, kind: str, partition_id: int, due: int, stamp: str = "") -> None:
+    """Ask for a job: open a closed one, wake one that sleeps, leave a waiting one, and have a running one run again.
+
+    Args:
+        due: In microseconds: now, or `ASLEEP`.
+        stamp: Of the settings that it is done with; it stays as it was unless given.
+    """
+    row = {"partition_id": partition_id, "kind": kind, "due_at": due, "stamp": stamp, **_NEW}
+    job = connection.execute(_enqueue(connection.dialect.name), row).one()
+    bell = connection.get_execution_options().get(BELL)
+    if bell is not None and job.due_at == due < ASLEEP:  # for what is due sooner, it was rung then
+        bell(connection, Call(kind, job.id, partition_id, job.stamp), due)
+
+
+def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a job can be taken.
+
+    Args:
+        now: In microseconds.
+        asleep: Whether jobs that sleep are taken, too.
+    """
+    due = jobs.c.due_at <= now
+    return or_(
+        and_(jobs.c.state == "waiting", or_(due, jobs.c.due_at == ASLEEP) if asleep else due),
+        and_(jobs.c.state == "running", jobs.c.lease_until <= now, true() if asleep else jobs.c.due_at < ASLEEP),
+    )
+
+
+_EFFORT = frozenset({"max_attempts", "max_concurrency", "timeout", "repairs", "retries", "backoff", "longest_wait"})
+"""Settings of the summary that say how hard it is tried, and not what comes of it."""
+
+
+def _stamp(settings: Settings, agent: str | None) -> str:
+    """Return the fingerprint of what decides what is learned from an agent's conversations, and how it lives on.
+
+    That is how the agent writes and keeps, where threads are cut, how blocks become memories, what is read of attachments
+    and tools, what is redacted, and who shares. Not: when blocks are cut, models and embedders of the kit, how long and
+    how often something is tried, how much is recalled.
+    """
+    memory = settings.for_agent(agent)
+    told: list[tuple[BaseModel, Collection[str]]] = [
+        (settings.slicing, ()),
+        (settings.summary, _EFFORT),
+        (memory.extraction, {"trigger", "idle", "min_turns"}),
+        (memory.lifecycle, ()),
+        (settings.tools, {"heard"}),
+        (settings.perception, {"folder", "max_bytes", "max_message_bytes"}),
+        (memory, {"enabled", "extraction", "lifecycle", "retrieval"}),
+    ]
+    # What has its default is left out: so a setting that a release adds changes no stamp.
+    found = [each.model_dump(exclude_defaults=True, exclude=set(left)) for each, left in told]
+    own = settings.model_dump(exclude_defaults=True, include={"redact", "trust_boundary"})
+    return digest(json.dumps([*found, own], default=_plain, sort_keys=True))[:16]
+
+
+def _plain(value: object) -> object:
+    return sorted(value) if isinstance(value, frozenset) else str(value)
+
+
+class Stamps:
+    """Which jobs are done here: those that bear the stamp of these settings, or none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.of = cache(partial(_stamp, settings))
+        self._others = {name: own for name in settings.agents if (own := self.of(name)) != self.of(None)}
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All stamps of these settings."""
+        return frozenset({self.of(None), *self._others.values()})
+
+    def fit(self) -> ColumnElement[bool]:
+        """Return the condition that a job is done here."""
+        own: ColumnElement[str] = literal(self.of(None))
+        if self._others:
+            here = partitions.c.id == jobs.c.partition_id
+            found = case(self._others, value=partitions.c.agent, else_=own)
+            own = select(found).where(here).correlate(jobs).scalar_subquery()
+        return or_(jobs.c.stamp == "", jobs.c.stamp == own)
+
+
+@cache
+def _enqueue(dialect: str) -> ReturningInsert[tuple[int, str, int]]:
+    closed = jobs.c.state.in_(("done", "dead"))
+    running = jobs.c.state == "running"
+    statement = upsert(dialect, jobs)
+    given = statement.excluded
+    told = statement.on_conflict_do_update(
+        index_elements=["partition_id", "kind"],
+        set_={
+            "state": case((closed, given.state), else_=jobs.c.state),
+            "attempts": case((closed, given.attempts), else_=jobs.c.attempts),
+            "due_at": case(
+                (closed, given.due_at),
+                # What waits after a failure keeps its delay; what sleeps or runs never gets sleepier.
+                (and_(or_(running, jobs.c.due_at == ASLEEP), given.due_at < jobs.c.due_at), given.due_at),
+                else_=jobs.c.due_at,
+            ),
+            "again": or_(jobs.c.again, running),
+            "stamp": case((given.stamp == "", jobs.c.stamp), else_=given.stamp),
+        },
+    )
+    return told.returning(jobs.c.id, jobs.c.stamp, jobs.c.due_at)
+
+
+class JobQueue:
+    """A durable queue, at most one open job per kind and partition, in the ledger's own table: work is queued in the transaction that causes it.
+
+    Args:
+        clock: Tells when leases run out.
+        stamps: Say which jobs are done here.
+    """
+
+    def __init__(self, database: Database, clock: Clock, stamps: Stamps) -> None:
+        self._database = database
+        self._clock = clock
+        self._stamps = stamps
+        self._fits = stamps.fit()
+
+    def enqueue(self, kind: str, partition: Partition, *, as_it_is: bool = False) -> None:
+        """Add a job unless one waits already; one that sleeps wakes up.
+
+        Args:
+            as_it_is: Whether it is done with the settings that it was made with, if there is one.
+        """
+        with self._database.write() as connection:
+            partition_id = tenancy.ensure(connection, [partition])[partition]
+            stamp = "" if as_it_is else self._stamps.of(partition.agent)
+            enqueue(connection, kind, partition_id, micros(self._clock()), stamp)
+
+    def claim(
+        self,
+        kind: str,
+        owner: str,
+        lease_seconds: float,
+        *,
+        asleep: bool = False,
+        job_id: int | None = None,
+        after: Collection[str] = (),
+    ) -> Job | None:
+        """Take the job that waits longest and no one holds, or whose lease ran out; those made with other settings are left.
+
+        Args:
+            kind: What the worker can do.
+            lease_seconds: How long it may take.
+            asleep: Whether jobs that sleep are taken, too.
+            job_id: This one, and no other.
+            after: Kinds that come first: where one of these is under way, nothing is taken.
+        """
+        now = micros(self._clock())
+        oldest = (
+            select(jobs.c.id)
+            .where(jobs.c.kind == kind, claimable(now, asleep=asleep), self._fits, _only(job_id), _alone(now, after))
+            .order_by(jobs.c.due_at, jobs.c.fence, jobs.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)  # PostgreSQL: two workers take two jobs
+        )
+        take = (
+            update(jobs)
+            .where(jobs.c.id == oldest.scalar_subquery())
+            .values(
+                state="running",
+                again=False,  # what was asked for until now is what this run does
+                owner=owner,
+                lease_until=_lease(now, lease_seconds),
+                fence=jobs.c.fence + 1,
+                attempts=jobs.c.attempts + 1,
+            )
+            .returning(jobs.c.id, jobs.c.partition_id, jobs.c.attempts, jobs.c.fence)
+        )
+        with self._database.write() as connection:
+            row = connection.execute(take).one_or_none()
+            if row is None:
+                return None
+            where = connection.execute(select(partitions).where(partitions.c.id == row.partition_id)).one()
+        return Job(row.id, kind, partition_of(where), row.attempts, row.fence)
+
+    def renew(self, job: Job, lease_seconds: float) -> bool:
+        """Hold a job for longer, from now on; false where the fence says that another worker has it."""
+        return self._update(job, {"lease_until": _lease(micros(self._clock()), lease_seconds)})
+
+    def finish(self, job: Job, outcome: Outcome, reason: str = "", *, again: datetime | None = None) -> bool:
+        """Close a job; false where the fence says that another worker has it now.
+
+        Args:
+            outcome: `retry` waits twice as long each time; `back`, not tried, waits for whoever comes next.
+            reason: Why it did not work.
+            again: When a job that is done is due once more.
+        """
+        now = micros(self._clock())
+        delay = min(_FIRST_DELAY << min(job.attempts - 1, 32), _LONGEST_DELAY)
+        values: dict[str, Any]
+        if outcome == "retry":
+            due = case((jobs.c.due_at == ASLEEP, ASLEEP), else_=now + delay)
+            values = {"state": "waiting", "due_at": due, "reason": reason}
+        elif outcome == "back":
+            values = {"state": "waiting", "attempts": jobs.c.attempts - 1}
+        elif again is not None:
+            values = {"state": "waiting", "due_at": micros(again), "attempts": 0, "reason": reason}
+        else:
+            values = {
+                "state": case((jobs.c.again == true(), "waiting"), else_=outcome),
+                "attempts": case((jobs.c.again == true(), 0), else_=jobs.c.attempts),
+                "reason": reason,
+            }
+        return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
+
+    def release(self, owner: str) -> int:
+        """Give back what a worker holds by its name, and does not do; return how many jobs."""
+        held = (jobs.c.owner == owner, jobs.c.state == "running")
+        free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
+        with self._database.write() as connection:
+            return connection.execute(update(jobs).where(*held).values(**free)).rowcount
+
+    def next_due(self, kind: str, job_id: int | None = None, *, partition: Partition | None = None) -> datetime | None:
+        """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued.
+
+        Args:
+            kind: What is to be done.
+            job_id: Only this one.
+            partition: Only there.
+        """
+        due = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
+        open_ = (
+            jobs.c.kind == kind,
+            jobs.c.state.in_(("waiting", "running")),
+            jobs.c.due_at < ASLEEP,
+            self._fits,
+            _only(job_id),
+        )
+        with self._database.read() as connection:
+            query = select(func.min(due)).where(*open_)
+            if partition is not None:
+                query = query.where(jobs.c.partition_id.in_(tenancy.known(connection, [partition])))
+            soonest = connection.execute(query).scalar_one()
+        return None if soonest is None else from_micros(soonest)
+
+    def waiting(self, kind: str) -> tuple[BackgroundJob, ...]:
+        """Return the jobs that are not done, oldest first."""
+        query = (
+            select(jobs, (~self._fits).label("foreign"), *(partitions.c[name] for name in Partition.model_fields))
+            .join_from(jobs, partitions, jobs.c.partition_id == partitions.c.id)
+            .where(jobs.c.kind == kind, jobs.c.state != "done")
+            .order_by(jobs.c.due_at, jobs.c.id)
+        )
+        now = micros(self._clock())
+        with self._database.read() as connection:
+            return tuple(_waiting(row, now) for row in connection.execute(query))
+
+    def depth(self) -> QueueDepth:
+        """Return how much work of all kinds waits, and for how long."""
+        now = micros(self._clock())
+        later = or_(jobs.c.due_at == ASLEEP, and_(jobs.c.due_at > now, jobs.c.attempts == 0))
+        asleep = and_(jobs.c.state == "waiting", later)
+        state = case((asleep, "asleep"), else_=jobs.c.state).label("state")
+        waiting = (jobs.c.state == "waiting", jobs.c.due_at < ASLEEP)
+        left = and_(jobs.c.state == "running", jobs.c.lease_until <= now)  # by a worker that is gone
+        since = case((jobs.c.state == "running", jobs.c.lease_until), else_=jobs.c.due_at)
+        failed = (jobs.c.state.in_(("waiting", "dead")), jobs.c.reason != "")
+        foreign = func.count(case((and_(*waiting, jobs.c.due_at <= now, ~self._fits), 1))).label("foreign")
+        counted = select(state, func.count().label("jobs"), foreign).where(jobs.c.state != "done").group_by(state)
+        tried = select(jobs.c.reason).where(*failed).order_by(jobs.c.attempts.desc(), jobs.c.id).limit(1)
+        with self._database.read() as connection:
+            found = connection.execute(counted).all()
+            oldest = connection.execute(select(func.min(since)).where(or_(and_(*waiting), left))).scalar_one()
+            reason = connection.execute(tried).scalar_one_or_none() or ""
+        overdue = 0 if oldest is None else max(0, now - oldest) / _SECOND
+        counts = {row.state: row.jobs for row in found}
+        return QueueDepth(**counts, overdue_seconds=overdue, reason=reason, foreign=sum(row.foreign for row in found))
+
+    def crowded(self, kind: str, most: int) -> bool:
+        """Return whether so many jobs wait that are due, or more."""
+        due = (jobs.c.kind == kind, jobs.c.state == "waiting", jobs.c.due_at <= micros(self._clock()))
+        with self._database.read() as connection:
+            return connection.execute(select(jobs.c.id).where(*due).offset(most - 1).limit(1)).first() is not None
+
+    def _update(self, job: Job, values: Mapping[str, Any]) -> bool:
+        """Change a job that is still its holder's; false where it is not."""
+        held = (jobs.c.id == job.job_id, jobs.c.fence == job.fence, jobs.c.state == "running")
+        with self._database.write() as connection:
+            return connection.execute(update(jobs).where(*held).values(**values)).rowcount == 1
+
+
+def _lease(now: int, seconds: float) -> int:
+    return now + round(seconds * _SECOND)
+
+
+def _only(job_id: int | None) -> ColumnElement[bool]:
+    return true() if job_id is None else jobs.c.id == job_id
+
+
+def _alone(now: int, kinds: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that no one does a job of these kinds in the same partition."""
+    if not kinds:
+        return true()
+    other = jobs.alias()
+    held = (other.c.state == "running", other.c.lease_until > now)
+    return (
+        ~select(other.c.id).where(other.c.partition_id == jobs.c.partition_id, other.c.kind.in_(kinds), *held).exists()
+    )
+
+
+def _waiting(row: Row[Any], now: int) -> BackgroundJob:
+    sleeps = row.state == "waiting" and (row.due_at == ASLEEP or (row.due_at > now and not row.attempts))
+    return BackgroundJob(
+        kind=row.kind,
+        partition=partition_of(row),
+        state="asleep" if sleeps else row.state,
+        due_at=None if row.due_at == ASLEEP else from_micros(row.due_at),
+        attempts=row.attempts,
+        reason=row.reason,
+        foreign=row.foreign,
+    )

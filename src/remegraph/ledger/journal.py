@@ -1,0 +1,328 @@
+"""What every change leaves behind: a row of the journal, chained to the row before it.
+
+Each event carries an HMAC of itself and of the chain before it in its partition; the partition's row keeps the newest
+one. Whoever changes, moves or drops an event without the key breaks the chain there. Digests are salted, so that what an
+event is about cannot be guessed from it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Self
+
+from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
+
+from remegraph.errors import JournalKeyError
+from remegraph.ledger.database import EVERYBODY, Database
+from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.rows import chunks, digest, insert_rows
+from remegraph.ledger.schema import events, partitions, seals
+from remegraph.telemetry import event
+
+__all__ = ["Entry", "Journal", "Walk", "acted_in", "origin"]
+
+
+_log = logging.getLogger(__name__)
+
+_PAGE = 500
+
+# Said once: building a statement costs as much as running it.
+_SEALING = select(seals.c.fingerprint)
+_HEAD = select(partitions.c.journal_head, _SEALING.scalar_subquery().label("sealing")).where(
+    partitions.c.id == bindparam("number")
+)
+_SET_HEAD = update(partitions).where(partitions.c.id == bindparam("number")).values(journal_head=bindparam("head"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the journal, before it is sealed."""
+
+    partition_id: int
+    time: int
+    actor: str
+    action: str
+    record_id: str
+    operation_id: str
+    version: int = 0
+    body: str = ""
+    """What the event is about; only its digest is kept."""
+    reason: str = ""
+
+
+class Journal:
+    """Writes events so that none can be changed unseen.
+
+    Args:
+        ring: The keys at hand, newest first: whoever has one can write a chain that fits.
+        sealing: Fingerprint of the key that seals; the newest unless given.
+    """
+
+    def __init__(self, ring: Sequence[bytes], salt: str, sealing: str = "") -> None:
+        self._keys = {_fingerprint(key): key for key in ring or [token_hex().encode()]}  # without a key, none fits
+        self._salt = salt.encode()
+        self._sealing = sealing or next(iter(self._keys))
+
+    @property
+    def ours(self) -> bool:
+        """Whether the key that seals is at hand, as far as is known."""
+        return self._sealing in self._keys
+
+    @classmethod
+    def open(cls, database: Database, ring: KeyRing) -> Self:
+        """Return the journal of a ledger; events of an earlier release are chained now.
+
+        Where the key that seals it is not at hand, nothing but what follows from the ledger can be written.
+
+        Args:
+            ring: Keys of whoever runs it.
+
+        Raises:
+            JournalKeyError: It is not sealed yet, and a key must be given.
+        """
+        with database.read() as connection:
+            found = cls._settled(connection, ring.keys)
+        if found is None:
+            keys = ring.keys or (ring.first(),)
+            with database.write([EVERYBODY]) as connection:
+                found = cls._settled(connection, keys) or cls._begun(database, connection, keys)
+        if not found.ours:
+            error = _not_ours()
+            database.refuse(error)
+            _log.warning("Memory can be read, and not written: %s", error, extra=event("journal.key", error))
+        return found
+
+    def seal(self, database: Database, entry: Entry, *, despite: bool) -> None:
+        """Seal from now on with the newest key at hand.
+
+        What older keys at hand have sealed stays as it is. What no key fits, or what was changed, can be sealed again with
+        the newest; then each partition says so for ever. Heads that were exported before fit no more there.
+
+        Args:
+            entry: What each partition says of it; its partition is left open.
+            despite: Whether what does not fit is sealed, too.
+        """
+        newest = next(iter(self._keys))
+        with database.write([EVERYBODY]) as connection:
+            self._lock_all(database, connection)
+            if despite:
+                for number in _numbers(connection):
+                    self._chain_anew(connection, number, salted=True, key=newest)
+            self._salt = self._salt or token_hex(16).encode()  # the row may be gone
+            self._note(connection, newest)
+            told = connection.execute(select(events.c.partition_id).distinct()).scalars().all()
+            self.add(connection, [replace(entry, partition_id=number) for number in told])
+        self._sealing = newest
+        database.refuse(None)
+
+    def add(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Write events, in this order.
+
+        Args:
+            connection: A write transaction that has locked their partitions.
+
+        Raises:
+            JournalKeyError: Another process has changed the key since, and the new one is not at hand.
+        """
+        heads: dict[int, str] = {}
+        sealing = self._sealing
+        rows: list[dict[str, Any]] = []
+        for entry in entries:
+            number = entry.partition_id
+            if number not in heads:
+                found = connection.execute(_HEAD, {"number": number}).one()
+                heads[number], sealing = found.journal_head or origin(number), found.sealing
+            row = {name: getattr(entry, name) for name in _GIVEN}
+            row["digest"] = self.digest(entry.body)
+            heads[number] = row["chain"] = self._chained(heads[number], row, sealing)
+            rows.append(row)
+        self._sealing = sealing
+        if rows:
+            insert_rows(connection, events, rows)
+        for number, head in heads.items():
+            connection.execute(_SET_HEAD, {"number": number, "head": head})
+
+    def forget(self, connection: Connection, partition_ids: Sequence[int], record_ids: Sequence[str] | None) -> int:
+        """Take digests and reasons from events, and chain their partitions again; return how many events that were.
+
+        Who did what to which record, and when, stays; by a digest a guess of the words could be confirmed.
+
+        Args:
+            connection: A write transaction that has locked the partitions.
+            record_ids: Of these records; none: of all.
+        """
+        here = (events.c.partition_id.in_(partition_ids), or_(events.c.digest != "", events.c.reason != ""))
+        parts = [()] if record_ids is None else [(events.c.record_id.in_(some),) for some in chunks(record_ids)]
+        emptied = update(events).values(digest="", reason="")
+        count = sum(connection.execute(emptied.where(*here, *part)).rowcount for part in parts)
+        self._sealing = connection.execute(_SEALING).scalar_one()
+        for number in partition_ids if count else ():
+            self._chain_anew(connection, number, salted=True, key=self._sealing)
+        return count
+
+    def unname(self, connection: Connection, partition_ids: Collection[int], name: str, instead: str) -> int:
+        """Take the name of whoever acted from events, and chain their partitions again; return how many events that were.
+
+        Args:
+            connection: A write transaction that has locked the partitions.
+            instead: What stands there from now on.
+        """
+        count = 0
+        self._sealing = connection.execute(_SEALING).scalar_one()
+        for number in acted_in(connection, partition_ids, name):
+            mine = (events.c.partition_id == number, events.c.actor == name)
+            connection.execute(update(events).where(*mine, events.c.version == 0).values(digest=""))  # it told the name
+            count += connection.execute(update(events).where(*mine).values(actor=instead)).rowcount
+            self._chain_anew(connection, number, salted=True, key=self._sealing)
+        return count
+
+    def digest(self, body: str) -> str:
+        """Return what an event keeps of a body."""
+        return self._salted(digest(body))
+
+    def seals(self, previous: Sequence[str], line: str) -> tuple[str, ...]:
+        """Return the HMACs of a line and of what was sealed before it, by each key at hand, the one that seals first.
+
+        Args:
+            previous: Those before it, in the same order; none before the first line.
+        """
+        before = previous or [""] * len(self._keys)
+        return tuple(_hmac(key, f"{seal}\n{line}") for key, seal in zip(self._sealing_first(), before, strict=True))
+
+    def marks(self, line: str) -> tuple[str, ...]:
+        """Return what stands for what was erased, by each key at hand, the one that seals first."""
+        return tuple(_hmac(key, f"tombstone\n{line}") for key in self._sealing_first())
+
+    def _sealing_first(self) -> list[bytes]:
+        return [self._keys[name] for name in sorted(self._keys, key=self._sealing.__ne__)]
+
+    def walk(self) -> Walk:
+        """Return what follows the chain of a partition."""
+        return Walk([*reversed(self._keys.values())])
+
+    def _chained(self, previous: str, row: Mapping[str, Any], key: str) -> str:
+        if key not in self._keys:
+            raise _not_ours()
+        return _hmac(self._keys[key], f"{previous}\n{_line(row)}")
+
+    def _salted(self, plain: str) -> str:
+        return hmac.digest(self._salt, plain.encode(), sha256).hex()
+
+    @classmethod
+    def _settled(cls, connection: Connection, ring: Sequence[bytes]) -> Self | None:
+        """Return the journal as it was sealed; none where nothing is, or only an empty one with another key.
+
+        A chain whose seal is gone was sealed all the same: to take it for one of an earlier release would be to vouch for
+        whatever it says.
+        """
+        found = connection.execute(select(seals)).first()
+        chained = connection.execute(select(exists(select(events.c.id).where(events.c.chain != "")))).scalar()
+        if found is None:
+            return cls(ring, "", "gone") if chained else None
+        journal = cls(ring, found.salt, found.fingerprint)
+        return journal if journal.ours or chained else None
+
+    @classmethod
+    def _begun(cls, database: Database, connection: Connection, ring: Sequence[bytes]) -> Self:
+        salted = connection.execute(select(seals.c.salt)).scalar()
+        journal = cls(ring, salted or token_hex(16))
+        journal._lock_all(database, connection)
+        for number in _numbers(connection):
+            journal._chain_anew(connection, number, salted=salted is not None, key=journal._sealing)
+        journal._note(connection, journal._sealing)
+        return journal
+
+    def _note(self, connection: Connection, fingerprint: str) -> None:
+        """Say in the ledger which key seals from now on."""
+        connection.execute(delete(seals))
+        connection.execute(insert(seals).values(id=1, salt=self._salt.decode(), fingerprint=fingerprint))
+
+    def _lock_all(self, database: Database, connection: Connection) -> None:
+        """Let no event be written meanwhile."""
+        database.lock(connection, _numbers(connection))
+
+    def _chain_anew(self, connection: Connection, partition_id: int, *, salted: bool, key: str) -> None:
+        """Chain the events of a partition; those of an earlier release have no salt yet."""
+        change = update(events).where(events.c.id == bindparam("at"))
+        change = change.values(digest=bindparam("new_digest"), chain=bindparam("new_chain"))
+        head, after = origin(partition_id), 0
+        query = select(events).where(events.c.partition_id == partition_id).order_by(events.c.id).limit(_PAGE)
+        while page := connection.execute(query.where(events.c.id > after)).all():
+            rows = []
+            for found in page:
+                row = found._asdict()
+                if not salted:
+                    row["digest"] = self._salted(row["digest"])
+                head = self._chained(head, row, key)
+                rows.append({"at": row["id"], "new_digest": row["digest"], "new_chain": head})
+            connection.execute(change, rows)
+            after = page[-1].id
+        if after:
+            connection.execute(_SET_HEAD, {"number": partition_id, "head": head})
+
+
+class Walk:
+    """Follows a chain, event by event: a key that seals gives way to a newer one, and never to an older.
+
+    Args:
+        keys: Oldest first.
+    """
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = keys
+
+    def fits(self, previous: str, row: Mapping[str, Any]) -> bool:
+        """Return whether an event has the chain that it must have after the chain before it.
+
+        Args:
+            previous: The chain before it; that of the first one: `origin`.
+        """
+        line = f"{previous}\n{_line(row)}"
+        for at, key in enumerate(self._keys):
+            if _hmac(key, line) == row["chain"]:
+                self._keys = self._keys[at:]
+                return True
+        return False
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps([row[name] for name in _TOLD])
+
+
+def _hmac(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode(), sha256).hex()
+
+
+def _not_ours() -> JournalKeyError:
+    return JournalKeyError("The journal of this ledger is sealed with another key than those at hand.")
+
+
+def _fingerprint(key: bytes) -> str:
+    return _hmac(key, "fingerprint")
+
+
+def _numbers(connection: Connection) -> Sequence[int]:
+    return connection.execute(select(partitions.c.id)).scalars().all()
+
+
+_GIVEN = tuple(each.name for each in fields(Entry) if each.name != "body")
+
+_TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "digest", "reason")
+"""The columns that the chain covers, in its order."""
+
+
+def acted_in(connection: Connection, partition_ids: Collection[int], name: str) -> list[int]:
+    """Return the partitions in whose journal this name acted."""
+    found = connection.execute(select(events.c.partition_id).where(events.c.actor == name).distinct()).scalars()
+    return sorted(set(found).intersection(partition_ids))
+
+
+def origin(partition_id: int) -> str:
+    """Return what the first event of a partition is chained to: chains of two partitions cannot be exchanged."""
+    return f"partition {partition_id}"

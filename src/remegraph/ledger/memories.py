@@ -1,0 +1,507 @@
+"""Memories and what hangs on them: heads as a commit writes them; versions, links, events and topics as they are read."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    text,
+    tuple_,
+)
+
+from remegraph.ledger import withheld
+from remegraph.ledger.rows import chunks, digest, from_micros, micros
+from remegraph.ledger.schema import (
+    events,
+    links,
+    memories,
+    memory_sources,
+    messages,
+    partitions,
+    topics,
+    versions,
+)
+from remegraph.ledger.tenancy import partition_of
+from remegraph.models import (
+    CORE,
+    FORGOTTEN,
+    LIVE,
+    Event,
+    Layer,
+    Link,
+    LinkType,
+    Memory,
+    Partition,
+    Shelf,
+    Status,
+    Topic,
+)
+from remegraph.rules.frame import SHORT_ID
+from remegraph.rules.remnants import MARK, NAMELESS, silenced
+from remegraph.rules.standing import always_active
+from remegraph.text.scripts import folded
+
+__all__ = [
+    "Head",
+    "event_of",
+    "head_columns",
+    "holders",
+    "indexed_words",
+    "read",
+    "read_attributes",
+    "read_carried_out",
+    "read_events",
+    "read_forgotten",
+    "read_full_ids",
+    "read_heads",
+    "read_links",
+    "read_operation",
+    "read_rules",
+    "read_shelved",
+    "read_topics",
+    "read_versions",
+    "said_digest",
+    "shown_versions",
+]
+
+_RECENT = 200
+"""Events among which it is looked for what was forgotten since an agent last answered."""
+
+_OUT_OF_SIGHT = f'"status": "{FORGOTTEN}"'
+"""Stands in the JSON of a version that is forgotten; what a text says is escaped there."""
+
+# Said once: building a statement costs as much as running it.
+_TOPICS = select(topics).where(
+    topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)), topics.c.target != NAMELESS
+)
+_TOPICS_BY_NUMBER = select(topics).where(topics.c.id.in_(bindparam("ids", expanding=True)))
+# Said once: building a statement costs as much as running it.
+_NEWEST_EVENTS = (
+    select(events)
+    .where(events.c.partition_id == bindparam("here"))
+    .order_by(events.c.id.desc())
+    .limit(_RECENT)
+    .subquery()
+)
+_DELETED = select(_NEWEST_EVENTS.c.time).where(
+    _NEWEST_EVENTS.c.action == "delete", _NEWEST_EVENTS.c.reason == bindparam("reason")
+)
+_ANSWERED = (
+    select(messages.c.recorded_at)
+    .where(messages.c.partition_id == bindparam("here"), messages.c.role == "assistant")
+    .order_by(messages.c.seq.desc())
+    .limit(1)
+)
+_BEGINNING = {  # "g" comes after all that is hexadecimal
+    "sqlite": text(
+        "SELECT memory_id FROM json_each(:names) AS short"
+        " JOIN memories ON memory_id >= short.value AND memory_id < short.value || 'g'"
+    ),
+    "postgresql": text(
+        "SELECT memory_id FROM jsonb_array_elements_text(CAST(:names AS jsonb)) AS short(value)"
+        " JOIN memories ON memory_id >= short.value AND memory_id < short.value || 'g'"
+    ),
+}
+_HEADS = (
+    select(memories.c.id, memories.c.memory_id, memories.c.said_at, memories.c.body)
+    .where(memories.c.partition_id.in_(bindparam("here", expanding=True)))
+    .order_by(memories.c.said_at.desc(), memories.c.id)
+)
+_NAMED = _HEADS.where(memories.c.memory_id.in_(bindparam("ids", expanding=True)))
+_NAMED_IN = _NAMED.where(memories.c.status.in_(bindparam("statuses", expanding=True)))
+_STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
+    memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+    memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+)
+
+
+def read(
+    connection: Connection,
+    places: Mapping[int, Partition],
+    *,
+    ids: Sequence[str] | None,
+    on: Sequence[Topic] | None,
+    statuses: Sequence[Status] | None,
+    canonical_topics: Sequence[str] | None,
+    block_ids: Sequence[str] | None,
+    layers: Sequence[Layer] | None,
+    limit: int | None,
+) -> tuple[Memory, ...]:
+    """Return head versions, newest `said_at` first."""
+    query = _HEADS if ids is None else _NAMED if statuses is None else _NAMED_IN
+    if statuses is not None and ids is None:
+        query = query.where(memories.c.status.in_(statuses))
+    if layers is not None:
+        query = query.where(memories.c.layer.in_(layers))
+    queries = [query]
+    if on is not None:
+        keys = list(dict.fromkeys((topic.type, topic.target) for topic in on))
+        queries = [query.where(memories.c.topic_id.in_(_on(chunk))) for query in queries for chunk in chunks(keys)]
+    if canonical_topics is not None:
+        slots = memories.c.canonical_topic
+        queries = [query.where(slots.in_(chunk)) for query in queries for chunk in chunks(canonical_topics)]
+    if block_ids is not None:
+        queries = [query.where(_from_blocks(places, chunk)) for query in queries for chunk in chunks(block_ids)]
+    asked = {"here": list(places), "statuses": statuses}
+    some = [asked] if ids is None else [{**asked, "ids": chunk} for chunk in chunks(ids)]
+    if limit is not None:
+        queries = [query.limit(limit) for query in queries]
+    found = {row.id: row for query in queries for each in some for row in connection.execute(query, each)}
+    newest_first = sorted(found.values(), key=lambda row: (-row.said_at, row.id))
+    return tuple(_shown(row.body) for row in newest_first[:limit])
+
+
+def read_full_ids(connection: Connection, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of the memories that contexts call so; a full id is given back as it is."""
+    found = [name for name in names if not SHORT_ID.fullmatch(name)]
+    if short := [name for name in names if SHORT_ID.fullmatch(name)]:
+        found += connection.execute(_BEGINNING[connection.dialect.name], {"names": json.dumps(short)}).scalars()
+    return tuple(dict.fromkeys(found))
+
+
+def _shown(body: str) -> Memory:
+    """Return a memory as it is shown: of one that was forgotten, only that there is one."""
+    memory = Memory.from_json(body)
+    return silenced(memory) if memory.status == FORGOTTEN else memory
+
+
+def _on(keys: Sequence[tuple[str, str]]) -> Select[int]:
+    return select(topics.c.id).where(tuple_(topics.c.type, topics.c.target).in_(keys))
+
+
+def _from_blocks(places: Mapping[int, Partition], block_ids: Sequence[str]) -> ColumnElement[bool]:
+    sources = select(memory_sources.c.memory).where(
+        memory_sources.c.partition_id.in_(list(places)), memory_sources.c.block_id.in_(block_ids)
+    )
+    return memories.c.id.in_(sources)
+
+
+def read_rules(
+    connection: Connection,
+    places: Mapping[int, Partition],
+    applies_to: Sequence[str],
+    *,
+    core: bool,
+    limit: int | None,
+) -> tuple[Memory, ...]:
+    """Return live rules, the most important first; see `Archive.rules`."""
+    weighty = memories.c.importance >= CORE
+    query = select(memories.c.id).where(
+        memories.c.partition_id.in_(list(places)),
+        memories.c.status.in_(sorted(LIVE)),
+        weighty if core else not_(weighty),
+    )
+    if not core:
+        query = query.where(memories.c.applies_to.in_(applies_to))
+    binding = case((memories.c.memory_class == "policy", 0), else_=1)
+    first = [memories.c.importance.desc()] if core else [binding, memories.c.importance.desc()]
+    query = query.order_by(*first, memories.c.said_at.desc(), memories.c.id).limit(limit)
+    numbers = connection.execute(query).scalars().all()  # sorted without their bodies: a project may hold many
+    bodies: dict[int, str] = {}
+    for chunk in chunks(numbers):
+        rows = connection.execute(select(memories.c.id, memories.c.body).where(memories.c.id.in_(chunk)))
+        bodies |= {row.id: row.body for row in rows}
+    return tuple(Memory.from_json(bodies[number]) for number in numbers)
+
+
+def holders(connection: Connection, partition_id: int, slots: Iterable[str]) -> dict[str, list[str]]:
+    """Return the live memories of a partition on each of these canonical topics."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    live = (memories.c.partition_id == partition_id, memories.c.status.in_(sorted(LIVE)))
+    for chunk in chunks(sorted(slots)):
+        query = select(memories.c.canonical_topic, memories.c.memory_id).where(*live)
+        for slot, memory_id in connection.execute(query.where(memories.c.canonical_topic.in_(chunk))):
+            found[slot].append(memory_id)
+    return found
+
+
+def read_versions(connection: Connection, places: Mapping[int, Partition], memory_id: str) -> tuple[Memory, ...]:
+    """Return all versions of a memory, oldest first, without words that are withheld."""
+    rows = connection.execute(
+        select(versions.c.body)
+        .join(memories, memories.c.id == versions.c.memory)
+        .where(memories.c.memory_id == memory_id, memories.c.partition_id.in_(list(places)))
+        .order_by(versions.c.version)
+    )
+    return shown_versions(connection, [Memory.from_json(row.body) for row in rows])
+
+
+def shown_versions(connection: Connection, every: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return the versions of a memory as they are shown: what was forgotten, or is withheld, in none of them.
+
+    Args:
+        every: All versions, oldest first.
+    """
+    if not every or every[-1].status == FORGOTTEN:
+        return tuple(map(silenced, every))
+    sources = select(memory_sources.c.partition_id).join(memories, memories.c.id == memory_sources.c.memory)
+    here = sources.where(memories.c.memory_id == every[-1].memory_id).distinct()
+    cited = {item.message_id for version in every for item in version.evidence}
+    hidden = withheld.of_messages(connection, connection.execute(here).scalars(), cited)
+    return tuple(_unquoted(version, hidden) for version in every) if hidden else tuple(every)
+
+
+def _unquoted(memory: Memory, hidden: Mapping[str, Any]) -> Memory:
+    quotes = tuple(
+        item.evolve(quote=MARK) if withheld.hides(item.quote, hidden.get(item.message_id, ())) else item
+        for item in memory.evidence
+    )
+    return memory if quotes == memory.evidence else memory.evolve(evidence=quotes)
+
+
+def read_carried_out(connection: Connection, partition_id: int, reason: str) -> tuple[int, int]:
+    """Return how many memories were forgotten as a person asked since an agent last answered, and when, in microseconds.
+
+    Args:
+        reason: What the journal says of such a change.
+    """
+    here = {"here": partition_id, "reason": reason}
+    times = connection.execute(_DELETED, here).scalars().all()
+    if not times:
+        return 0, 0
+    answered = connection.execute(_ANSWERED, here).scalar_one_or_none() or 0
+    since = [time for time in times if time > answered]
+    return len(since), max(since, default=0)
+
+
+def read_forgotten(
+    connection: Connection, places: Mapping[int, Partition], memory_id: str | None = None
+) -> tuple[tuple[Memory, str], ...]:
+    """Return what is forgotten, to the letter, each with the operation that forgot it.
+
+    Args:
+        memory_id: Only this memory.
+    """
+    query = select(memories.c.body, versions.c.operation_id).join(
+        versions, and_(versions.c.memory == memories.c.id, versions.c.version == memories.c.version)
+    )
+    query = query.where(memories.c.partition_id.in_(list(places)), memories.c.status == FORGOTTEN)
+    if memory_id is not None:
+        query = query.where(memories.c.memory_id == memory_id)
+    return tuple((Memory.from_json(row.body), row.operation_id) for row in connection.execute(query))
+
+
+def read_operation(
+    connection: Connection, places: Mapping[int, Partition], operation_id: str
+) -> tuple[tuple[Memory, Memory], ...]:
+    """Return what an operation changed, to the letter: each head as it is now, with the version before the operation.
+
+    Of what was out of sight already while a request waited, that is the version that was in sight.
+    """
+    heads = memories.alias()
+    before = versions.alias()
+    seen = versions.alias()
+    in_sight = (
+        select(func.max(seen.c.version))
+        .where(
+            seen.c.memory == versions.c.memory,
+            seen.c.version < versions.c.version,
+            not_(seen.c.body.contains(_OUT_OF_SIGHT)),
+        )
+        .correlate(versions)
+        .scalar_subquery()
+    )
+    query = (
+        select(heads.c.body, before.c.body.label("before"))
+        .join(versions, versions.c.memory == heads.c.id)
+        .join(
+            before,
+            and_(before.c.memory == heads.c.id, before.c.version == func.coalesce(in_sight, versions.c.version - 1)),
+        )
+        .where(heads.c.partition_id.in_(list(places)), versions.c.operation_id == operation_id)
+        .order_by(heads.c.id)
+    )
+    return tuple((Memory.from_json(row.body), Memory.from_json(row.before)) for row in connection.execute(query))
+
+
+@cache
+def _linked(*, live: bool, types: tuple[LinkType, ...] | None, named: bool) -> Select[Any]:
+    """Return the query for links whose both ends live somewhere, of all or of those that are named.
+
+    Link by link: a list of the memories that live there would grow with all that they hold.
+    """
+    here: BindParameter[Any] = bindparam("here", expanding=True)
+    ids: BindParameter[Any] = bindparam("ids", expanding=True)
+    which = [memories.c.partition_id.in_(here), *([memories.c.status.in_(sorted(LIVE))] if live else [])]
+    ends = links.c.source_id, links.c.target_id
+    query = select(links).where(*(exists().where(memories.c.memory_id == end, *which) for end in ends))
+    if types is not None:
+        query = query.where(links.c.type.in_(types))
+    query = query.where(or_(*(end.in_(ids) for end in ends)) if named else links.c.partition_id.in_(here))
+    return query.order_by(links.c.source_id, links.c.type, links.c.target_id)
+
+
+def read_links(
+    connection: Connection,
+    places: Mapping[int, Partition],
+    memory_ids: Sequence[str] | None,
+    *,
+    types: Sequence[LinkType] | None = None,
+    live: bool = False,
+    limit: int | None = None,
+) -> tuple[Link, ...]:
+    """Return the links from or to these memories whose both ends live in the partitions; see `Archive.links`."""
+    query = _linked(live=live, types=None if types is None else tuple(types), named=memory_ids is not None)
+    query = query if limit is None else query.limit(limit)
+    here = {"here": list(places)}
+    some = [here] if memory_ids is None else [{**here, "ids": chunk} for chunk in chunks(memory_ids)]
+    found: dict[tuple[str, str, str], Link] = {}
+    for asked in some:
+        for row in connection.execute(query, asked):
+            link = Link(source_id=row.source_id, type=row.type, target_id=row.target_id, reason=row.reason)
+            found[row.source_id, row.type, row.target_id] = link
+    return tuple(found[key] for key in sorted(found))[:limit]
+
+
+def read_topics(connection: Connection, places: Mapping[int, Partition]) -> tuple[Shelf, ...]:
+    """Return the topic index, by partition, type and name."""
+    order = {partition_id: rank for rank, partition_id in enumerate(places)}
+    rows = connection.execute(_TOPICS, {"partition_ids": list(places)}).all()
+    return tuple(
+        _shelf(row, places)
+        for row in sorted(rows, key=lambda row: (order[row.partition_id], row.type, row.target_name))
+    )
+
+
+def read_attributes(connection: Connection, places: Mapping[int, Partition]) -> dict[Shelf, tuple[str, ...]]:
+    """Return what the live memories of each topic say something of, the most frequent first; see `Archive.attributes`."""
+    query = (
+        select(memories.c.topic_id, memories.c.canonical_topic)
+        .where(
+            memories.c.partition_id.in_(list(places)),
+            memories.c.status.in_(sorted(LIVE)),
+            memories.c.canonical_topic != "",
+        )
+        .group_by(memories.c.topic_id, memories.c.canonical_topic)
+        .order_by(func.count().desc(), memories.c.canonical_topic)
+    )
+    found: dict[int, list[str]] = defaultdict(list)
+    for topic_id, slot in connection.execute(query):
+        found[topic_id].append(slot)
+    return {
+        _shelf(row, places): tuple(found[row.id])
+        for numbers in chunks(list(found))
+        for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers})
+    }
+
+
+def read_shelved(
+    connection: Connection, places: Mapping[int, Partition], memory_ids: Sequence[str]
+) -> dict[Shelf, frozenset[str]]:
+    """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
+    standing: dict[int, list[str]] = defaultdict(list)
+    for chunk in chunks(memory_ids):
+        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(places), "ids": chunk}):
+            standing[topic_id].append(memory_id)
+    found: dict[Shelf, frozenset[str]] = {}
+    for numbers in chunks(list(standing)):
+        for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers}):
+            found[_shelf(row, places)] = frozenset(standing[row.id])
+    return found
+
+
+def _shelf(row: Row[Any], places: Mapping[int, Partition]) -> Shelf:
+    topic = Topic(type=row.type, target_name=row.target_name, description=row.description)
+    return Shelf(partition=places[row.partition_id], topic=topic)
+
+
+def read_events(
+    connection: Connection, places: Mapping[int, Partition], record_id: str | None, limit: int | None
+) -> tuple[Event, ...]:
+    """Return the journal, oldest first."""
+    query = select(events).where(events.c.partition_id.in_(list(places))).order_by(events.c.id).limit(limit)
+    if record_id is not None:
+        query = query.where(events.c.record_id == record_id)
+    return tuple(event_of(row, places[row.partition_id]) for row in connection.execute(query))
+
+
+def event_of(row: Row[Any], partition: Partition) -> Event:
+    """Return a row of the journal as a record."""
+    return Event(
+        event_id=row.id,
+        partition=partition,
+        time=from_micros(row.time),
+        actor=row.actor,
+        action=row.action,
+        record_id=row.record_id,
+        version=row.version,
+        operation_id=row.operation_id,
+        digest=row.digest,
+        reason=row.reason,
+        chain=row.chain,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a memory, as a commit finds it."""
+
+    number: int
+    partition_id: int
+    partition: Partition
+    version: int
+    status: Status
+    body: str
+
+
+def said_digest(memory: Memory) -> str:
+    """Return a digest that two memories share if they say the same, case, spaces and final stop aside."""
+    return digest(folded(memory.content))
+
+
+def indexed_words(memory: Memory) -> str:
+    """Return the words that full text finds a memory by."""
+    return " ".join((memory.content, memory.when_to_use, *memory.tags))
+
+
+def head_columns(memory: Memory, topic_id: int) -> dict[str, Any]:
+    """Return the columns of a head, as the table `memories` has them.
+
+    Args:
+        topic_id: Number of the topic it stands on.
+    """
+    return {
+        "topic_id": topic_id,
+        "version": memory.version,
+        "status": memory.status,
+        "layer": memory.layer,
+        "kind": memory.kind,
+        "canonical_topic": memory.canonical_topic,
+        "importance": memory.importance,
+        "applies_to": memory.applies_to,
+        "memory_class": memory.memory_class,
+        "words": said_digest(memory),
+        "said_at": micros(memory.said_at),
+        "recorded_at": micros(memory.recorded_at),
+        "resident": always_active(memory),
+        "body": memory.to_json(),
+    }
+
+
+def read_heads(connection: Connection, memory_ids: Iterable[str]) -> dict[str, Head]:
+    """Return the heads of memories by id, whoever they are of; none for those that there are not."""
+    found: dict[str, Head] = {}
+    query = select(memories, partitions.c.tenant, partitions.c.user, partitions.c.agent, partitions.c.project)
+    query = query.join(partitions, partitions.c.id == memories.c.partition_id)
+    for chunk in chunks(list(dict.fromkeys(memory_ids))):
+        for row in connection.execute(query.where(memories.c.memory_id.in_(chunk))):
+            found[row.memory_id] = Head(row.id, row.partition_id, partition_of(row), row.version, row.status, row.body)
+    return found

@@ -1,0 +1,182 @@
+"""Procrastinate brings work to workers without polling: PostgreSQL tells them, in the transaction that causes it.
+
+It carries the number of a job and nothing else. Whether there is something to do, and who may do it, the ledger's own row
+says, by its lease and its fence. So a delivery may come twice, too early, or from a worker that was taken for dead: it
+finds nothing to claim, and leaves the rest to the next one. A delivery that never comes is made up for by a sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from threading import Event
+
+import psycopg
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, ProcrastinateException
+from procrastinate.jobs import DeleteJobCondition, Status
+from sqlalchemy import Connection, case, column, func, inspect, literal_column, select, table
+
+from remegraph.errors import SetupError
+from remegraph.ledger.connections import RELEASE, watched
+from remegraph.ledger.database import EVERYBODY, Database
+from remegraph.ledger.jobs import BELL, Call, Stamps, claimable
+from remegraph.ledger.rows import from_micros, micros
+from remegraph.ledger.schema import jobs
+from remegraph.ports import Clock, Deliver
+from remegraph.settings import CapturePolicy
+
+__all__ = ["Procrastinate"]
+
+_NAME = "remegraph"
+_DELIVERIES = table("procrastinate_jobs", column("queueing_lock"), column("status"))
+_BEATS = 6  # heartbeats, and sweeps, in the time of a lease
+_GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
+_TICK = 1.0  # until it is noticed that procrastinate ended by itself
+
+
+class Procrastinate:
+    """Fills `ports.Courier`. From when it is made, it is told of every job that is enqueued.
+
+    Args:
+        database: The ledger, on PostgreSQL; procrastinate's tables are made in it where they are missing.
+        stamps: Say which jobs are done here.
+    """
+
+    def __init__(self, database: Database, clock: Clock, stamps: Stamps) -> None:
+        self._database = database
+        self._clock = clock
+        self._stamps = stamps
+        self._app = self._new_app()
+        with database.write([EVERYBODY]) as connection:
+            if not inspect(connection).has_table(_DELIVERIES.name):
+                _driver(connection).execute(self._app.schema_manager.get_schema())
+        database.engine.update_execution_options(**{BELL: self._ring})
+
+    def work(self, deliver: Deliver, *, concurrency: int, policy: CapturePolicy, stop: Event) -> None:
+        """Deliver jobs until `stop` is set, then wait for those at hand.
+
+        Args:
+            deliver: Does a job, if it can be claimed; returns when to come again, if at all.
+            policy: How long a silent worker is believed, and how often is looked should PostgreSQL not be heard.
+            stop: Set by whoever wants it to end.
+
+        Raises:
+            SetupError: The database cannot be used.
+        """
+        with ThreadPoolExecutor(concurrency, thread_name_prefix="remegraph-worker") as pool:
+            try:
+                asyncio.run(self._work(partial(self._deliver, deliver), pool, concurrency, policy, stop))
+            except (ProcrastinateException, psycopg.Error) as error:
+                told = type(error.__cause__ or error).__name__
+                raise SetupError(
+                    f"Procrastinate cannot use the ledger ({told}).", "Check that the server runs; then repeat."
+                ) from error
+
+    # ------------------------------------------------------------------------------------------- inside
+
+    def _new_app(self) -> App:
+        url = self._database.engine.url.set(drivername="postgresql")
+        told = url.render_as_string(hide_password=False)
+        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up))
+
+    def _ring(self, connection: Connection, call: Call, due: int) -> None:
+        """Have a job delivered when it is due, if this transaction is committed.
+
+        Of what has one lock, procrastinate holds back all that has less priority, even where the other is not due yet.
+        What workers with other settings do has a queue and locks of its own: it holds nothing back here.
+        """
+        now = due <= micros(self._clock())
+        stamp = call.stamp and f" {call.stamp}"
+        delivery = self._app.configure_task(
+            _NAME,
+            queue=f"{_NAME}{stamp}",
+            lock=f"{_NAME} {call.partition_id}{stamp}",
+            queueing_lock=f"{_NAME} {call.job_id}{stamp}{'' if now else ' later'}",
+            priority=int(now),
+            schedule_at=None if now else from_micros(due),
+            connection=_driver(connection),
+        )
+        try:
+            with connection.begin_nested():
+                delivery.defer(**call._asdict())
+        except AlreadyEnqueued:
+            return  # that delivery does for this, too
+
+    def _deliver(self, deliver: Deliver, call: Call) -> None:
+        again = deliver(call.kind, call.job_id)
+        if again is not None:
+            due = micros(max(again, self._clock()))
+            with self._database.write() as connection:
+                self._ring(connection, call, due)
+
+    async def _work(
+        self,
+        deliver: partial[None],
+        pool: Executor,
+        concurrency: int,
+        policy: CapturePolicy,
+        stop: Event,
+    ) -> None:
+        app = self._new_app()
+
+        @app.task(name=_NAME, queue=_NAME)
+        async def delivered(kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
+            call = Call(kind, job_id, partition_id, stamp)
+            await asyncio.get_running_loop().run_in_executor(pool, deliver, call)
+
+        async with app.open_async():
+            worker = app.run_worker_async(
+                queues=[_NAME, *(f"{_NAME} {stamp}" for stamp in sorted(self._stamps.every))],
+                concurrency=concurrency,
+                install_signal_handlers=False,
+                delete_jobs=DeleteJobCondition.ALWAYS,
+                fetch_job_polling_interval=policy.poll,
+                update_heartbeat_interval=policy.lease / _BEATS,
+                stalled_worker_timeout=_GONE * policy.lease,
+            )
+            tasks = [asyncio.create_task(each) for each in (worker, self._keep_sweeping(app, policy.lease))]
+            while not (any(task.done() for task in tasks) or await asyncio.to_thread(stop.wait, _TICK)):
+                pass
+            for task in tasks:
+                task.cancel()  # the worker waits for the jobs at hand
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    raise outcome
+
+    async def _keep_sweeping(self, app: App, lease: float) -> None:
+        while True:
+            for each in await app.job_manager.get_stalled_jobs(task_name=_NAME, seconds_since_heartbeat=lease):
+                with suppress(ConnectorException):  # another sweep was first, or the worker itself
+                    await app.job_manager.finish_job(each, Status.FAILED, delete_job=True)  # it holds the next one back
+            await asyncio.to_thread(self._sweep)
+            await asyncio.sleep(lease / _BEATS)
+
+    def _sweep(self) -> None:
+        """Ring for what can be claimed, and no one is told of: its worker died, or it was enqueued before."""
+        now = micros(self._clock())
+        stamp = case((jobs.c.stamp == "", ""), else_=func.concat(" ", jobs.c.stamp))
+        told = select(_DELIVERIES).where(
+            _DELIVERIES.c.status == literal_column("'todo'"),
+            _DELIVERIES.c.queueing_lock == func.concat(f"{_NAME} ", jobs.c.id, stamp),
+        )
+        wanted = (jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)
+        left = select(*wanted).where(claimable(now), self._stamps.fit(), ~told.exists())
+        with self._database.read() as connection:
+            found = connection.execute(left).all()
+        for row in found:
+            with self._database.write() as connection:
+                self._ring(connection, Call(*row), now)
+
+
+async def _set_up(connection: psycopg.AsyncConnection) -> None:
+    await connection.execute(RELEASE)
+    await connection.commit()
+
+
+def _driver(connection: Connection) -> psycopg.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    return driver

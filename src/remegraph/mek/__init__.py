@@ -1,0 +1,1 @@
+"""Knowledge that agents share, as the MEK protocol has it: extraction, items, signatures, absorption."""

@@ -1,0 +1,283 @@
+"""Absorb what another agent or a pack gives: weighed, attributed, once, all of it or nothing (K8).
+
+The raw record comes first, as for any memory. Its item is kept to the letter, but only an id of it is text: so the words of
+others are found through memories, which say from whom they are or wait for approval; never as one's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from remegraph.errors import ConflictError, MessageChangedError
+from remegraph.mek.offers import Candidate, Known, Offer, Verdict, read, weigh
+from remegraph.models import (
+    LIVE,
+    Absorbed,
+    Absorption,
+    ChangeSet,
+    Evidence,
+    LinkType,
+    Memory,
+    MemoryChange,
+    Message,
+    Partition,
+    Receipt,
+)
+from remegraph.ports import Clock
+from remegraph.rules.identity import joint_origin, operation_id
+from remegraph.rules.procedures import is_skill, read_workflow, workflow
+from remegraph.rules.standing import APPROVE
+from remegraph.text.redaction import Redactor
+
+if TYPE_CHECKING:
+    from remegraph.ledger.archive import Archive
+
+__all__ = ["Absorber"]
+
+_THREAD = "absorbed:"
+"""Prefix of the threads of raw records."""
+
+_IMPORTANCE_LIMIT = 0.89
+"""Only a person may make a core rule."""
+
+
+def _raw_record(candidate: Candidate, now: datetime) -> Message:
+    """Return the raw record: the item to the letter as a non-text part, and its id as the text."""
+    item = {"type": "non_standard", "value": dict(candidate.offer.raw)}
+    return Message(
+        message_id=candidate.message_id,
+        thread=f"{_THREAD}{candidate.message_id}",
+        role="tool",  # what others wrote
+        name=candidate.offer.agent,
+        content=[{"type": "text", "text": candidate.memory_id}, item],
+        time=now,
+    )
+
+
+@dataclass
+class _Drafts:
+    """The next versions that verdicts make, each memory once."""
+
+    heads: dict[str, Memory]
+    """Of the memories that are corroborated."""
+    lives_in: Partition
+    now: datetime
+    changes: dict[str, MemoryChange] = field(default_factory=dict)
+
+    def add(self, verdict: Verdict, block_id: str) -> None:
+        """Add the version that follows from a verdict."""
+        each, name = verdict.candidate, verdict.memory_id
+        planned = self.changes.get(name)
+        if verdict.outcome != "corroborated":
+            memory, version, action = self._new(each, block_id), 0, "create"
+        elif planned is not None:
+            memory, version = self._borne_out(planned.memory, each, block_id), planned.expected_version
+            action = planned.action
+        else:
+            old = self.heads[name]
+            memory, version = self._borne_out(old, each, block_id).evolve(version=old.version + 1), old.version
+            action = APPROVE if memory.live and not old.live else "corroborate"
+        reason = f"from {each.offer.agent}" if each.offer.agent else "from a source that nothing proves"
+        self.changes[name] = MemoryChange(memory=memory, expected_version=version, action=action, reason=reason)
+
+    def _new(self, each: Candidate, block_id: str) -> Memory:
+        offer, says, skill = each.offer, each.says, each.skill
+        if skill is not None:
+            skill = skill.evolve(source=skill.source.evolve(source_agent=offer.agent))
+        return Memory(
+            memory_id=each.memory_id,
+            partition=self.lives_in,
+            topic=says.topic,
+            content=each.content,
+            when_to_use=says.when_to_use,
+            kind=says.kind,
+            category="episode" if says.kind == "episode" else "fact",
+            payload=workflow(skill) if skill else says.payload,
+            evidence=(_evidence(each, block_id),),
+            block_ids=(block_id,),
+            layer="procedural" if skill else "long_term",
+            status="active" if offer.believed else "quarantined",
+            importance=min(offer.importance, _IMPORTANCE_LIMIT),
+            resident=offer.resident,
+            tags=offer.tags,
+            language=says.language,
+            trust=offer.trust,
+            origin=offer.origin,
+            source="tool-call",
+            extractor=offer.origin.via,
+            said_at=self.now,
+            recorded_at=self.now,
+        )
+
+    def _borne_out(self, old: Memory, each: Candidate, block_id: str) -> Memory:
+        """Return a memory corroborated by one more agent: its words, what it replaces and its trust stay.
+
+        A quarantined memory becomes active once a trusted source says it, with the trust of that source.
+        """
+        released = old.status == "quarantined" and each.offer.believed
+        return old.evolve(
+            status="active" if released else old.status,
+            trust=each.offer.trust if released else old.trust,
+            origin=None if old.origin is None else joint_origin(old.origin, each.offer.origin),
+            evidence=tuple(dict.fromkeys((*old.evidence, _evidence(each, block_id)))),
+            block_ids=tuple(dict.fromkeys((*old.block_ids, block_id))),
+            merges=old.merges + (1 if each.offer.believed and not released else 0),
+            said_at=max(old.said_at, self.now),
+            recorded_at=self.now,
+        )
+
+
+def _evidence(each: Candidate, block_id: str) -> Evidence:
+    return Evidence(message_id=each.message_id, quote=each.memory_id, block_id=block_id)
+
+
+_Commit = Callable[[ChangeSet], tuple[ChangeSet, Receipt]]
+"""Checks a change for conflicts with known memories, and commits it; see `Disputes.commit`."""
+
+_Near = Callable[[Partition, Sequence[str], int], Sequence[Sequence[Memory]]]
+"""Returns, for each text, the live memories of a partition that share most words with it; see `Searcher.worded`."""
+
+_ATTEMPTS = 4
+"""Attempts at a change while others come first."""
+
+_LOOKED_AT = 8
+"""Memories that an offer is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absorber:
+    """Takes offers in."""
+
+    archive: Archive
+    near: _Near
+    commit: _Commit
+    clock: Clock
+    recipe: str
+    at_home: bool
+    redactor: Redactor
+
+    def absorb(self, offers: Sequence[Offer], *, said_in: Partition, lives_in: Partition, actor: str) -> Absorption:
+        """Take offers in, in one change: all of them, or none. The same ones again change nothing.
+
+        Known content is corroborated, once by each agent; what contradicts a memory is kept beside it, both in dispute;
+        untrusted content waits for approval. No memory of the agent's own is rewritten, replaced or trusted more.
+        """
+        offers = [each.redacted(self.redactor) for each in offers]
+        rivals: tuple[Memory, ...] = ()
+        for _ in range(_ATTEMPTS):
+            candidates = self._read(offers, said_in, lives_in)
+            verdicts = weigh(candidates, self._known(candidates, said_in, lives_in, rivals))
+            writing = [verdict for verdict in verdicts if verdict.writes]
+            if not writing:
+                return _report(verdicts, None)
+            change = self._change(writing, said_in, lives_in, actor)
+            try:
+                committed, receipt = self.commit(change)
+            except MessageChangedError:  # somebody else recorded one of them just now
+                continue
+            except ConflictError as conflict:
+                rivals = self.archive.memories([lives_in], ids=conflict.records)
+                continue
+            if not receipt.replayed:
+                return _report(verdicts, committed)
+        raise ConflictError([memory.memory_id for memory in rivals] or [said_in.user or ""], "Absorb it again.")
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def _read(self, offers: Sequence[Offer], said_in: Partition, lives_in: Partition) -> list[Candidate]:
+        here = list(dict.fromkeys((lives_in, said_in)))
+        found = self.archive.memories(here, statuses=sorted(LIVE), layers=["procedural"])
+        known = {skill.name: skill for skill in map(read_workflow, filter(is_skill, found))}
+        topics = {shelf.topic.key.casefold(): shelf.topic for shelf in self.archive.topics([lives_in])}
+        return read(offers, known, topics, said_in, lives_in)
+
+    def _known(
+        self, candidates: Sequence[Candidate], said_in: Partition, lives_in: Partition, rivals: Sequence[Memory]
+    ) -> Known:
+        heads = self.archive.memories([lives_in], ids=[each.memory_id for each in candidates])
+        found = self.near(lives_in, [each.content for each in candidates], _LOOKED_AT)
+        near = {
+            each.memory_id: [memory for memory in (*rivals, *like) if memory.live and memory.topic.type != "self"]
+            for each, like in zip(candidates, found, strict=True)
+        }
+        witnesses = self._witnesses([*heads, *(memory for each in near.values() for memory in each)], said_in)
+        message_ids = [each.message_id for each in candidates]
+        ids = [block.block_id for block in self.archive.blocks([said_in], message_ids=message_ids)]
+        here = self.archive.memories([lives_in], block_ids=ids) if ids else ()
+        # Of these raw records, the memories that hold their items, whatever became of them.
+        absorbed = {item.message_id: memory for memory in here for item in memory.evidence}
+        return Known(absorbed, {memory.memory_id: memory for memory in heads}, near, witnesses)
+
+    def _witnesses(self, memories: Sequence[Memory], said_in: Partition) -> dict[str, frozenset[str]]:
+        """Return the agents that corroborate memories, by memory."""
+        ids = list(dict.fromkeys(item.message_id for memory in memories for item in memory.evidence))
+        said = self.archive.messages([said_in], ids=ids) if ids else ()
+        names = {each.message_id: each.name for each in said if each.thread.startswith(_THREAD)}
+        return {
+            memory.memory_id: frozenset(
+                (
+                    *(memory.origin.agents if memory.origin else ()),
+                    *(names[item.message_id] for item in memory.evidence if item.message_id in names),
+                )
+            )
+            for memory in memories
+        }
+
+    # ------------------------------------------------------------------------------------------- writing
+
+    def _change(self, writing: Sequence[Verdict], said_in: Partition, lives_in: Partition, actor: str) -> ChangeSet:
+        """Return the change that takes offers in: their raw records, and the memories that rest on them."""
+        now = self.clock()
+        wanted = {verdict.candidate.message_id: verdict.candidate for verdict in writing}
+        there = self.archive.blocks([said_in], message_ids=list(wanted))
+        blocks = {block.thread.removeprefix(_THREAD): block.block_id for block in there}
+        missing = [_raw_record(each, now) for name, each in wanted.items() if name not in blocks]
+        raw = self.archive.in_blocks(said_in, missing)
+        blocks |= {block.message_ids[0]: block.block_id for block in raw.blocks}
+        old = [verdict.memory_id for verdict in writing if verdict.outcome == "corroborated"]
+        heads = self.archive.memories([lives_in], ids=old) if old else ()
+        drafts = _Drafts({memory.memory_id: memory for memory in heads}, lives_in, now)
+        for verdict in writing:
+            drafts.add(verdict, blocks[verdict.candidate.message_id])
+        return ChangeSet(
+            operation_id=operation_id("absorb", lives_in.to_json(), *sorted(blocks)),
+            actor=actor,
+            recorded_at=now,
+            at_home=self.at_home,
+            changes=tuple(drafts.changes.values()),
+            work=tuple(block.done(said_in, self.recipe) for block in raw.blocks),
+            brought=raw,
+        )
+
+
+def _report(verdicts: Sequence[Verdict], committed: ChangeSet | None) -> Absorption:
+    links = committed.links if committed else ()
+
+    def ends(memory_id: str, kind: LinkType, *, backward: bool = False) -> tuple[str, ...]:
+        pairs = (
+            (link.target_id, link.source_id) if backward else (link.source_id, link.target_id)
+            for link in links
+            if link.type == kind
+        )
+        return tuple(dict.fromkeys(other for mine, other in pairs if mine == memory_id))
+
+    return Absorption(
+        items=tuple(
+            Absorbed(
+                item_id=verdict.candidate.offer.item_id,
+                outcome=verdict.outcome,
+                memory_id=verdict.memory_id,
+                reason=verdict.reason,
+                source=verdict.candidate.offer.agent,
+                trust=verdict.candidate.offer.trust,
+                contradicts=ends(verdict.memory_id, "contradicts") if verdict.writes else (),
+                may_contradict=ends(verdict.memory_id, "may_contradict") if verdict.writes else (),
+                more_than=ends(verdict.memory_id, "superset_of") if verdict.writes else (),
+                less_than=ends(verdict.memory_id, "superset_of", backward=True) if verdict.writes else (),
+            )
+            for verdict in verdicts
+        )
+    )

@@ -1,0 +1,1 @@
+"""Forgetting, consolidation, the active tier, working memory and the sensory buffer."""

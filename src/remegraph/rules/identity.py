@@ -1,0 +1,274 @@
+"""Identity of memories: digests, ids and slots, what a statement is to those known, and the origin of what is made of several."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+from uuid import UUID, uuid5
+
+from remegraph.models import Memory, MemoryChange, Origin
+from remegraph.text.sentences import sentences
+
+__all__ = [
+    "Alike",
+    "Decision",
+    "Relation",
+    "Statement",
+    "attribute",
+    "canonical",
+    "content_digest",
+    "decide",
+    "derived",
+    "folded_together",
+    "holds",
+    "joined",
+    "joint_origin",
+    "operation_id",
+    "relation",
+    "revision",
+    "same",
+    "twins",
+]
+
+
+_NAMESPACE = UUID("6f0d9a52-5f0c-4a43-9d53-7f2f6f3b6a11")
+
+
+def operation_id(*parts: object) -> str:
+    """Return the stable id of an operation on these things (uuid5 of their JSON)."""
+    return str(uuid5(_NAMESPACE, json.dumps([str(part) for part in parts])))
+
+
+_OUTER = re.compile(r"^[\W_]+|[\W_]+$")
+
+
+@lru_cache(maxsize=1 << 12)  # each memory is compared with every other of its topic
+def content_digest(text: str) -> str:
+    """Return the SHA-256 of `text` without case, outer punctuation and differences of space and width."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = _OUTER.sub("", " ".join(folded.split()))
+    return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+Relation = Literal["same", "supersedes", "disputes", "beside"]
+"""What a statement is to one that was there before: the same again, its successor, at odds with it, or another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What somebody states, with the slot that they give it."""
+
+    content: str
+    said_at: datetime
+    canonical_topic: str = ""
+    slot_value: str = ""
+    slot_many: bool = False
+
+
+def canonical(topic: str) -> str:
+    """Return a slot, or canonical topic, as it is compared, part by part: `Database : Choice` is `database:choice`."""
+    parts = unicodedata.normalize("NFKC", topic).casefold().split(":")
+    return ":".join(" ".join(part.split()) for part in parts)
+
+
+def attribute(name: str) -> str:
+    """Return the name of an attribute as it stands in a slot: `Lives in` is `lives_in`."""
+    return re.sub(r"[\s-]+", "_", name.strip().casefold())
+
+
+def same(new: Memory | Statement, old: Memory | Statement) -> bool:
+    """Return whether two memories say the same: in the same normalised words, or one value of one slot."""
+    return content_digest(new.content) == content_digest(old.content) or holds(old, new.canonical_topic, new.slot_value)
+
+
+def holds(memory: Memory | Statement, canonical_topic: str, value: str) -> bool:
+    """Return whether a memory gives a slot that value.
+
+    Without a slot or a value it does not: unknown is no value.
+    """
+    if not canonical_topic or canonical_topic != memory.canonical_topic:
+        return False
+    return bool(value) and canonical(value) == canonical(memory.slot_value)
+
+
+def relation(new: Memory | Statement, old: Memory | Statement, *, one_source: bool) -> Relation:
+    """Return what a memory is to an older one of the same library, by identity, slot and time alone.
+
+    Only where the same source says both, the later value of a slot takes the place of the earlier.
+    """
+    if same(new, old):
+        return "same"
+    if not new.canonical_topic or new.canonical_topic != old.canonical_topic or new.slot_many or old.slot_many:
+        return "beside"
+    return "supersedes" if one_source and new.said_at > old.said_at else "disputes"
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A live memory near a statement."""
+
+    memory: Memory
+    similarity: float | None
+    """Cosine, 0 to 1; none where it could not be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What shall become of a statement: it is refused, merged into `target`, or new."""
+
+    refusal: str = ""
+    target: Alike | None = None
+    replaced: tuple[Memory, ...] = ()
+    similar: tuple[Alike, ...] = ()
+    """Memories more alike than the threshold, the most alike first: linked, and left as they are."""
+
+
+def decide(
+    statement: Statement,
+    known: Sequence[Alike],
+    *,
+    threshold: float,
+    by_person: bool,
+    one_source: Callable[[Memory], bool],
+    settles_knowledge: bool = True,
+    named: Sequence[Memory] = (),
+) -> Decision:
+    """Decide by words, by slot, and by what a person names; likeness only links.
+
+    The same words, or the same value of a slot, are merged, never kept twice. A later value of a slot that holds one
+    replaces the earlier. What is similar strictly above the threshold is kept beside and linked. Knowledge that may not
+    be settled stays as it is: what it says already is refused. A policy is replaced only where it is named. `known` are
+    the live memories most like it, and those of its slot. `by_person` holds for an application that states it for a
+    person, too; else a model does. `named` are memories that a person wants replaced, whatever they say.
+    """
+    fixed = () if settles_knowledge else tuple(one.memory for one in known if one.memory.usage == "knowledge")
+    digest = content_digest(statement.content)
+    worded = [one for one in known if content_digest(one.memory.content) == digest]
+    if worded and named and worded[0].memory not in named:
+        return Decision(refusal=f"Memory {worded[0].memory.memory_id} says it already: it replaces nothing.")
+    twins = [*worded, *(one for one in known if same(statement, one.memory))]
+    twin = next((one for one in twins if one.memory not in named), None)
+    if twin is not None and not named:
+        if twin.memory in fixed:
+            return Decision(refusal=f"Memory {twin.memory.memory_id} says it already, as knowledge.")
+        if twin in worded or not _guarded(twin.memory, by_person=by_person):
+            return Decision(target=twin)
+    replaced = list(named)
+    for one in known:
+        memory = one.memory
+        if memory in fixed or memory in named:
+            continue
+        what = relation(statement, memory, one_source=one_source(memory))
+        if what in {"supersedes", "disputes"} and (refusal := _guarded(memory, by_person=by_person)):
+            return Decision(refusal=refusal)
+        if what == "supersedes":
+            replaced.append(memory)
+    similar = [one for one in known if one.similarity is not None and one.similarity > threshold]
+    similar = [one for one in similar if one.memory not in replaced]
+    similar.sort(key=lambda one: (-(one.similarity or 0.0), one.memory.memory_id))
+    return Decision(replaced=tuple(replaced), similar=tuple(similar))
+
+
+def _guarded(memory: Memory, *, by_person: bool) -> str:
+    """Return why a statement may not replace a memory that it does not name, nor add to its words; empty: it may."""
+    if memory.is_core and not by_person:
+        return f"It contradicts memory {memory.memory_id}, a core rule that only a person may change."
+    if memory.memory_class == "policy":
+        return (
+            f"It contradicts memory {memory.memory_id}, a policy: a person may name it in `supersedes` to replace it."
+        )
+    return ""
+
+
+def joined(old: str, new: str) -> str:
+    """Return one text that holds what both say: the one that has all sentences of the other, else those that it lacks, too."""
+    mine, yours = _sentences(old), _sentences(new)
+    if yours.keys() <= mine.keys():
+        return old
+    if mine.keys() <= yours.keys():
+        return new
+    return "\n".join([old, " ".join(text for digest, text in yours.items() if digest not in mine)])
+
+
+def _sentences(text: str) -> dict[str, str]:
+    return {content_digest(span.text): span.text for span in sentences(text)}
+
+
+def revision(memory: Memory, at: datetime, action: str, reason: str = "", **fields: Any) -> MemoryChange:
+    """Return the change by which the next version of a memory follows its head."""
+    after = memory.evolve(**fields, version=memory.version + 1, recorded_at=at)
+    return MemoryChange(memory=after, expected_version=memory.version, action=action, reason=reason)
+
+
+def twins(memories: Iterable[Memory]) -> Iterator[tuple[Memory, Sequence[Memory]]]:
+    """Yield each memory that others of its topic repeat, with those: the same words, or the same value of one slot.
+
+    The one to keep is the most important, then the one said most often, then the oldest. Left alone are skills,
+    knowledge, policies, and what is in dispute: there the copies matter.
+    """
+    groups: defaultdict[Hashable, list[Memory]] = defaultdict(list)
+    for memory in memories:
+        if memory.status != "disputed" and not memory.firm and memory.layer != "procedural":
+            slot = (memory.canonical_topic, canonical(memory.slot_value))
+            says = slot if all(slot) else content_digest(memory.content)
+            period = (memory.valid_from, memory.valid_to)
+            groups[memory.topic.type, memory.topic.target, memory.perspective, period, says].append(memory)
+    for group in groups.values():
+        kept, *others = sorted(group, key=_rank)
+        if others:
+            yield kept, others
+
+
+def _rank(memory: Memory) -> tuple[float, int, float, str]:
+    return (-memory.importance, -memory.merges, memory.recorded_at.timestamp(), memory.memory_id)
+
+
+def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
+    """Return the next version of a memory, with all that the others say and rest on.
+
+    It is no more often said for that: whether the copies come of several witnesses, nobody knows.
+    """
+    content, all_of_them = kept.content, (kept, *others)
+    for other in others:
+        content = joined(content, other.content)
+    return kept.evolve(
+        version=kept.version + 1,
+        content=content,
+        when_to_use=kept.when_to_use.replace(kept.content, content),
+        evidence=tuple(dict.fromkeys(item for each in all_of_them for item in each.evidence)),
+        block_ids=tuple(dict.fromkeys(block_id for each in all_of_them for block_id in each.block_ids)),
+        tags=tuple(dict.fromkeys(tag for each in all_of_them for tag in each.tags)),
+        supersedes=tuple(dict.fromkeys((*kept.supersedes, *(other.memory_id for other in others)))),
+        layer="long_term" if any(each.layer == "long_term" for each in all_of_them) else kept.layer,
+        status="active" if any(each.status == "active" for each in all_of_them) else kept.status,
+        trust=min(each.trust for each in all_of_them),
+        origin=derived(all_of_them),
+        said_at=max(each.said_at for each in all_of_them),
+    )
+
+
+def derived(sources: Iterable[Memory]) -> Origin | None:
+    """Return the origin of a memory that is made of others: all agents of theirs; none where all are the agent's own.
+
+    The one that counts most comes first.
+    """
+    given = [memory.origin for memory in sources if memory.origin is not None]
+    if not given:
+        return None
+    first, *others = given
+    for other in others:
+        first = joint_origin(first, other)
+    return first
+
+
+def joint_origin(origin: Origin, other: Origin) -> Origin:
+    """Return an origin with the agents of another behind its own."""
+    return origin.evolve(agents=tuple(dict.fromkeys((*origin.agents, *other.agents))), at=max(origin.at, other.at))

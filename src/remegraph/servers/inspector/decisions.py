@@ -1,0 +1,135 @@
+"""What waits for a person: contradictions, proposals, quarantined memories; and the forms that decide them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast, get_args
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from remegraph.errors import InputError
+from remegraph.models import ConflictKind, Decision
+from remegraph.servers.inspector.pages import LANGUAGES, THEMES, Desk, desk, page_of, render, whole, words
+
+__all__ = ["ROUTES"]
+
+_LONGEST = 20_000
+"""Bytes of a form; ours are shorter."""
+
+_Fieldset = Mapping[str, str]
+
+
+def _conflicts(request: Request) -> Response:
+    """Show the conflicts, both sides of each."""
+    at = desk(request)
+    resolved = request.query_params.get("state") == "resolved"
+    found = at.kit.conflicts.list(
+        scope=at.scope, state="resolved" if resolved else "open", kinds=get_args(ConflictKind)
+    )
+    return render(
+        request, "conflicts.html", page=page_of(request, found), resolved=resolved, decisions=get_args(Decision)
+    )
+
+
+def _proposals(request: Request) -> Response:
+    """Show what agents propose for all."""
+    at = desk(request)
+    return render(request, "proposals.html", page=page_of(request, at.kit.sharing.proposals(scope=at.scope)))
+
+
+def _quarantine(request: Request) -> Response:
+    """Show what nothing recalls until a person approves it."""
+    at = desk(request)
+    return render(request, "quarantine.html", page=page_of(request, at.kit.knowledge.waiting(scope=at.scope)))
+
+
+def _resolve(at: Desk, fields: _Fieldset) -> None:
+    """Decide a conflict."""
+    at.kit.conflicts.resolve(
+        fields.get("id", ""),
+        cast("Decision", fields.get("decision", "")),
+        scope=at.scope,
+        by=at.scope.user,
+        note=fields.get("note", ""),
+        keep=fields.get("keep", ""),
+    )
+
+
+def _decide_proposal(at: Desk, fields: _Fieldset) -> None:
+    """Approve or reject a proposal."""
+    decide = at.kit.sharing.approve if _approved(fields) else at.kit.sharing.reject
+    decide(fields.get("id", ""), scope=at.scope, actor=at.scope.user, reason=fields.get("note", ""))
+
+
+def _decide_quarantined(at: Desk, fields: _Fieldset) -> None:
+    """Let a quarantined memory hold, or delete it."""
+    decide = at.kit.knowledge.approve if _approved(fields) else at.kit.knowledge.reject
+    decide(fields.get("id", ""), scope=at.scope, by=at.scope.user, note=fields.get("note", ""))
+
+
+def _approved(fields: _Fieldset) -> bool:
+    decision = fields.get("decision", "")
+    if decision not in {"approve", "reject"}:
+        raise InputError(f"{decision!r} is no decision.", "Send approve or reject.")
+    return decision == "approve"
+
+
+def _restore(at: Desk, fields: _Fieldset) -> None:
+    """Bring an archived memory back, or let an old version hold again."""
+    memory_id, version = fields.get("id", ""), whole(fields.get("version", ""))
+    if version is None:
+        at.kit.restore(memory_id, scope=at.scope)
+    else:
+        at.kit.governance.restore(memory_id, version, scope=at.scope)
+
+
+def _form(decide: Callable[[Desk, _Fieldset], None] | None) -> Callable[[Request], Any]:
+    """Return the endpoint of a form: it checks our token, then whether the visitor may write, and then decides.
+
+    Args:
+        decide: Does what the form asks; `None` for the form that only changes how pages look.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        fields, at = await _fields(request), desk(request)
+        if not at.session.sent(fields.get("csrf", "")):
+            raise HTTPException(403, words(request)("error.csrf"))
+        if decide is not None:
+            if not at.write:
+                raise HTTPException(403, words(request)("error.read_only"))
+            await run_in_threadpool(decide, at, fields)
+        target = fields.get("next", "/")
+        ours = target.startswith("/") and not target.startswith("//") and "\\" not in target
+        response = RedirectResponse(target if ours else "/", 303)
+        for name, choices in (("language", LANGUAGES), ("theme", THEMES)) if decide is None else ():
+            if (chosen := fields.get(name, "")) in choices:
+                response.set_cookie(f"remegraph-{name}", chosen, max_age=31_536_000, httponly=True, samesite="strict")
+        return response
+
+    return endpoint
+
+
+async def _fields(request: Request) -> _Fieldset:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST:
+            raise HTTPException(413, words(request)("error.too_long"))
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+ROUTES = [
+    Route("/conflicts", _conflicts),
+    Route("/proposals", _proposals),
+    Route("/quarantine", _quarantine),
+    Route("/conflicts/resolve", _form(_resolve), methods=["POST"]),
+    Route("/proposals/decide", _form(_decide_proposal), methods=["POST"]),
+    Route("/quarantine/decide", _form(_decide_quarantined), methods=["POST"]),
+    Route("/memory/restore", _form(_restore), methods=["POST"]),
+    Route("/look", _form(None), methods=["POST"]),
+]

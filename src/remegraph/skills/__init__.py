@@ -1,0 +1,1 @@
+"""Procedures that agents carry out and how well they go, and guidelines of tools."""

@@ -1,1 +1,0 @@
-"""The ledger and its projections: SQL is the truth, the vector index can be made anew."""

@@ -1,0 +1,1 @@
+"""What reads words and knows nothing of memories."""

@@ -1,0 +1,95 @@
+"""Which scripts a text is written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Literal
+
+from remegraph.text.tables import text as listed
+
+__all__ = ["CJK", "HAN", "folded", "has_cjk", "has_kana_or_hangul", "language_of", "plain", "simplified", "texts"]
+
+
+HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Han characters, as ranges for a regular expression's character class."""
+
+_KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_HANGUL = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
+
+CJK = HAN + _KANA + _HANGUL
+"""Han, kana and Hangul characters, as ranges for a regular expression's character class."""
+
+_HAN_CHARACTER = re.compile(f"[{HAN}]")
+_OTHER_WORD = re.compile(rf"[^\W\d_{CJK}]+")
+_KANA_OR_HANGUL = re.compile(f"[{_KANA}{_HANGUL}]")
+_ANY_CJK = re.compile(f"[{CJK}]")
+
+_CHARACTERS_PER_WORD = 1.6
+"""Mean length of a word in running Chinese text."""
+
+
+def simplified(text: str) -> str:
+    """Return a text with common Traditional Chinese characters as simplified ones, one for one: places stay as they are."""
+    return text.translate(_simpler()) if _HAN_CHARACTER.search(text) else text
+
+
+@cache
+def _simpler() -> dict[int, int]:
+    pairs = listed("traditional.txt").replace("\n", "")
+    return str.maketrans(pairs[::2], pairs[1::2])
+
+
+def has_cjk(text: str) -> bool:
+    """Return whether `text` holds a Chinese, Japanese or Korean character."""
+    return _ANY_CJK.search(text) is not None
+
+
+def has_kana_or_hangul(text: str) -> bool:
+    """Return whether `text` holds a Japanese or Korean character that is no Han character."""
+    return _KANA_OR_HANGUL.search(text) is not None
+
+
+def language_of(text: str) -> Literal["en", "zh"]:
+    """Return the language that most words of `text` are in: "zh" for Chinese, "en" for all else.
+
+    Words of other scripts are counted as they are; Han characters, which no space divides, by the mean length of a
+    Chinese word. Kana and Hangul speak against Chinese, as Japanese and Korean hold Han characters too. The empty text
+    is "en".
+    """
+    han = len(_HAN_CHARACTER.findall(text)) / _CHARACTERS_PER_WORD
+    if not han:
+        return "en"
+    other = len(_OTHER_WORD.findall(text)) + len(_KANA_OR_HANGUL.findall(text)) / _CHARACTERS_PER_WORD
+    return "zh" if han >= other else "en"
+
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def plain(text: str) -> str:
+    """Return a text in which U+FFFD stands for every NUL and lone surrogate.
+
+    Raw messages are kept to the letter; names and statements taken from them go where such characters cannot.
+    """
+    return _UNWRITABLE.sub("\ufffd", text)
+
+
+def folded(text: str) -> str:
+    """Return `text` as it is compared: case, spaces and a final stop aside, two texts that say the same are equal."""
+    return " ".join(text.casefold().split()).rstrip(".!\u3002\uff01")
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Yield all texts of JSON, however deep they stand, names among them."""
+    inside = [value]
+    while inside:
+        part = inside.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            yield from part
+            inside.extend(reversed([*part.values()]))
+        elif isinstance(part, list | tuple):
+            inside.extend(reversed(part))

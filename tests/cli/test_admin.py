@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from remegraph import MemoryKit, Scope
+from remegraph.testing import InMemoryVectorIndex
+from tests.cli.conftest import Run
+
+ME = Scope(user="me")
+
+
+def test_a_backup_is_made_checked_and_restored_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    """A line of a cron job, and one that is typed on a bad day, with the manual out of reach."""
+    with MemoryKit.open(tmp_path / "home", model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        kit.add_messages(["I live in Lisbon."], scope=ME)
+    backup, other = str(tmp_path / "backup"), str(tmp_path / "other")
+    assert "1 message," in run("backup", "make", backup).stdout
+    taken = json.loads(run("backup", "check", backup, "--json").stdout)
+    assert taken["counts"]["messages"] == 1
+    assert "remegraph admin rebuild" in run("backup", "restore", backup, "--home", other).stdout
+    assert "I live in Lisbon." in run("--home", other, "memory", "messages").stdout
+    again = run("backup", "restore", backup, "--home", other)
+    assert again.exit_code == 1
+    assert "not empty" in again.stderr
+
+
+def test_the_doctor_tells_a_script_by_its_exit_code(run: Run) -> None:
+    """A monitor reads codes and JSON, not sentences."""
+    found = run("doctor", "--json")
+    assert found.exit_code == 1
+    told = json.loads(found.stdout)
+    assert told["healthy"] is False
+    assert [each["check"] for each in told["findings"]] == ["home"]
+    assert "There is no memory" in run("doctor").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("X2")
+def test_the_doctor_finds_a_damaged_index_and_mends_it(run: Run, chat: Path, tmp_path: Path) -> None:
+    """Files of the index that were torn kill whoever opens them: the doctor must not die of the disease."""
+    run("ingest", str(chat))
+    healthy = run("doctor")
+    assert healthy.exit_code == 0
+    assert "nothing is wrong" in healthy.stdout
+    (tmp_path / "home" / "journal.key").chmod(0o644)
+    for file in (tmp_path / "home" / "index" / "chroma").rglob("*.bin"):
+        file.write_bytes(b"\xff" * file.stat().st_size)
+    (tmp_path / "home" / "index" / "state.json").write_text("torn", encoding="utf-8")
+    ill = run("doctor")
+    assert ill.exit_code == 1
+    assert "mends 2 of them" in ill.stdout
+    mended = json.loads(run("doctor", "--fix", "--json").stdout)
+    assert mended["healthy"] is True
+    assert [(each["check"], bool(each["done"])) for each in mended["findings"]] == [("key", True), ("index", True)]
+    shutil.rmtree(tmp_path / "home" / "index")
+    assert run("doctor", "--fix").exit_code == 0
+    assert "nothing is wrong" in run("doctor").stdout
+
+
+@pytest.mark.requirement("X7")
+def test_erase_asks_first_then_shows_what_went_and_what_is_not_covered(run: Run, chat: Path) -> None:
+    """Whoever has to answer for an erasure needs its receipt on paper, and no slip of the hand."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    assert run("admin", "erase", "--user", "ann", "--person").exit_code == 1, "nobody said yes"
+    assert "Lisbon" in run("memory", "messages", "--user", "ann").output
+    shown = run("admin", "erase", "--user", "ann", "--person", "--yes")
+    assert shown.exit_code == 0, shown.output
+    assert "Erased; 0 left." in shown.output
+    assert "Not covered: backups" in shown.output
+    assert "Lisbon" not in run("memory", "messages", "--user", "ann").output
+    again = run("admin", "erase", "--user", "ann", "--person", "--yes", "--json")
+    assert again.exit_code == 1
+    assert json.loads(again.stdout)["error"]["type"] == "NotFoundError"
+    resumed = run("admin", "erase", "--resume", "--json")
+    assert json.loads(resumed.stdout) == []
+
+
+@pytest.mark.requirement("X7")
+def test_a_person_with_a_part_named_beside_is_refused_and_nothing_goes(run: Run, chat: Path) -> None:
+    """Whoever names a thread means the thread: one word too many must not cost everything that a person ever said."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    for part in (["--thread", "main"], ["--message", "m1"], ["--memory", "m1"]):
+        refused = run("admin", "erase", "--user", "ann", "--person", *part, "--yes")
+        assert refused.exit_code == 1, refused.output
+    assert "Lisbon" in run("memory", "messages", "--user", "ann").output
+
+
+@pytest.mark.requirement("X7")
+def test_a_memory_is_erased_by_the_beginning_of_its_id_as_lists_show_it(run: Run, chat: Path) -> None:
+    """Lists show eight characters of an id: what is seen there can be typed."""
+    assert run("ingest", str(chat), "--user", "ann").exit_code == 0
+    found = json.loads(run("memory", "list", "--user", "ann", "--json").stdout)
+    erased = run("admin", "erase", "--user", "ann", "--memory", found[0]["memory_id"][:8], "--yes")
+    assert erased.exit_code == 0, erased.output
+    left = json.loads(run("memory", "list", "--user", "ann", "--json").stdout)
+    assert found[0]["memory_id"] not in {each["memory_id"] for each in left}
+
+
+@pytest.mark.requirement("B14")
+def test_the_first_key_of_a_shared_ledger_is_made_by_a_command(
+    run: Run, chat: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody finds out a year later that each machine had made a key of its own."""
+    monkeypatch.setenv("REMEGRAPH_LEDGER_URL", postgres_url)
+    refused = run("ingest", str(chat))
+    assert refused.exit_code == 1
+    assert "remegraph key make" in refused.stderr
+    made = json.loads(run("key", "make", "--json").stdout)
+    assert made == {"file": str(tmp_path / "home" / "journal.key")}
+    assert run("ingest", str(chat)).exit_code == 0
+
+
+@pytest.mark.requirement("B14")
+def test_a_key_is_changed_by_two_commands(run: Run, chat: Path, tmp_path: Path) -> None:
+    """The next key is there everywhere before it seals anything."""
+    run("ingest", str(chat))
+    assert "remegraph key rotate" in run("key", "make").stdout
+    assert len((tmp_path / "home" / "journal.key").read_text(encoding="ascii").splitlines()) == 2
+    assert "verify what they have sealed" in " ".join(run("key", "rotate").stdout.split())
+    assert run("admin", "verify").exit_code == 0
+
+
+@pytest.mark.requirement("B14")
+def test_a_key_for_the_environment_is_printed_and_kept_nowhere(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store of secrets keeps it; a file beside it would be one more to guard."""
+    key = run("key", "make", "--print").stdout.strip()
+    assert re.fullmatch("[0-9a-f]{64}", key)
+    monkeypatch.setenv("REMEGRAPH_JOURNAL_KEY", key)
+    assert "--print" in run("key", "make").stderr
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("B14")
+def test_a_seal_over_what_does_not_fit_must_be_asked_for(run: Run, chat: Path, tmp_path: Path) -> None:
+    """A command that is typed in a hurry must not put out the alarm."""
+    run("ingest", str(chat))
+    (tmp_path / "home" / "journal.key").unlink()
+    run("key", "make")
+    assert "Put the key back" in run("ingest", str(chat)).stderr
+    refused = run("key", "rotate")
+    assert (refused.exit_code, "key rotate --despite" in " ".join(refused.stderr.split())) == (1, True)
+    told = json.loads(run("key", "rotate", "--despite", "--reason", "the disk was lost", "--json").stdout)
+    assert "another key" in told["did_not_fit"][0]["problem"]
+    assert "the disk was lost" in run("doctor").stdout
+    assert run("admin", "verify").exit_code == 0

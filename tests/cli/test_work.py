@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from conftest import Figure
+from remegraph import CapturePolicy, MemoryKit, Scope, Settings
+from remegraph.kit.background import until_signalled
+from remegraph.testing import InMemoryVectorIndex
+from tests.cli.conftest import Run
+from tests.reliability.signalled import PATIENCE, Order
+from tests.talk import EACH_TURN
+
+TRIALS = 12
+
+
+def talk(home: Path) -> None:
+    """Say something that waits for a worker."""
+    settings = Settings(home=home, agent=EACH_TURN, capture=CapturePolicy(background=False))
+    with MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        turn = [
+            {"id": "1", "role": "user", "content": "I live in Lisbon."},
+            {"id": "2", "role": "assistant", "content": "Oh."},
+        ]
+        kit.capture(turn, scope=Scope(user="ann"))
+
+
+@pytest.mark.requirement("X9")
+def test_a_monitor_learns_by_the_exit_code_that_nobody_works(run: Run, tmp_path: Path) -> None:
+    """What waits, for how long, and whose: before anybody complains that the agent forgot."""
+    talk(tmp_path / "home")
+    assert run("admin", "health").exit_code == 0
+    late = run("admin", "health", "--overdue", "0", "--json")
+    told = json.loads(late.stdout)
+    assert (late.exit_code, told["healthy"], told["queue"]["waiting"]) == (1, False, 1)
+    listed = json.loads(run("work", "jobs", "--revive", "--json").stdout)
+    assert (listed["revived"], [(job["kind"], job["state"]) for job in listed["jobs"]]) == (
+        0,
+        [("summarize", "waiting")],
+    )
+    assert "ann" in run("work", "jobs").stdout
+
+
+@pytest.mark.requirement("X9")
+@pytest.mark.slow
+def test_a_worker_that_is_told_to_stop_ends_well(tmp_path: Path) -> None:
+    """Every deployment sends SIGTERM: an exit code other than 0 wakes somebody up."""
+    talk(tmp_path / "home")
+    command = [
+        sys.executable,
+        "-c",
+        "from remegraph.cli import main; main()",
+        "worker",
+        "--home",
+        str(tmp_path / "home"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as worker:
+        assert worker.stderr is not None
+        assert worker.stderr.readline().startswith("Working")
+        worker.send_signal(signal.SIGTERM)
+        out, _ = worker.communicate(timeout=120)
+    assert (worker.returncode, "Stopped." in out) == (0, True)
+
+
+@pytest.mark.requirement("X9")
+@pytest.mark.parametrize(("signals", "code"), [(2, 0), (3, 128 + signal.SIGTERM)])
+def test_a_signal_may_come_in_the_middle_of_whatever_the_main_thread_does(signals: int, code: int) -> None:
+    """Also while it sets or awaits the very event that stops it, whose lock cannot be taken twice."""
+    program = """
+import signal, sys, threading
+from remegraph.kit.background import until_signalled
+
+with until_signalled() as stop:
+    with stop._cond:
+        for _ in range(int(sys.argv[1])):
+            signal.raise_signal(signal.SIGTERM)
+    assert stop.wait(30)
+    if int(sys.argv[1]) > 2:
+        threading.Event().wait(30)
+signal.raise_signal(signal.SIGTERM)
+"""
+    run = [sys.executable, "-c", program, str(signals)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(run, env=environment, timeout=60, check=False).returncode == code
+
+
+@pytest.mark.requirement("X9")
+def test_handlers_of_a_host_are_there_again_afterwards() -> None:
+    """A host that serves for a while, in its main thread, has Ctrl-C for itself again."""
+    before = signal.getsignal(signal.SIGINT)
+    with until_signalled() as stop:
+        assert signal.getsignal(signal.SIGINT) != before
+    assert (signal.getsignal(signal.SIGINT), stop.is_set()) == (before, False)
+
+
+@pytest.mark.requirement("X9")
+@pytest.mark.slow
+@pytest.mark.parametrize("signals", [2, 3])
+def test_a_worker_that_is_told_to_stop_more_than_once_ends_too(tmp_path: Path, signals: int, figure: Figure) -> None:
+    """An orchestrator and its supervisor both send SIGTERM, or a person presses Ctrl-C again: none of it may hang it."""
+    talk(tmp_path / "home")
+    rng = random.Random(signals)
+    ended: list[tuple[int, float]] = []
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.reliability.signalled"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=Path(__file__).parents[2],
+    ) as foreman:
+        assert foreman.stdin is not None
+        assert foreman.stdout is not None
+        for _ in range(TRIALS):
+            order = Order(str(tmp_path / "home"), rng.choice((0, 0.001, 0.02, 0.3)), rng.uniform(2e-5, 4e-4), signals)
+            foreman.stdin.write(json.dumps(asdict(order)) + "\n")
+            foreman.stdin.flush()
+            code, seconds = json.loads(foreman.stdout.readline())
+            ended.append((code, seconds))
+        foreman.stdin.close()
+    at_once = 128 + signal.SIGTERM  # the third signal, unless the first two became one
+    assert {code for code, _ in ended} <= ({0, at_once} if signals > 2 else {0}), ended
+    assert max(seconds for _, seconds in ended) < PATIENCE / 2
+    figure(
+        f"bar 13: {signals} x SIGTERM",
+        f"{len(ended)} workers: 0 hung, all ended within {max(s for _, s in ended):.1f} s",
+    )

@@ -1,0 +1,164 @@
+"""Procrastinate over PostgreSQL: it brings work in the transaction that causes it, and the ledger decides who does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from queue import Queue
+from threading import Event, Thread
+from typing import Any, Self
+
+import psycopg
+import pytest
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+
+from remegraph.ledger import jobs, tenancy
+from remegraph.ledger.procrastinate_queue import Procrastinate
+from remegraph.ports import Deliver
+from remegraph.settings import CapturePolicy, Settings
+from tests.ledger.conftest import ANN, BOB, Ledger
+
+pytestmark = pytest.mark.requirement("X9")
+
+PATIENCE = 60
+"""Seconds that a test waits before it fails; none waits so long where all is well."""
+POLICY = CapturePolicy(lease=3, poll=0.5)
+
+
+@pytest.fixture
+def ledger(postgres_url: str) -> Iterator[Ledger]:
+    """A ledger on a database of its own."""
+    opened = Ledger(postgres_url.replace("+psycopg", ""))
+    yield opened
+    opened.archive.close()
+
+
+@pytest.fixture
+def courier(ledger: Ledger) -> Procrastinate:
+    """Procrastinate in that database."""
+    return Procrastinate(ledger.archive.database, lambda: ledger.now, jobs.Stamps(Settings()))
+
+
+def deliveries(ledger: Ledger) -> list[tuple[str, str]]:
+    """What procrastinate has to bring: status and arguments."""
+    with psycopg.connect(ledger.url) as connection:
+        found = connection.execute("SELECT status::text, args ->> 'kind' FROM procrastinate_jobs ORDER BY id")
+        return [(str(status), str(kind)) for status, kind in found]
+
+
+class Working:
+    """A worker in another thread: `heard` has the jobs that were brought."""
+
+    def __init__(self, courier: Procrastinate, deliver: Deliver | None = None) -> None:
+        self.heard: Queue[int] = Queue()
+        self.stop = Event()
+        self._deliver = deliver
+        self.thread = Thread(
+            target=courier.work,
+            args=(self._note,),
+            kwargs={"concurrency": 2, "policy": POLICY, "stop": self.stop},
+        )
+
+    def _note(self, kind: str, job_id: int) -> datetime | None:
+        again = self._deliver(kind, job_id) if self._deliver else None
+        self.heard.put(job_id)
+        return again
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+
+
+@pytest.mark.usefixtures("courier")
+def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledger: Ledger) -> None:
+    """A message that was rolled back must call nobody, and one that is there must never wait for a call that was lost."""
+    database = ledger.archive.database
+
+    def enqueued(*, fails: bool) -> None:
+        with database.write() as connection:
+            number = tenancy.ensure(connection, [ANN])[ANN]
+            jobs.enqueue(connection, "summarize", number, 0)
+            if fails:
+                raise KeyError
+
+    with pytest.raises(KeyError):
+        enqueued(fails=True)
+    assert deliveries(ledger) == []
+    enqueued(fails=False)
+    enqueued(fails=False)  # told already: one delivery does for both
+    assert deliveries(ledger) == [("todo", "summarize")]
+    ledger.say(BOB, "hello", asleep=True)
+    assert len(deliveries(ledger)) == 1  # what sleeps calls nobody
+
+
+@pytest.mark.slow
+def test_a_job_is_brought_once_and_again_when_it_is_due_again(ledger: Ledger, courier: Procrastinate) -> None:
+    """What fails waits for its next try, and needs no worker that looks again and again."""
+    ledger.say(ANN, "hello")
+    queue, tried = ledger.archive.queue, list[bool]()
+
+    def deliver(kind: str, job_id: int) -> datetime | None:
+        job = queue.claim(kind, "worker", 60, job_id=job_id)
+        if job is None:  # a sweep may have rung, too
+            return None
+        tried.append(queue.finish(job, "done" if tried else "retry"))
+        again = queue.next_due(kind, job_id)
+        ledger.wait(1)
+        return again
+
+    with Working(courier, deliver) as working:
+        assert working.heard.get(timeout=PATIENCE) == working.heard.get(timeout=PATIENCE)
+    assert tried == [True, True]
+    assert queue.depth().waiting == 0
+
+
+@pytest.mark.slow
+def test_what_a_dead_worker_held_is_brought_to_another_once_its_lease_is_over(
+    ledger: Ledger, courier: Procrastinate
+) -> None:
+    """Its delivery died with it, and would hold back every other one of the same user."""
+    ledger.say(ANN, "hello")
+    held = ledger.archive.queue.claim("summarize", "dead", 3)
+    assert held is not None
+    with psycopg.connect(ledger.url) as connection:
+        connection.execute(
+            "INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE VALUES (77, '2000-01-01')"
+        )
+        connection.execute("UPDATE procrastinate_jobs SET status = 'doing', worker_id = 77")
+    ledger.wait(3)
+    with Working(courier) as working:
+        assert working.heard.get(timeout=PATIENCE) == held.job_id
+
+
+@pytest.mark.slow
+def test_what_was_enqueued_before_procrastinate_came_is_brought_too(ledger: Ledger) -> None:
+    """The queue can be changed in a running system: nothing that waits is left behind."""
+    ledger.say(ANN, "hello")
+    with Working(Procrastinate(ledger.archive.database, lambda: ledger.now, jobs.Stamps(Settings()))) as working:
+        assert working.heard.get(timeout=PATIENCE)
+
+
+@pytest.mark.slow
+def test_a_delivery_that_somebody_else_removed_first_stops_no_worker(
+    ledger: Ledger, courier: Procrastinate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two workers that find the same dead one, the second must go on as if nothing were."""
+    ghost = Job(id=10**9, queue="remegraph", lock=None, queueing_lock=None, task_name="remegraph")
+
+    really = JobManager.get_stalled_jobs
+
+    async def stalled(manager: JobManager, **options: Any) -> list[Job]:
+        return [*await really(manager, **options), ghost]
+
+    monkeypatch.setattr(JobManager, "get_stalled_jobs", stalled)
+    ledger.say(ANN, "hello")
+    with Working(courier) as working:
+        assert working.heard.get(timeout=PATIENCE)
+        ledger.say(BOB, "hello")
+        assert working.heard.get(timeout=PATIENCE)
