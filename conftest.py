@@ -28,7 +28,6 @@ from sqlalchemy import make_url
 if TYPE_CHECKING:
     from remegraph.ledger.database import Database
 
-_TEMPLATE = "remegraph_migrated"
 _FOREIGN = ("ANTHROPIC_", "CHROMA_", "LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "OPENAI_", "REMEGRAPH_")
 """Environment variables that would change what is tested, by prefix."""
 
@@ -148,9 +147,12 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
 
 
 def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
-    """Make a database that is empty a copy of a migrated one, which each server gets at its first ledger."""
+    """Make a database that is empty a copy of a migrated one, which each server gets at its first ledger of a schema."""
+    from remegraph.ledger import migrations
+
     place = make_url(url).set(drivername="postgresql")
-    name, template = sql.Identifier(str(place.database)), sql.Identifier(_TEMPLATE)
+    migrated = f"migrated_{migrations.HEAD}"
+    name, template = sql.Identifier(str(place.database)), sql.Identifier(migrated)
     try:
         with psycopg.connect(place.render_as_string(hide_password=False)) as connection:
             if connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public' LIMIT 1").fetchone():
@@ -159,9 +161,11 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
         return  # no server: the ledger says so better
     server = place.set(database="postgres").render_as_string(hide_password=False)
     with psycopg.connect(server, autocommit=True) as connection:
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TEMPLATE]).fetchone():
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(template))
-            really(make_url(url).set(database=_TEMPLATE).render_as_string(hide_password=False)).close()
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [migrated]).fetchone():
+            begun = f"begun_{uuid.uuid4().hex}"  # a test that breaks off here must not leave half a template to the next
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(begun)))
+            really(make_url(url).set(database=begun).render_as_string(hide_password=False)).close()
+            connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(begun), template))
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, template))
 
