@@ -162,7 +162,8 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
     server = place.set(database="postgres").render_as_string(hide_password=False)
     with psycopg.connect(server, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [migrated]).fetchone():
-            begun = f"begun_{uuid.uuid4().hex}"  # a test that breaks off here must not leave half a template to the next
+            # A test that breaks off here must not leave half a template to the next.
+            begun = f"begun_{uuid.uuid4().hex}"
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(begun)))
             really(make_url(url).set(database=begun).render_as_string(hide_password=False)).close()
             connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(begun), template))
