@@ -11,13 +11,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from evals._records import Message
+from remegraph.engine.retrieval.blend import Ranked, Weights, freshen, judge, rank
+from remegraph.engine.retrieval.scores import bm25, signs_of_all
 from remegraph.importers.messages import parse_time, to_messages
 from remegraph.ledger.index.meanings import cosines
 from remegraph.models import Partition
 from remegraph.ports import Embedder, Layout, Meant, TextMatch, TextMatches
-from remegraph.rules.blend import Ranked, Weights, freshen, judge, rank
-from remegraph.rules.questions import Question, read_question
-from remegraph.rules.scores import bm25, signs_of_all
+from remegraph.text.questions import Question, read_question
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import query_tokens, token_counts
 

@@ -32,7 +32,7 @@ from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, Memo
 from remegraph.adapters import MemoryMiddleware
 from remegraph.kit.providers import as_embedder
 from remegraph.models import Captured, Memory
-from remegraph.rules.standing import QUARANTINE_BELOW
+from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.testing import FrozenClock, SequentialIds
 from remegraph.text.scripts import folded
 from remegraph.text.tokens import estimate_tokens

@@ -31,7 +31,7 @@ from evals._records import Store
 from evals._stores import stores
 from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Scope, Settings, SummaryPolicy
 from remegraph.engine.perception import attended
-from remegraph.rules.salience import salience, signs_of
+from remegraph.engine.salience import salience, signs_of
 from remegraph.testing import InMemoryVectorIndex
 from remegraph.text.tokens import estimate_tokens
 

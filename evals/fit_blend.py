@@ -24,8 +24,8 @@ from evals._peers import EMBEDDERS, embedder_of
 from evals._rankers import MemoryIndex, asked_at
 from evals._records import Store
 from evals._stores import QUESTIONS, ZONES, answerable, drawn, files
-from remegraph.rules.blend import Weights, default_weights
-from remegraph.rules.questions import read_question
+from remegraph.engine.retrieval.blend import Weights, default_weights
+from remegraph.text.questions import read_question
 
 __all__ = ["Asked", "alike", "asked_of", "fit", "main", "refitted"]
 

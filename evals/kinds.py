@@ -53,9 +53,9 @@ from evals._records import Question, Store
 from evals._stores import QUESTIONS, ZONES, answerable, drawn, files, stores
 from evals.attention import fit_attention, signs_of_evidence, weighed
 from evals.fit_blend import alike, asked_of, refitted
+from remegraph.engine.retrieval.blend import Weights, default_weights
+from remegraph.engine.salience import weights as attention
 from remegraph.ports import Embedder
-from remegraph.rules.blend import Weights, default_weights
-from remegraph.rules.salience import weights as attention
 
 __all__ = ["Found", "apart", "files", "losses", "main", "never_mentioned", "questions_of", "refit", "table"]
 

@@ -38,10 +38,10 @@ from evals._records import Question, Store
 from evals._stores import stores
 from evals._systems import remembered
 from evals.kinds import files
+from remegraph.engine.retrieval.scores import bm25, coverage, nearest_of
+from remegraph.models.standing import BEARS, Signs, relevance
 from remegraph.ports import Embedder
-from remegraph.rules.questions import at_large, read_question
-from remegraph.rules.scores import bm25, coverage, nearest_of
-from remegraph.rules.standing import BEARS, Signs, relevance
+from remegraph.text.questions import at_large, read_question
 from remegraph.text.scripts import language_of
 
 __all__ = ["Row", "fitted", "in_memory", "main", "measured", "of_dialogues", "table"]

@@ -23,11 +23,11 @@ from typing import Any
 
 from evals._figures import Figure, finish
 from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
+from remegraph.engine.origin import commands
 from remegraph.models import DOCUMENT, Hit, RecallFilter
 from remegraph.models.messages import TRUST_BY_ROLE
-from remegraph.rules.origin import commands
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tool_calls import is_guideline
+from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.tool_calls import is_guideline
 from remegraph.settings import RecallPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from evals._cases import Case
 from remegraph.engine.change_set import review
 from remegraph.models import Memory, Message, Partition, Topic
-from remegraph.rules.terms import wording
+from remegraph.text.terms import wording
 
 __all__ = ["judge", "main", "messages_of", "wilson"]
 

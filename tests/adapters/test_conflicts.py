@@ -15,7 +15,7 @@ from langgraph.types import Command
 
 from remegraph import MemoryKit, Scope
 from remegraph.adapters import conflict_tools, memory_tools
-from remegraph.rules.frame import RECALLED
+from remegraph.engine.frame import RECALLED
 from tests.talk import ANN
 
 SMALL, LARGE = "The hall seats 250 guests.", "The hall seats 320 guests."

@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope
 from remegraph.adapters import MemoryMiddleware, MemoryRetriever, Recalled, memory_node, until_answered
-from remegraph.rules.frame import RECALLED, short_id
+from remegraph.engine.frame import RECALLED, short_id
 from remegraph.testing import ScriptedChatModel
 from tests.talk import ANN, open_kit
 

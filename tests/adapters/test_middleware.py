@@ -26,7 +26,7 @@ from sqlalchemy.exc import OperationalError
 
 from remegraph import AgentMemorySettings, CapturePolicy, MemoryKit, Scope, ScopeError
 from remegraph.adapters import MemoryMiddleware, ScopeSource
-from remegraph.rules.frame import RECALLED
+from remegraph.engine.frame import RECALLED
 from remegraph.testing import FailingCall, ModelCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 

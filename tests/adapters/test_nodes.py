@@ -35,7 +35,7 @@ from remegraph.adapters import (
     until_answered,
     with_memory,
 )
-from remegraph.rules.frame import RECALLED
+from remegraph.engine.frame import RECALLED
 from remegraph.testing import FailingCall, ScriptedChatModel
 from tests.talk import ANN, open_kit
 

@@ -29,8 +29,8 @@ from sqlalchemy.exc import OperationalError
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope
 from remegraph.adapters import MemoryMiddleware, Recalled, inject, recall_node, with_memory
 from remegraph.adapters.notes import Note, Notes, passages
+from remegraph.engine.frame import RECALLED, short_id, shown_ids, shown_texts
 from remegraph.models import ChangeSet, MemoryChange
-from remegraph.rules.frame import RECALLED, short_id, shown_ids, shown_texts
 from remegraph.testing import FailingCall, FrozenClock, ModelCall, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit, replied, said
 

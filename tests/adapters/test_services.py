@@ -33,7 +33,7 @@ from remegraph.models import (
     SkillStep,
     StepPattern,
 )
-from remegraph.rules.forms import item_of, revised
+from remegraph.models.forms import item_of, revised
 from remegraph.testing import InMemoryVectorIndex
 from tests.talk import NOON, SHARED_KEY, open_kit, said
 

@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool, tool
 
 from remegraph import MemoryKit
 from remegraph.adapters import skill_tools
-from remegraph.rules.frame import RECALLED
+from remegraph.engine.frame import RECALLED
 from remegraph.testing import ScriptedChatModel
 from tests.retention.skilled import deploying, refunding
 from tests.talk import ANN

@@ -18,7 +18,7 @@ from langgraph.prebuilt import ToolNode
 
 from remegraph import Memory, MemoryKit, Scope, ScopeError, VectorIndexError
 from remegraph.adapters import ScopeSource, memory_tools
-from remegraph.rules.frame import RECALLED, short_id, shown_texts
+from remegraph.engine.frame import RECALLED, short_id, shown_texts
 from remegraph.testing import FailingCall, FrozenClock, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remegraph import MemoryKit, Message
-from remegraph.rules.remnants import MARK
+from remegraph.models.remnants import MARK
 from tests.talk import ANN, open_kit, replied, said
 
 pytestmark = pytest.mark.requirement("X11")

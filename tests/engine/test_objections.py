@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remegraph.engine.change_set import review
+from remegraph.engine.salience import uncovered
 from remegraph.models import Evidence, Memory, Message, Partition, Role, Topic
-from remegraph.rules.salience import uncovered
 
 TIME = datetime(2024, 3, 5, 18, 22, tzinfo=UTC)
 ANN = Topic(type="personal", target_name="Ann")

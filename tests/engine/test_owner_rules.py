@@ -23,10 +23,10 @@ from remegraph import (
     SetupError,
 )
 from remegraph.adapters import memory_tools
+from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.prompt_data import rule_lines
 from remegraph.kit.doctor import diagnose
 from remegraph.prompts import LANGUAGES
-from remegraph.rules.owner_rules import OwnerRules
 from remegraph.servers.mcp import memory_server
 from remegraph.settings import RuleKind
 from remegraph.testing import ModelCall, refusal

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from remegraph import MemoryKit, Settings, SummaryPolicy
-from remegraph.engine.search import Similar
+from remegraph.engine.retrieval.search import Similar
 from remegraph.errors import VectorIndexError
 from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Shelf, Topic
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, SequentialIds

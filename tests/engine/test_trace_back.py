@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remegraph import Hit, InputError, MemoryKit, NotFoundError, RecallFilter, Scope
-from remegraph.rules.frame import shown_texts
+from remegraph.engine.frame import shown_texts
 from tests.talk import ANN, by_topic, create, digest, misled, open_kit, proposal, replied, said
 
 KEYS = "We got the keys to Kastanienallee today!"

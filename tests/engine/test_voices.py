@@ -8,11 +8,11 @@ from typing import Any, Literal
 import pytest
 
 from remegraph import AgentMemorySettings, ExtractionPolicy, Scope, Settings, SetupError
+from remegraph.engine.frame import RECALLED, framed, short_id, shown_records
+from remegraph.engine.retrieval.context import assemble
 from remegraph.kit.providers import Thinkers
 from remegraph.models import Hit, Partition
 from remegraph.prompts import load
-from remegraph.rules.context import assemble
-from remegraph.rules.frame import RECALLED, framed, short_id, shown_records
 from remegraph.settings import LifecyclePolicy, Mode, Perspective
 from remegraph.testing import ScriptedChatModel, refusal
 from remegraph.text.tokens import estimate_tokens

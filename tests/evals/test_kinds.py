@@ -21,8 +21,8 @@ from evals._records import Message, Question, Store
 from evals._stores import stores
 from evals.fit_blend import Asked, refitted
 from evals.kinds import Found, apart, files, losses, never_mentioned, questions_of, refit, table
+from remegraph.engine.retrieval.blend import Weights, default_weights
 from remegraph.ports import Embedder
-from remegraph.rules.blend import Weights, default_weights
 from remegraph.text.hashed_embedder import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")

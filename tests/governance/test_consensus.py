@@ -23,6 +23,7 @@ from remegraph import (
     SharingPolicy,
 )
 from remegraph.adapters import memory_tools
+from remegraph.engine.frame import RECALLED
 from remegraph.models import (
     Memory,
     MemoryChange,
@@ -31,7 +32,6 @@ from remegraph.models import (
     ProposalState,
     Topic,
 )
-from remegraph.rules.frame import RECALLED
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.governance.consensus_machine import ConsensusMachine
 from tests.governance.crew import HOUR, LISBON, NUMBERS, PORTO, Crew

@@ -32,7 +32,7 @@ from remegraph.models import (
     Subject,
     Topic,
 )
-from remegraph.rules.remnants import Loss, remade
+from remegraph.models.remnants import Loss, remade
 from remegraph.testing import FailingCall, InMemoryVectorIndex
 from tests.talk import ANN, NOON, SHARED_KEY, open_kit, replied, said
 

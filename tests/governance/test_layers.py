@@ -8,9 +8,9 @@ from typing import Any, get_args
 import pytest
 
 from remegraph import BudgetExceededError
+from remegraph.engine.frame import framed_lines, shown_ids, shown_records
 from remegraph.governance.injection import CAPS, Layered, layered
 from remegraph.models import Chunk, Hit, InjectionLayer, Partition
-from remegraph.rules.frame import framed_lines, shown_ids, shown_records
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import estimate_tokens
 from tests.talk import NOON

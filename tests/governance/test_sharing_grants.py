@@ -12,8 +12,8 @@ import pytest
 
 from remegraph import InputError, MemoryKit, Message, NotFoundError, RecallFilter, Scope, Settings, SharingPolicy
 from remegraph.adapters import MemoryRetriever, memory_tools
+from remegraph.engine.frame import shown_records
 from remegraph.models import AuditEntry, ChangeSet, Grant, Memory, MemoryChange
-from remegraph.rules.frame import shown_records
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.governance.conftest import DAY, Office
 from tests.governance.sharing_machine import SCOPES, SharingMachine

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
+from remegraph.engine.frame import RECALLED
 from remegraph.importers.turns import Turns
 from remegraph.importers.views import Judge, Recent, View, placed
 from remegraph.models import Partition
 from remegraph.models.messages import WithheldReason, revised
 from remegraph.ports import Recorded
-from remegraph.rules.frame import RECALLED
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("C7", "C8", "X1")

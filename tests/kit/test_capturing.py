@@ -32,8 +32,8 @@ from remegraph import (
     SummaryPolicy,
     failpoints,
 )
+from remegraph.engine.frame import RECALLED
 from remegraph.models import Captured
-from remegraph.rules.frame import RECALLED
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.talk import ANN, EACH_TURN, NOON, create, digest, proposal, said
 

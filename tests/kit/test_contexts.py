@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from remegraph import MemoryKit, NotFoundError, Scope
+from remegraph.engine.frame import short_id, shown_ids, shown_texts
 from remegraph.models import RecallFilter
-from remegraph.rules.frame import short_id, shown_ids, shown_texts
 from remegraph.text.tokens import estimate_tokens
 from tests.talk import ANN, open_kit, replied, said
 

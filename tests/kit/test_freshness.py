@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remegraph.rules.frame import short_id
+from remegraph.engine.frame import short_id
 from remegraph.testing import ModelCall
 from tests.talk import ANN, create, digest, open_kit, proposal, said
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy import event
 
 from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
+from remegraph.engine.frame import short_id, shown_ids, shown_records
+from remegraph.engine.retrieval.context import called as name_of
 from remegraph.kit.providers import token_counter
 from remegraph.ports import Search, TopicReader
-from remegraph.rules.context import called as name_of
-from remegraph.rules.frame import short_id, shown_ids, shown_records
 from remegraph.settings import PoolPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
 from remegraph.text.tokens import estimate_tokens

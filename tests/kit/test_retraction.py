@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from remegraph import InputError, Memory, MemoryKit, NotFoundError, Scope
 from remegraph.adapters import MemoryMiddleware
 from remegraph.models import Forgotten, Subject
-from remegraph.rules.remnants import MARK
+from remegraph.models.remnants import MARK
 from remegraph.testing import ScriptedChatModel
 from tests.talk import ANN, open_kit, replied, said
 

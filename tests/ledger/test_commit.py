@@ -25,7 +25,7 @@ from remegraph.models import (
     Topic,
     Work,
 )
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.standing import TOMBSTONES
 from tests.ledger.conftest import ANN, NOON, TOPIC, Ledger, create, following
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.ledger.schema import messages
 from remegraph.models import BlockSummary, Evidence, Withholding, Work
-from remegraph.rules.remnants import MARK
+from remegraph.models.remnants import MARK
 from tests.ledger.conftest import ANN, BOB, Ledger, create, following
 
 SECRET = "The vault opens with 4711."

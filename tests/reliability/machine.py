@@ -33,7 +33,7 @@ from remegraph.models import (
     StoredMessage,
     may_move,
 )
-from remegraph.rules.remnants import silenced
+from remegraph.models.remnants import silenced
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.reliability.power import Home, PowerCutError
 from tests.talk import NOON, create, digest, proposal

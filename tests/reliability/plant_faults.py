@@ -187,7 +187,7 @@ FAULTS = (
     ),
     Fault(
         "trust raised by a summary",
-        (Patch("rules/origin.py", "return min((each.trust for each in others), default=1.0)", "return 1.0"),),
+        (Patch("engine/origin.py", "return min((each.trust for each in others), default=1.0)", "return 1.0"),),
         (
             f"{_POISON}::test_what_a_page_says_is_not_shown_unasked_though_a_model_falls_for_it",
             f"{_POISON}::test_a_summary_is_trusted_as_the_least_of_what_it_draws_on",
@@ -195,17 +195,17 @@ FAULTS = (
     ),
     Fault(
         "trust raised by folding",
-        (Patch("rules/identity.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
-        ("tests/rules/test_twins.py",),
+        (Patch("models/identity.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
+        ("tests/models/test_twins.py",),
     ),
     Fault(
         "unescaped rendering",
-        (Patch("rules/frame.py", "return _ESCAPED.sub(_escape, plain)", "return plain"),),
+        (Patch("engine/frame.py", "return _ESCAPED.sub(_escape, plain)", "return plain"),),
         ("tests/security/test_rendering.py::test_a_context_reads_back_to_the_same_items_whatever_they_say",),
     ),
     Fault(
         "links left armed",
-        (Patch("rules/frame.py", "return disarmed(text) if trust < QUARANTINE_BELOW else text", "return text"),),
+        (Patch("engine/frame.py", "return disarmed(text) if trust < QUARANTINE_BELOW else text", "return text"),),
         (f"{_POISON}::test_a_person_approves_or_rejects_what_waits",),
     ),
     Fault(

@@ -30,10 +30,10 @@ from remegraph.models import (
     Receipt,
     Trace,
 )
+from remegraph.models.quotes import repeats
+from remegraph.models.remnants import MARK
 from remegraph.retention import consolidation
 from remegraph.retention.conclusions import may_be_mixed
-from remegraph.rules.quotes import repeats
-from remegraph.rules.remnants import MARK
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.retention.conftest import DAY, House
 from tests.talk import NOON, SHARED_KEY, said

@@ -19,8 +19,8 @@ from remegraph import (
 )
 from remegraph.ledger.archive import Archive
 from remegraph.models import ChangeSet, Conclusion, Memory, MemoryChange, Progress, Receipt
+from remegraph.models.remnants import MARK
 from remegraph.retention import maintenance
-from remegraph.rules.remnants import MARK
 from remegraph.testing import InMemoryVectorIndex
 from tests.retention.conftest import DAY, POLICIES, House
 from tests.talk import NOON

@@ -10,9 +10,9 @@ import pytest
 from conftest import Figure
 from evals import poisoning
 from remegraph import InputError, MemoryKit, Message, NotFoundError, Scope
+from remegraph.engine.frame import disarmed, framed
+from remegraph.engine.origin import Heard, trust_of_summary
 from remegraph.models import DOCUMENT, Evidence, RecallFilter
-from remegraph.rules.frame import disarmed, framed
-from remegraph.rules.origin import Heard, trust_of_summary
 from tests import talk
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
 

@@ -21,6 +21,7 @@ from evals.desensitizing import BARS, sentences
 from remegraph import MemoryKit, MissingExtraError, Scope, Settings
 from remegraph.adapters.chains import MessageHistory
 from remegraph.adapters.store import MemoryStore
+from remegraph.engine.redaction import Redactor
 from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel
@@ -28,7 +29,6 @@ from remegraph.text import personal
 from remegraph.text.desensitization import LONGEST, findings
 from remegraph.text.findings import PLACEHOLDER
 from remegraph.text.hashed_embedder import HashedEmbedder
-from remegraph.text.redaction import Redactor
 from tests.pictures import image
 from tests.reliability.erasable import look
 from tests.talk import ANN, NOON, called, create, digest, model_of, proposal, replied, returned, said

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import Figure
+from remegraph.engine.frame import disarmed, framed, shown_ids, shown_texts
+from remegraph.engine.retrieval.context import assemble
 from remegraph.models import Hit, Partition
-from remegraph.rules.context import assemble
-from remegraph.rules.frame import disarmed, framed, shown_ids, shown_texts
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("X6")

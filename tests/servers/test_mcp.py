@@ -15,8 +15,8 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextConten
 from sqlalchemy.exc import OperationalError
 
 from remegraph import InputError, MemoryKit, Scope, ScopeError
+from remegraph.engine.frame import holds_recalled, shown_records
 from remegraph.prompts import LANGUAGES
-from remegraph.rules.frame import holds_recalled, shown_records
 from remegraph.servers.mcp import Rights, memory_server, server
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.talk import ANN, misled, open_kit

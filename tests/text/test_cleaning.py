@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.text.redaction import Cleaner
+from remegraph.engine.redaction import Cleaner
 
 
 @pytest.mark.requirement("K7")

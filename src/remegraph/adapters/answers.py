@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, memory_mode, resolve_scope, usual_mode
+from remegraph.engine.frame import RECALLED
 from remegraph.errors import InputError, RemegraphError, ScopeError
 from remegraph.kit import MemoryKit
 from remegraph.models import Injection, Recall, Scope
-from remegraph.rules.frame import RECALLED
 from remegraph.telemetry import event
 
 __all__ = [

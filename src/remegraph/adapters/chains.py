@@ -20,7 +20,7 @@ from remegraph.importers.messages import to_langchain_dict
 from remegraph.kit import MemoryKit
 from remegraph.kit.base import twin
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
-from remegraph.rules.sharing import source_of
+from remegraph.models.agreement import source_of
 
 __all__ = ["MemoryRetriever", "MessageHistory"]
 

@@ -33,11 +33,11 @@ from remegraph.adapters.scopes import (
     usual_mode,
     zone_of,
 )
+from remegraph.engine.frame import RECALLED, said_in, selected, shown_records
 from remegraph.importers.views import View
 from remegraph.kit import MemoryKit
 from remegraph.kit.base import twin
 from remegraph.models import Injection, Recall, Scope
-from remegraph.rules.frame import RECALLED, said_in, selected, shown_records
 from remegraph.settings import RetrievalPolicy
 from remegraph.text.tokens import estimate_tokens
 

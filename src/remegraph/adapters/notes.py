@@ -16,9 +16,9 @@ from typing import Self
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
+from remegraph.engine.frame import RECALLED, shown_ids
 from remegraph.importers.turns import left_out
 from remegraph.models import Scope
-from remegraph.rules.frame import RECALLED, shown_ids
 
 __all__ = [
     "Note",

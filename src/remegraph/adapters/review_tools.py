@@ -12,11 +12,11 @@ from pydantic import Field
 
 from remegraph.adapters.answers import NO_RUNTIME, Answer, MemoryId, ScopedTools, answered, as_tool, reply
 from remegraph.adapters.scopes import ScopeSource
+from remegraph.engine.frame import framed, vouched
 from remegraph.errors import InputError
 from remegraph.kit import MemoryKit
 from remegraph.kit.base import twin
 from remegraph.models import Archaeology, Conflict, Decision, Explanation, Find, Memory, SaveResult, Scope, VersionNote
-from remegraph.rules.frame import framed, vouched
 
 __all__ = ["conflict_tools", "history_tools", "settle"]
 

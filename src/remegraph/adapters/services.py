@@ -28,7 +28,7 @@ from remegraph.models import (
     in_english,
 )
 from remegraph.models.base import AwareTime, Record, Text, Token, encodable
-from remegraph.rules.forms import importance_of
+from remegraph.models.forms import importance_of
 
 __all__ = [
     "BaseMemoryService",

@@ -17,6 +17,7 @@ from remegraph.adapters.answers import NO_RUNTIME, Answer, MemoryId, ScopedTools
 from remegraph.adapters.notes import turns
 from remegraph.adapters.review_tools import settle
 from remegraph.adapters.scopes import MemoryMode, ScopeSource, asked_now, run_id, thread_of
+from remegraph.engine.frame import framed, vouched
 from remegraph.kit import MemoryKit
 from remegraph.kit.base import twin
 from remegraph.models import (
@@ -34,7 +35,6 @@ from remegraph.models import (
     ToolCall,
     Trace,
 )
-from remegraph.rules.frame import framed, vouched
 from remegraph.skills.choice import described
 
 __all__ = ["memory_tools", "skill_tools", "tool_advice", "traced"]

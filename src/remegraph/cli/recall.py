@@ -42,8 +42,8 @@ from remegraph.cli.terminal import (
     state_of,
     table,
 )
+from remegraph.engine.frame import shown
 from remegraph.models import Scope
-from remegraph.rules.frame import shown
 
 __all__ = [
     "block_grid",

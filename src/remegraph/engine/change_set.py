@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from remegraph.engine.routes import person
+from remegraph.engine.salience import uncovered
 from remegraph.engine.tasks import Objection, Proposal, ReviewTask
 from remegraph.errors import ConflictError, ModelUnavailableError
 from remegraph.models import (
@@ -32,12 +33,11 @@ from remegraph.models import (
     Work,
     WorkState,
 )
+from remegraph.models.disputes import disputed
+from remegraph.models.identity import operation_id, relation, same
+from remegraph.models.quotes import find_quote
+from remegraph.models.tool_calls import call_digest, called, error_line, outcome
 from remegraph.prompts import Language
-from remegraph.rules.disputes import disputed
-from remegraph.rules.identity import operation_id, relation, same
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.salience import uncovered
-from remegraph.rules.tool_calls import call_digest, called, error_line, outcome
 from remegraph.settings import SummaryPolicy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from remegraph.engine.search import Searcher
+from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import ConflictError
 from remegraph.models import (
     LIVE,
@@ -25,12 +25,12 @@ from remegraph.models import (
     Receipt,
     StoredMessage,
 )
-from remegraph.rules.disputes import CONTRARY, TELLING, compare, disputed, opposing, pair_of
-from remegraph.rules.disputes import settled as settled_pairs
-from remegraph.rules.forms import in_form
-from remegraph.rules.identity import holds, relation
-from remegraph.rules.sharing import is_shared
-from remegraph.rules.standing import APPROVE, QUARANTINE_BELOW
+from remegraph.models.agreement import is_shared
+from remegraph.models.disputes import CONTRARY, TELLING, compare, disputed, opposing, pair_of
+from remegraph.models.disputes import settled as settled_pairs
+from remegraph.models.forms import in_form
+from remegraph.models.identity import holds, relation
+from remegraph.models.standing import APPROVE, QUARANTINE_BELOW
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

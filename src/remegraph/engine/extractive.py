@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remegraph.engine.frame import marks
+from remegraph.engine.origin import trust_of_summary
 from remegraph.engine.proposals import COUNTED_TRUST, Writer
 from remegraph.engine.routes import called_tools, person
+from remegraph.engine.salience import telling_words
 from remegraph.engine.tasks import (
     DescribeTask,
     Digest,
@@ -35,16 +38,13 @@ from remegraph.engine.tasks import (
     Verb,
     Voice,
 )
+from remegraph.engine.trajectories import name_of, skill_of, steps_of
 from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
+from remegraph.models.identity import content_digest
+from remegraph.models.remnants import MARK
+from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.tool_calls import called, outcome
 from remegraph.prompts import Language
-from remegraph.rules.frame import marks
-from remegraph.rules.identity import content_digest
-from remegraph.rules.origin import trust_of_summary
-from remegraph.rules.remnants import MARK
-from remegraph.rules.salience import telling_words
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tool_calls import called, outcome
-from remegraph.rules.trajectories import name_of, skill_of, steps_of
 from remegraph.text.entities import entities
 from remegraph.text.scripts import has_cjk, plain
 from remegraph.text.sentences import asks, sentences

@@ -20,6 +20,8 @@ from remegraph.engine.answers import (
 )
 from remegraph.engine.model_call import Asker, Question
 from remegraph.engine.operations import Reader, named_operations, read_skill
+from remegraph.engine.origin import trust_of_summary
+from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.perception import as_blocks
 from remegraph.engine.prompt_data import (
     attachment_lines,
@@ -40,6 +42,7 @@ from remegraph.engine.prompt_data import (
     wish_lines,
 )
 from remegraph.engine.routes import resolve
+from remegraph.engine.schemas import Schemas
 from remegraph.engine.tasks import (
     DescribeTask,
     Digest,
@@ -57,12 +60,9 @@ from remegraph.engine.tasks import (
 )
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, Memory, Reading, Shelf, Skill
+from remegraph.models.quotes import find_copied, repeats
 from remegraph.ports import Concluded, Draft, Reworded
 from remegraph.prompts import Language, Prompt, load
-from remegraph.rules.origin import trust_of_summary
-from remegraph.rules.owner_rules import OwnerRules
-from remegraph.rules.quotes import find_copied, repeats
-from remegraph.rules.schemas import Schemas
 from remegraph.text.scripts import plain
 
 __all__ = ["ModelConcluder", "ModelGeneralizer", "ModelThinker", "framed"]

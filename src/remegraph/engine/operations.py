@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import Any
 
 from remegraph.engine.answers import OperationAnswer, ProposalAnswer, QuoteAnswer, SkillAnswer, UnreadOperation
+from remegraph.engine.grounds import Ground
 from remegraph.engine.model_call import FaultyPartsError
+from remegraph.engine.origin import Belief
 from remegraph.engine.prompt_data import call_text, line_of
 from remegraph.engine.proposals import Writer, ground_of, heard_of
+from remegraph.engine.schemas import SchemaField, Schemas
 from remegraph.engine.tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
+from remegraph.engine.trajectories import Call, skill_of, step_of, template_of
 from remegraph.errors import InvalidAnswerError, SkillError
 from remegraph.models import Evidence, Memory, Skill, SkillStep, StoredMessage
+from remegraph.models.identity import attribute, canonical, content_digest
+from remegraph.models.procedures import check_skill, fits, slots
+from remegraph.models.quotes import find_copied, find_quote
+from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.tool_calls import called
 from remegraph.prompts import reason
-from remegraph.rules.grounds import Ground
-from remegraph.rules.identity import attribute, canonical, content_digest
-from remegraph.rules.origin import Belief
-from remegraph.rules.procedures import check_skill
-from remegraph.rules.quotes import find_copied, find_quote
-from remegraph.rules.schemas import SchemaField, Schemas
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tool_calls import called
-from remegraph.rules.trajectories import Call, fits, skill_of, slots, step_of, template_of
 from remegraph.text.scripts import plain
 
 __all__ = ["Reader", "named_operations", "read_skill"]

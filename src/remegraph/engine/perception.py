@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from remegraph.engine.nodes import Think
+from remegraph.engine.salience import telling_words, uncovered
 from remegraph.engine.tasks import DescribeTask, Meter, Pictured, Proposal, Thinker
 from remegraph.errors import InvalidAnswerError, SetupError
 from remegraph.models import Block, Evidence, Message, Reading, StoredMessage
 from remegraph.models.messages import AttachmentKind
 from remegraph.ports import Attention
 from remegraph.prompts import Language
-from remegraph.rules.salience import telling_words, uncovered
 from remegraph.settings import PerceptionPolicy
 from remegraph.text.scripts import language_of
 

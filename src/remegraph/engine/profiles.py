@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from remegraph.engine.schemas import SchemaField, schema_of
 from remegraph.models import LIVE, FieldValue, Memory, Partition, Profile, ProfileField, Scope, Status, Topic
-from remegraph.rules.identity import canonical
-from remegraph.rules.quotes import quoted
-from remegraph.rules.schemas import SchemaField, schema_of
+from remegraph.models.identity import canonical
+from remegraph.models.quotes import quoted
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

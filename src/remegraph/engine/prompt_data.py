@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from remegraph.engine.frame import marks
+from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.routes import called_tools
+from remegraph.engine.schemas import Schema
 from remegraph.engine.tasks import DigestTask, Objection, Operation, Pictured, ProposeTask
+from remegraph.engine.trajectories import Call
 from remegraph.models import Memory, Message, Scope, Shelf, ToolCall
+from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.ports import Draft
 from remegraph.prompts import Language, load
-from remegraph.rules.frame import marks
-from remegraph.rules.owner_rules import OwnerRules
-from remegraph.rules.schemas import Schema
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.trajectories import Call
 from remegraph.text.times import datetime_tool, describe
 
 __all__ = [

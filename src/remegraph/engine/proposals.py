@@ -16,17 +16,17 @@ from typing import Annotated, Any, Literal, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from remegraph.engine.grounds import Ground, Said
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.search import Searcher, Similar
+from remegraph.engine.origin import Belief, Heard, telling_words
+from remegraph.engine.retrieval.search import Searcher, Similar
 from remegraph.engine.tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Evidence, Link, LinkType, Memory, MemoryChange, Shelf
-from remegraph.rules.disputes import disputed
-from remegraph.rules.grounds import Ground, Said
-from remegraph.rules.identity import content_digest, holds, operation_id, relation, revision
-from remegraph.rules.origin import Belief, Heard, telling_words
-from remegraph.rules.standing import QUARANTINE_BELOW
-from remegraph.rules.tool_calls import is_guideline
+from remegraph.models.disputes import disputed
+from remegraph.models.identity import content_digest, holds, operation_id, relation, revision
+from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.tool_calls import is_guideline
 from remegraph.text.scripts import plain
 
 __all__ = [

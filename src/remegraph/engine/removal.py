@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.routes import at_home
 from remegraph.engine.tasks import DigestTask, Meter
+from remegraph.engine.telltales import Telltales, clauses, telling_sentences
 from remegraph.models import (
     FORGOTTEN,
     Block,
@@ -23,11 +24,10 @@ from remegraph.models import (
     WithheldReason,
     Withholding,
 )
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.remnants import MARK, leaves, overlap, veiled, without
-from remegraph.rules.sharing import is_shared
-from remegraph.rules.standing import TOMBSTONES
-from remegraph.rules.telltales import Telltales, clauses, telling_sentences
+from remegraph.models.agreement import is_shared
+from remegraph.models.quotes import find_quote
+from remegraph.models.remnants import MARK, leaves, overlap, veiled, without
+from remegraph.models.standing import TOMBSTONES
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Requests in talk: what a person asks memory to forget or to put right, from the moment it is said until it is decided.
 
-A plain phrase flags a request at once (`rules.telltales`): its words are withheld, with those that it points back to. In
+A plain phrase flags a request at once (`engine.telltales`): its words are withheld, with those that it points back to. In
 whatever words it is asked, whoever digests the block names it. Then the writer of the person's topic decides, shown what
 may be meant. What it forgets goes as `engine.retraction` does it, in the change set of the block. What it makes a memory
 of was no request, and is shown again, unless a model named it. What it does nothing about stays withheld: nobody has
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from remegraph.engine.removal import index_entry
 from remegraph.engine.retraction import Forgetting, Retraction
+from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import own, person
-from remegraph.engine.search import Searcher
+from remegraph.engine.telltales import Request, asked_in, asking_for, clauses, is_carried_out, own_words
 from remegraph.errors import NotFoundError
 from remegraph.models import (
     FORGOTTEN,
@@ -35,11 +36,10 @@ from remegraph.models import (
     Work,
 )
 from remegraph.models.changes import AT_REQUEST
+from remegraph.models.identity import operation_id
 from remegraph.models.messages import WithheldReason
-from remegraph.rules.identity import operation_id
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.remnants import MARK
-from remegraph.rules.telltales import Request, asked_in, asking_for, clauses, is_carried_out, own_words
+from remegraph.models.quotes import find_quote
+from remegraph.models.remnants import MARK
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.removal import Removal, Removals, Words, left_of, phrases_of, tells_of, unquoted, whole
+from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import at_home, own
-from remegraph.engine.search import Searcher
+from remegraph.engine.telltales import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.errors import ConflictError, NotFoundError
 from remegraph.models import (
     FORGOTTEN,
@@ -31,11 +32,10 @@ from remegraph.models import (
     Withholding,
     Work,
 )
+from remegraph.models.identity import operation_id, revision
+from remegraph.models.remnants import MARK, silenced, without
+from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock, NewId
-from remegraph.rules.identity import operation_id, revision
-from remegraph.rules.remnants import MARK, silenced, without
-from remegraph.rules.standing import TOMBSTONES
-from remegraph.rules.telltales import FORGET_TOOL, Telltales, telling_sentences
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:

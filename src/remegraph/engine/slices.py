@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from remegraph.engine.frame import shows_recalled
 from remegraph.models import Block, Cut, StoredMessage
+from remegraph.models.remnants import MARK
+from remegraph.models.tool_calls import called
 from remegraph.ports import Tail
-from remegraph.rules.frame import shows_recalled
-from remegraph.rules.remnants import MARK
-from remegraph.rules.tool_calls import called
 from remegraph.settings import ExtractionPolicy, SlicingPolicy, SummaryPolicy
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import estimate_tokens

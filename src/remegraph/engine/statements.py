@@ -25,8 +25,8 @@ from remegraph.models import (
     StoredMessage,
     Work,
 )
+from remegraph.models.identity import canonical, operation_id
 from remegraph.ports import Clock, NewId
-from remegraph.rules.identity import canonical, operation_id
 from remegraph.text.scripts import language_of
 from remegraph.text.sentences import SUMMARY_LIMIT, length, summary_of
 

@@ -24,12 +24,13 @@ from langgraph.types import Send
 from remegraph.engine.change_set import change_set, former, giving_way, inspect, is_done, note_outage, touched_by
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.nodes import Body, Think, Update, node
+from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.perception import Perceiver, attended, attention, citing, language_spoken
 from remegraph.engine.proposals import ProposalKey, create_sub_agent, newest_of
 from remegraph.engine.requests import Wish, Wishes, asked_of
+from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import home, resolve, shelves_for
 from remegraph.engine.screen import FAILED, Draft, Passed, screened, unmissed, unreasoned
-from remegraph.engine.search import Searcher
 from remegraph.engine.slices import before, cut, overlap, readable
 from remegraph.engine.tasks import (
     Digest,
@@ -45,7 +46,6 @@ from remegraph.engine.tasks import (
 from remegraph.errors import ConflictError, InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Block, BlockSummary, Memory, Receipt, Scope, Shelf, StoredMessage
 from remegraph.ports import Attention, Clock
-from remegraph.rules.owner_rules import OwnerRules
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from remegraph.engine.owner_rules import OwnerRules
+from remegraph.engine.trajectories import Run
 from remegraph.errors import BudgetExceededError
 from remegraph.models import (
     Attachment,
@@ -29,8 +31,6 @@ from remegraph.models import (
     Usage,
 )
 from remegraph.prompts import Language
-from remegraph.rules.owner_rules import OwnerRules
-from remegraph.rules.trajectories import Run
 from remegraph.settings import Mode, Perspective
 
 __all__ = [

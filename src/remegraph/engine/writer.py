@@ -9,8 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from remegraph.engine.disputes import Disputes
+from remegraph.engine.frame import holds_recalled, shows_recalled
+from remegraph.engine.origin import Heard, commands
+from remegraph.engine.retrieval.search import Searcher
 from remegraph.engine.routes import as_known, at_home, home, own
-from remegraph.engine.search import Searcher
+from remegraph.engine.schemas import Schemas
 from remegraph.engine.statements import UNGOVERNED, Governed, Stated, check_statement, closing, state
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.models import (
@@ -32,16 +35,13 @@ from remegraph.models import (
     Topic,
     TopicType,
 )
+from remegraph.models.forms import fused, in_form, links_of, named_by, payload_of
+from remegraph.models.identity import Alike, Decision, Statement, content_digest, decide, joined, operation_id, revision
 from remegraph.models.messages import TRUST_BY_ROLE
+from remegraph.models.procedures import is_skill
+from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
+from remegraph.models.tool_calls import of_own_systems
 from remegraph.ports import Clock, NewId
-from remegraph.rules.forms import fused, in_form, links_of, named_by, payload_of
-from remegraph.rules.frame import holds_recalled, shows_recalled
-from remegraph.rules.identity import Alike, Decision, Statement, content_digest, decide, joined, operation_id, revision
-from remegraph.rules.origin import Heard, commands
-from remegraph.rules.procedures import is_skill
-from remegraph.rules.schemas import Schemas
-from remegraph.rules.standing import QUARANTINE_BELOW, TOMBSTONES
-from remegraph.rules.tool_calls import of_own_systems
 from remegraph.settings import AgentMemorySettings, Perspective, Settings
 from remegraph.text.scripts import language_of
 from remegraph.text.sentences import summary_of

@@ -6,11 +6,12 @@ whoever bears it out, which stays where it was said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
+from remegraph.engine.frame import shows_recalled
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.versions import ends
 from remegraph.models import (
@@ -26,14 +27,14 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.rules.disputes import disputed
-from remegraph.rules.identity import operation_id, same
-from remegraph.rules.sharing import WITNESSES, borne_out, doubt, echoes, is_shared, says, standing, state_of, unfit
+from remegraph.models.agreement import WITNESSES, borne_out, doubt, is_shared, says, standing, state_of, unfit
+from remegraph.models.disputes import disputed
+from remegraph.models.identity import operation_id, same
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["Consensus"]
+__all__ = ["Consensus", "echoes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,3 +298,15 @@ class Consensus:
 
 
 _LATER = "Both were agreed on in place of one memory."
+
+
+def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
+    """Return why what an agent heard is no evidence of its own; nothing where it is.
+
+    Its own words may repeat what it recalled, so they count for nothing; nor does what both heard at once.
+    """
+    heard = [each for each in mine if each.role != "assistant" and not shows_recalled(each)]
+    if not heard:
+        return "stands on the agent's own words, or on recalled memory"
+    known = {(each.text, each.time) for each in theirs}
+    return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""

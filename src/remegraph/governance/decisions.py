@@ -28,9 +28,9 @@ from remegraph.models import (
     Partition,
     Status,
 )
-from remegraph.rules.disputes import CONTRARY, Pair, pair_of, settled
-from remegraph.rules.identity import content_digest, folded_together, revision
-from remegraph.rules.standing import APPROVE
+from remegraph.models.disputes import CONTRARY, Pair, pair_of, settled
+from remegraph.models.identity import content_digest, folded_together, revision
+from remegraph.models.standing import APPROVE
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

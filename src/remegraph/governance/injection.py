@@ -11,6 +11,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path, PurePath
 
+from remegraph.engine.retrieval.context import Sheet
 from remegraph.errors import BudgetExceededError, InputError
 from remegraph.ledger.archive import Archive
 from remegraph.models import (
@@ -26,7 +27,6 @@ from remegraph.models import (
     Workspace,
 )
 from remegraph.ports import TokenCounter
-from remegraph.rules.context import Sheet
 from remegraph.text.entities import entities
 from remegraph.text.scripts import simplified
 from remegraph.text.tables import table

@@ -31,9 +31,9 @@ from remegraph.models import (
     WordDiff,
     may_move,
 )
+from remegraph.models.identity import revision
+from remegraph.models.quotes import quoted
 from remegraph.ports import NewId
-from remegraph.rules.identity import revision
-from remegraph.rules.quotes import quoted
 from remegraph.text.scripts import CJK
 
 __all__ = ["difference", "dig", "dug", "ends", "known", "promote", "restore"]

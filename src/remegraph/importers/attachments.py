@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 import filetype
 
+from remegraph.engine.redaction import UNREDACTED, Redactor
 from remegraph.errors import MessageError
 from remegraph.models import Message
 from remegraph.models.messages import (
@@ -29,7 +30,6 @@ from remegraph.models.messages import (
     shown_name,
 )
 from remegraph.settings import PerceptionPolicy
-from remegraph.text.redaction import UNREDACTED, Redactor
 
 __all__ = ["Intake", "restored"]
 

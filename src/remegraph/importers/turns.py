@@ -13,10 +13,10 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 from uuid import UUID, uuid5
 
+from remegraph.engine.frame import RECALLED
 from remegraph.importers.messages import ORIGIN, ROLES, LangChainMessage, at_index, listed, to_message
 from remegraph.models import REVISES, Message, Role
 from remegraph.models.base import encodable
-from remegraph.rules.frame import RECALLED
 
 if TYPE_CHECKING:
     from remegraph.ports import Recorded

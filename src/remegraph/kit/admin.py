@@ -28,8 +28,8 @@ from remegraph.models import (
     Subject,
     Verification,
 )
-from remegraph.rules.quotes import cited_text, find_quote
-from remegraph.rules.remnants import MARK
+from remegraph.models.quotes import cited_text, find_quote
+from remegraph.models.remnants import MARK
 
 __all__ = ["Admin", "inspect_backup", "restore_backup"]
 

@@ -14,9 +14,11 @@ from langchain_core.documents import BaseDocumentCompressor
 
 from remegraph.engine import routes
 from remegraph.engine.disputes import Disputes
+from remegraph.engine.redaction import UNREDACTED, RedactingEmbedder, Redactor
 from remegraph.engine.retrieval.reranker import Reranker
 from remegraph.engine.retrieval.retriever import Retriever, build_retriever
-from remegraph.engine.search import Searcher
+from remegraph.engine.retrieval.search import Searcher
+from remegraph.engine.salience import Purpose
 from remegraph.errors import IndexOwnedError, MissingExtraError, SetupError
 from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.capture import UnrecordedTurns
@@ -38,10 +40,8 @@ from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.keys import KeyRing, add_key, keys_in
 from remegraph.models import ChangeSet, Partition, Receipt, Scope
 from remegraph.ports import Attention, Clock, Courier, Embedder, NewId, RetrievalAgent, TokenCounter, VectorIndex
-from remegraph.rules.salience import Purpose
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.telemetry import Telemetry, telemetry_of
-from remegraph.text.redaction import UNREDACTED, RedactingEmbedder, Redactor
 
 if TYPE_CHECKING:
     from remegraph.engine.requests import Wishes

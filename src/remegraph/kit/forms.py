@@ -31,12 +31,12 @@ from remegraph.models import (
     Skill,
     WorkflowContent,
 )
+from remegraph.models.forms import NOTES, content_of, importance_of, item_of, links_of, revised, skill_of, topic_of
+from remegraph.models.identity import operation_id
+from remegraph.models.item_text import sentence
+from remegraph.models.procedures import is_skill, read_workflow
+from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock, NewId
-from remegraph.rules.forms import NOTES, content_of, importance_of, item_of, links_of, revised, skill_of, topic_of
-from remegraph.rules.identity import operation_id
-from remegraph.rules.item_text import sentence
-from remegraph.rules.procedures import is_skill, read_workflow
-from remegraph.rules.standing import TOMBSTONES
 from remegraph.settings import Settings
 from remegraph.text.scripts import plain
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from remegraph.engine.frame import selected, shown_records
 from remegraph.engine.retrieval.hits import still_said, told_by
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.kit.base import Access, Facade, stream, twin
@@ -30,7 +31,6 @@ from remegraph.models import (
     Shown,
     StoredMessage,
 )
-from remegraph.rules.frame import selected, shown_records
 
 if TYPE_CHECKING:
     from remegraph.kit.write_buffers import ShownBuffer

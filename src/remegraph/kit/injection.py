@@ -12,7 +12,7 @@ from remegraph.kit.base import twin
 from remegraph.kit.lookup import Lookup
 from remegraph.kit.validation import actor_of, check_numbers, check_text, required
 from remegraph.models import Chunk, Depth, Hit, Injected, Injection, Memory, Scope, Trigger, Workspace
-from remegraph.rules.standing import dated
+from remegraph.models.standing import dated
 
 __all__ = ["Injections"]
 

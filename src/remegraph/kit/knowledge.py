@@ -27,7 +27,7 @@ from remegraph.models import (
     SharedItem,
 )
 from remegraph.models.base import Token
-from remegraph.rules.procedures import is_skill
+from remegraph.models.procedures import is_skill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

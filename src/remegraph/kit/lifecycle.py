@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from remegraph.engine.frame import shown_texts
 from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError
 from remegraph.kit.base import Verbs, twin
 from remegraph.kit.health import observed
@@ -24,7 +25,6 @@ from remegraph.models import (
     Scope,
     Weight,
 )
-from remegraph.rules.frame import shown_texts
 
 if TYPE_CHECKING:
     from remegraph.engine.tasks import Meter
@@ -128,8 +128,8 @@ class Lifecycle(Verbs):
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.provenance import trace
+        from remegraph.models.procedures import is_skill
         from remegraph.retention.active_tier import tier_of
-        from remegraph.rules.procedures import is_skill
         from remegraph.skills.choice import figures
 
         check_text(memory_id=memory_id)

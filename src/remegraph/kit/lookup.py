@@ -43,7 +43,7 @@ from remegraph.models import (
 
 if TYPE_CHECKING:
     from remegraph.engine.retrieval.hits import Found
-    from remegraph.engine.topic_agent import TopicAgent
+    from remegraph.engine.retrieval.topic_agent import TopicAgent
 
 __all__ = ["Lookup"]
 
@@ -166,7 +166,7 @@ class Lookup(Verbs):
             NotFoundError: The scope has no such topic.
             InputError: The key is no text.
         """
-        from remegraph.engine.topic_agent import TopicAgent
+        from remegraph.engine.retrieval.topic_agent import TopicAgent
         from remegraph.ports import Search
 
         check_text(topic=topic)

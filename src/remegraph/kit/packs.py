@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remegraph.engine.redaction import Cleaner
 from remegraph.engine.routes import home
 from remegraph.errors import CancelledError, ConflictError, InputError, MessageChangedError, NotFoundError, PackError
 from remegraph.kit.base import Facade, twin
@@ -27,7 +28,6 @@ from remegraph.models import (
     TrustedKey,
 )
 from remegraph.settings import Settings
-from remegraph.text.redaction import Cleaner
 
 if TYPE_CHECKING:
     from remegraph.kit.summary_loop import OnProgress

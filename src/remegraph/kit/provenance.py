@@ -11,8 +11,8 @@ from remegraph.kit.write_buffers import ReviewBuffer
 from remegraph.ledger.agreements import GrantBook
 from remegraph.ledger.archive import Archive
 from remegraph.models import FORGOTTEN, Memory, MemoryMetadata, Partition, RecallFilter, Reviews, Scope, Trace
-from remegraph.rules.quotes import quoted
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.quotes import quoted
+from remegraph.models.standing import TOMBSTONES
 
 __all__ = ["metadata", "trace"]
 

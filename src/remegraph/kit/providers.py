@@ -16,11 +16,11 @@ from langchain_core.embeddings import Embeddings
 
 from remegraph.deadlines import Gate
 from remegraph.engine.nodes import provider_failure
+from remegraph.engine.owner_rules import OwnerRules
+from remegraph.engine.salience import Purpose, salience
+from remegraph.engine.schemas import Schemas
 from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
 from remegraph.prompts import Prompt, template
-from remegraph.rules.owner_rules import OwnerRules
-from remegraph.rules.salience import Purpose, salience
-from remegraph.rules.schemas import Schemas
 from remegraph.settings import AgentMemorySettings, ExtractionPolicy, Settings, SummaryPolicy
 from remegraph.telemetry import telemetry_of
 from remegraph.text.hashed_embedder import HashedEmbedder

@@ -51,7 +51,7 @@ def recall_input(
         InputError: Something is not what it should be.
         ScopeError: There is no scope.
     """
-    from remegraph.rules.questions import read_question
+    from remegraph.text.questions import read_question
     from remegraph.text.times import parse_range
 
     time_start, time_end = time_range

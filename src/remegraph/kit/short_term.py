@@ -35,7 +35,7 @@ class ShortTerm(Verbs):
         Raises:
             InputError: The task is no text.
         """
-        from remegraph.rules.salience import telling_words
+        from remegraph.engine.salience import telling_words
 
         self._open_parts()
         found = self._active.of(required(scope))

@@ -25,7 +25,7 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.standing import TOMBSTONES
 from remegraph.text.scripts import language_of
 
 if TYPE_CHECKING:
@@ -295,9 +295,9 @@ class Statements(Verbs):
 
     def _broken_rule(self, candidate: MemoryCandidate, scope: Scope) -> str:
         """Return the owner's rule that a statement of a model breaks, and count it; nothing where it breaks none."""
+        from remegraph.engine.owner_rules import OwnerRules
         from remegraph.engine.screen import broken
         from remegraph.engine.tasks import Meter
-        from remegraph.rules.owner_rules import OwnerRules
 
         rules, parts = OwnerRules.of(self.settings.for_agent(scope.agent).extraction), self._open_parts()
         if not rules:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.routes import home
 from remegraph.engine.slices import readable
 from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
@@ -17,7 +18,6 @@ from remegraph.errors import WITHOUT_VECTORS, BudgetExceededError, CancelledErro
 from remegraph.kit.components import Parts
 from remegraph.kit.worker import Cancel
 from remegraph.models import LIVE, Budget, CallRecord, Progress, Scope, SummaryReport, Usage
-from remegraph.rules.owner_rules import OwnerRules
 from remegraph.text.tokens import estimate_tokens
 
 __all__ = ["Loop", "OnProgress", "redo_loop", "reread_loop", "summary_loop"]

@@ -19,7 +19,7 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
-from remegraph.rules.tool_calls import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
+from remegraph.models.tool_calls import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
@@ -159,7 +159,7 @@ class ToolMemory(Facade):
         Raises:
             InputError: The task is empty, or k is not positive.
         """
-        from remegraph.rules.questions import read_question
+        from remegraph.text.questions import read_question
 
         check_text(task=task)
         if not task.strip():

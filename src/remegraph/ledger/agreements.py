@@ -27,10 +27,10 @@ from remegraph.ledger.schema import (
     versions,
 )
 from remegraph.models import LIVE, BlockSummary, ChangeSet, Endorsement, Grant, Memory, MemoryChange, Partition, Scope
+from remegraph.models.agreement import WITNESSES, borne_out, doubt, is_shared, says, standing, ungrantable, untouched
+from remegraph.models.remnants import MARK
+from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock, NewId
-from remegraph.rules.remnants import MARK
-from remegraph.rules.sharing import WITNESSES, borne_out, doubt, is_shared, says, standing, ungrantable, untouched
-from remegraph.rules.standing import TOMBSTONES
 
 __all__ = ["Consent", "GrantBook", "endorsements_of"]
 

@@ -57,8 +57,8 @@ from remegraph.models import (
 )
 from remegraph.models.changes import AT_REQUEST
 from remegraph.models.messages import Blob
+from remegraph.models.tool_calls import of_own_systems
 from remegraph.ports import Clock, Layout, NewId, Pulse, Recorded, Tail, TextMatches
-from remegraph.rules.tool_calls import of_own_systems
 from remegraph.settings import Settings
 
 __all__ = ["Archive"]
@@ -478,7 +478,7 @@ class Archive(Notes):
             )
 
     def full_ids(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of the memories that contexts call so: by an id, or by its beginning; see `rules.context.short_id`."""
+        """Return the ids of the memories that contexts call so: by an id, or by its beginning; see `engine.retrieval.context.short_id`."""
         with self.database.read() as connection:
             return memory_rows.read_full_ids(connection, names)
 

@@ -26,7 +26,7 @@ from remegraph.ledger.rows import chunks, insert_rows
 from remegraph.ledger.schema import attachments, messages, texts
 from remegraph.models import Message, Partition, Reading
 from remegraph.models.messages import Blob, held_by
-from remegraph.rules.remnants import without
+from remegraph.models.remnants import without
 from remegraph.text.tokens import token_counts
 
 __all__ = ["SWEEP_LOCK", "Attachments", "BlobFolder", "add", "everywhere", "mentions", "readings", "words"]

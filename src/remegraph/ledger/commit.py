@@ -39,9 +39,9 @@ from remegraph.models import (
     Topic,
     may_move,
 )
-from remegraph.rules.disputes import CONTRARY, at_variance, crowded
-from remegraph.rules.remnants import MARK, buried
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.disputes import CONTRARY, at_variance, crowded
+from remegraph.models.remnants import MARK, buried
+from remegraph.models.standing import TOMBSTONES
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import token_counts
 

@@ -13,8 +13,8 @@ from remegraph.ledger import attachments, withheld
 from remegraph.ledger.rows import chunks
 from remegraph.ledger.schema import blocks, memory_sources, messages, partitions
 from remegraph.models import Evidence, Memory, Message, Partition
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.remnants import MARK
+from remegraph.models.quotes import find_quote
+from remegraph.models.remnants import MARK
 
 __all__ = ["Source", "check", "replace"]
 

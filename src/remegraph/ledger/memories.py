@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,9 +55,8 @@ from remegraph.models import (
     Status,
     Topic,
 )
-from remegraph.rules.frame import SHORT_ID
-from remegraph.rules.remnants import MARK, NAMELESS, silenced
-from remegraph.rules.standing import always_active
+from remegraph.models.remnants import MARK, NAMELESS, silenced
+from remegraph.models.standing import always_active
 from remegraph.text.scripts import folded
 
 __all__ = [
@@ -110,6 +110,9 @@ _ANSWERED = (
     .order_by(messages.c.seq.desc())
     .limit(1)
 )
+_SHORT_ID = re.compile("[0-9a-f]{8}")
+"""What contexts call a memory whose id the kit made: the beginning of the id."""
+
 _BEGINNING = {  # "g" comes after all that is hexadecimal
     "sqlite": text(
         "SELECT memory_id FROM json_each(:names) AS short"
@@ -171,8 +174,8 @@ def read(
 
 def read_full_ids(connection: Connection, names: Sequence[str]) -> tuple[str, ...]:
     """Return the ids of the memories that contexts call so; a full id is given back as it is."""
-    found = [name for name in names if not SHORT_ID.fullmatch(name)]
-    if short := [name for name in names if SHORT_ID.fullmatch(name)]:
+    found = [name for name in names if not _SHORT_ID.fullmatch(name)]
+    if short := [name for name in names if _SHORT_ID.fullmatch(name)]:
         found += connection.execute(_BEGINNING[connection.dialect.name], {"names": json.dumps(short)}).scalars()
     return tuple(dict.fromkeys(found))
 

@@ -19,8 +19,8 @@ from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micr
 from remegraph.ledger.schema import messages, partitions, threads
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
 from remegraph.models.messages import Blob, revised
+from remegraph.models.remnants import veiled, without
 from remegraph.ports import Recorded
-from remegraph.rules.remnants import veiled, without
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import token_counts
 

@@ -32,8 +32,8 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
+from remegraph.models.tool_calls import joined, twin, window
 from remegraph.ports import NewId, Tally
-from remegraph.rules.tool_calls import joined, twin, window
 
 __all__ = ["Notes", "call_stats", "read_calls", "record_calls", "without_late_calls"]
 

@@ -49,8 +49,8 @@ from remegraph.ledger.schema import (
     work,
 )
 from remegraph.models import HitKind, Memory, Message, Topic
-from remegraph.rules.remnants import NAMELESS, Loss, buried, remade
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.remnants import NAMELESS, Loss, buried, remade
+from remegraph.models.standing import TOMBSTONES
 from remegraph.text.tokens import token_counts
 
 __all__ = ["ACTOR", "Lost", "PartitionLoss", "Removal"]

@@ -16,8 +16,8 @@ from remegraph.ledger.rows import chunks, from_micros
 from remegraph.ledger.schema import blocks, messages, partitions, summaries, tool_calls
 from remegraph.models import Message, Partition, ToolRecord, Withholding
 from remegraph.models.messages import WithheldReason
-from remegraph.rules.remnants import overlap, veiled, without
-from remegraph.rules.tool_calls import error_line
+from remegraph.models.remnants import overlap, veiled, without
+from remegraph.models.tool_calls import error_line
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import token_counts
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from remegraph.engine.redaction import Redactor
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.mek.offers import Candidate, Known, Offer, Verdict, read, weigh
 from remegraph.models import (
@@ -26,11 +27,10 @@ from remegraph.models import (
     Partition,
     Receipt,
 )
+from remegraph.models.identity import joint_origin, operation_id
+from remegraph.models.procedures import is_skill, read_workflow, workflow
+from remegraph.models.standing import APPROVE
 from remegraph.ports import Clock
-from remegraph.rules.identity import joint_origin, operation_id
-from remegraph.rules.procedures import is_skill, read_workflow, workflow
-from remegraph.rules.standing import APPROVE
-from remegraph.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

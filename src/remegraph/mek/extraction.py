@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from remegraph.engine.redaction import Cleaner
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.mek.generalization import (
     Known,
@@ -36,13 +37,12 @@ from remegraph.mek.generalization import (
 )
 from remegraph.mek.items import knowledge_id, short
 from remegraph.models import Kind, KnowledgeItem, Memory, Progress, Rejection, Removal, Scope, SkillFigures
+from remegraph.models.forms import content_of
+from remegraph.models.quotes import copied
+from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.ports import Draft, Generalizer
-from remegraph.rules.forms import content_of
-from remegraph.rules.quotes import copied
-from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.text.desensitization import LONGEST
 from remegraph.text.entities import entities
-from remegraph.text.redaction import Cleaner
 from remegraph.text.scripts import texts
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from remegraph.engine.frame import holds_recalled
+from remegraph.engine.origin import commands
+from remegraph.engine.redaction import Redactor
 from remegraph.errors import SkillError
 from remegraph.models import KnowledgeItem, Memory, Origin, Partition, Skill, Topic
-from remegraph.rules.forms import ItemContent, Understood, understood
-from remegraph.rules.frame import holds_recalled
-from remegraph.rules.identity import content_digest, operation_id
-from remegraph.rules.origin import commands
-from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told
-from remegraph.rules.standing import QUARANTINE_BELOW, TOMBSTONES
+from remegraph.models.forms import ItemContent, Understood, understood
+from remegraph.models.identity import content_digest, operation_id
+from remegraph.models.procedures import check_skill, is_skill, read_workflow, same_procedure, told
+from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
 from remegraph.settings import SharingPolicy
-from remegraph.text.redaction import Redactor
 from remegraph.text.scripts import folded, texts
 
 __all__ = ["Candidate", "Known", "Offer", "Reception", "Verdict", "read", "weigh"]

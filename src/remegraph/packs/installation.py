@@ -23,10 +23,10 @@ from remegraph.models import (
     Partition,
     TrustedKey,
 )
+from remegraph.models.forms import importance_of
+from remegraph.models.identity import operation_id
 from remegraph.packs.format import BlockLine, Item
 from remegraph.packs.reader import ExportRecords, PackFile, quotes_hold
-from remegraph.rules.forms import importance_of
-from remegraph.rules.identity import operation_id
 from remegraph.settings import SharingPolicy
 
 __all__ = ["arrival", "believed", "conflict", "offer"]

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 from remegraph.errors import PackError, SignatureError
 from remegraph.models import Link, Memory, Message, Partition, Record, Signature, TrustedKey
 from remegraph.models.exchange import PackInfo
+from remegraph.models.quotes import find_quote
+from remegraph.models.standing import TOMBSTONES
 from remegraph.packs.format import (
     ALLOWED,
     FORMAT,
@@ -35,8 +37,6 @@ from remegraph.packs.format import (
     parse,
     version_of,
 )
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.standing import TOMBSTONES
 
 __all__ = ["ExportRecords", "PackFile", "Verify", "items", "record_of"]
 

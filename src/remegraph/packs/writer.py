@@ -31,6 +31,7 @@ from remegraph.models import (
     WorkflowContent,
 )
 from remegraph.models.exchange import PackInfo, PackKind
+from remegraph.models.forms import content_of, level_of
 from remegraph.packs.format import (
     FORMAT,
     LIMITS,
@@ -47,7 +48,6 @@ from remegraph.packs.format import (
     version_fields,
 )
 from remegraph.packs.reader import PackFile, Verify, record_of
-from remegraph.rules.forms import content_of, level_of
 
 __all__ = ["CARRIED", "Contents", "Step", "check_choice", "check_place", "export", "preset", "signer", "write"]
 

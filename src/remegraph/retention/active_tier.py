@@ -20,12 +20,12 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from remegraph.engine.salience import telling_words
 from remegraph.errors import NotFoundError
 from remegraph.models import LIVE, Access, ChangeSet, Memory, Partition, Scope, Tier
+from remegraph.models.identity import revision
+from remegraph.models.standing import always_active, recency_decay
 from remegraph.ports import Clock, Pulse
-from remegraph.rules.identity import revision
-from remegraph.rules.salience import telling_words
-from remegraph.rules.standing import always_active, recency_decay
 from remegraph.settings import Settings
 
 if TYPE_CHECKING:

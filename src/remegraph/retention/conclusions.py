@@ -16,13 +16,13 @@ import networkx as nx
 
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.models import Abstraction, ChangeSet, Memory, Shelf
+from remegraph.models.identity import derived, operation_id, relation
+from remegraph.models.standing import QUARANTINE_BELOW, confidence, recounted
 from remegraph.ports import Concluded, Concluder
-from remegraph.rules.identity import derived, operation_id, relation
-from remegraph.rules.standing import QUARANTINE_BELOW, confidence, recounted
-from remegraph.rules.terms import wording
 from remegraph.settings import LifecyclePolicy
 from remegraph.text.scripts import HAN, language_of
 from remegraph.text.sentences import summary_of
+from remegraph.text.terms import wording
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -28,6 +28,8 @@ from remegraph.models import (
     Partition,
     Progress,
 )
+from remegraph.models.disputes import CONTRARY
+from remegraph.models.identity import operation_id
 from remegraph.ports import Concluded, Concluder
 from remegraph.retention.conclusions import (
     ACTOR,
@@ -42,8 +44,6 @@ from remegraph.retention.conclusions import (
 )
 from remegraph.retention.forgetting import SettingsOf
 from remegraph.retention.maintenance import Round
-from remegraph.rules.disputes import CONTRARY
-from remegraph.rules.identity import operation_id
 from remegraph.settings import LifecyclePolicy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from remegraph.ledger.archive import Archive
 from remegraph.models import Access, Fading, Layer, Memory, Partition, Weight
-from remegraph.rules.standing import frequency, recency_decay
+from remegraph.models.standing import frequency, recency_decay
 from remegraph.settings import LifecyclePolicy
 
 __all__ = [

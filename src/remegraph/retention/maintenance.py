@@ -29,9 +29,9 @@ from remegraph.models import (
     StatusMove,
     Weight,
 )
+from remegraph.models.identity import folded_together, revision, twins
 from remegraph.ports import NewId
 from remegraph.retention.forgetting import Retained, SettingsOf, Unwritten, retained
-from remegraph.rules.identity import folded_together, revision, twins
 from remegraph.settings import LifecyclePolicy
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
 
+from remegraph.engine.salience import telling_words
 from remegraph.errors import NotFoundError
 from remegraph.models import Chunk, Eviction, Partition
 from remegraph.ports import Clock, NewId
-from remegraph.rules.salience import telling_words
 from remegraph.settings import SensoryPolicy, WorkingPolicy
 from remegraph.text.scripts import folded
 from remegraph.text.tokens import estimate_tokens

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from remegraph.errors import NotFoundError
 from remegraph.models import Condition, Memory, Skill, SkillChoice, SkillFigures
+from remegraph.models.procedures import read_workflow
 from remegraph.models.skills import Operator
+from remegraph.models.tool_calls import interval
 from remegraph.ports import Tally
-from remegraph.rules.procedures import read_workflow
-from remegraph.rules.tool_calls import interval
 from remegraph.text.scripts import folded
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from remegraph.engine.disputes import Disputes
+from remegraph.engine.frame import shows_recalled
 from remegraph.engine.routes import as_known, own
 from remegraph.engine.slices import cut
 from remegraph.engine.statements import Stated, closing, state
+from remegraph.engine.trajectories import Run, contrasted, joined, read_run
 from remegraph.errors import ConflictError, NotFoundError, SkillError
 from remegraph.models import (
     FORGOTTEN,
@@ -28,12 +30,10 @@ from remegraph.models import (
     StoredMessage,
     Topic,
 )
+from remegraph.models.identity import operation_id
+from remegraph.models.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
+from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock
-from remegraph.rules.frame import shows_recalled
-from remegraph.rules.identity import operation_id
-from remegraph.rules.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
-from remegraph.rules.standing import TOMBSTONES
-from remegraph.rules.trajectories import Run, contrasted, joined, read_run
 from remegraph.settings import Settings
 from remegraph.text.scripts import folded, language_of, plain
 from remegraph.text.sentences import summary_of

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from remegraph.engine.frame import shows_recalled
 from remegraph.engine.proposals import COUNTED_TRUST
 from remegraph.engine.routes import as_known, tool_topic
 from remegraph.engine.statements import Stated, closing, state
@@ -31,11 +32,10 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
+from remegraph.models.identity import operation_id
+from remegraph.models.quotes import find_quote
+from remegraph.models.tool_calls import called, error_class
 from remegraph.ports import Clock
-from remegraph.rules.frame import shows_recalled
-from remegraph.rules.identity import operation_id
-from remegraph.rules.quotes import find_quote
-from remegraph.rules.tool_calls import called, error_class
 from remegraph.settings import ToolPolicy
 from remegraph.text.scripts import language_of, plain
 from remegraph.text.sentences import length, summary_of

@@ -17,16 +17,16 @@ from itertools import islice
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from remegraph.engine.retrieval.blend import Ranked, Said, asks_past, freshened
 from remegraph.engine.retrieval.hits import TRACED, memory_hit, message_hit, reasons
+from remegraph.engine.retrieval.scores import bm25
+from remegraph.engine.retrieval.search import Candidates
 from remegraph.engine.retrieval.supplement import verbatim
-from remegraph.engine.search import Candidates
 from remegraph.models import Hit, Link, Memory, Partition, RecallFilter, StoredMessage
+from remegraph.models.disputes import TELLING, Pair, opposing
+from remegraph.models.standing import confidence
 from remegraph.ports import TextMatches
-from remegraph.rules.blend import Ranked, Said, asks_past, freshened
-from remegraph.rules.disputes import TELLING, Pair, opposing
-from remegraph.rules.questions import Question
-from remegraph.rules.scores import bm25
-from remegraph.rules.standing import confidence
+from remegraph.text.questions import Question
 from remegraph.text.tokens import query_tokens
 
 if TYPE_CHECKING:

@@ -9,6 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from remegraph.deadlines import Patience
+from remegraph.engine.frame import disarmed, shown
+from remegraph.engine.retrieval.blend import Ranked
+from remegraph.engine.retrieval.context import called
 from remegraph.models import (
     BlockSummary,
     Chunk,
@@ -22,14 +25,11 @@ from remegraph.models import (
     Scope,
     StoredMessage,
 )
+from remegraph.models.remnants import MARK
+from remegraph.models.standing import BEARS, QUARANTINE_BELOW, confidence, dated
 from remegraph.ports import Search
-from remegraph.rules.blend import Ranked
-from remegraph.rules.context import called
-from remegraph.rules.frame import disarmed, shown
-from remegraph.rules.questions import Question
-from remegraph.rules.remnants import MARK
-from remegraph.rules.standing import BEARS, QUARANTINE_BELOW, confidence, dated
 from remegraph.settings import RetrievalPolicy
+from remegraph.text.questions import Question
 from remegraph.text.sentences import summary_of
 
 if TYPE_CHECKING:

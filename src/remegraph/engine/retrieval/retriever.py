@@ -24,7 +24,9 @@ from langgraph.types import Send
 
 from remegraph.engine.nodes import Update
 from remegraph.engine.retrieval import companions
+from remegraph.engine.retrieval.blend import Placed, Ranked, Weights, asks_past, default_weights, freshen, judge, rank
 from remegraph.engine.retrieval.companions import with_tagged
+from remegraph.engine.retrieval.context import assemble, in_turn
 from remegraph.engine.retrieval.hits import (
     OVERFETCH,
     TRACED,
@@ -45,10 +47,11 @@ from remegraph.engine.retrieval.hits import (
     unsearched,
 )
 from remegraph.engine.retrieval.reranker import Rerankable, Reranker
+from remegraph.engine.retrieval.scores import signs_of_all
+from remegraph.engine.retrieval.search import Candidates, Searcher
 from remegraph.engine.retrieval.supplement import Beside, verbatim
+from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, heard
 from remegraph.engine.routes import choose, claims_of
-from remegraph.engine.search import Candidates, Searcher
-from remegraph.engine.topic_agent import Borrower, TopicAgent, heard
 from remegraph.models import (
     LIVE,
     Hit,
@@ -59,12 +62,9 @@ from remegraph.models import (
     Shelf,
     StoredMessage,
 )
+from remegraph.models.agreement import fair
+from remegraph.models.standing import dated, favoured, proven
 from remegraph.ports import Meant, RetrievalAgent, Search, TextMatches, TokenCounter
-from remegraph.rules.blend import Placed, Ranked, Weights, asks_past, default_weights, freshen, judge, rank
-from remegraph.rules.context import assemble, in_turn
-from remegraph.rules.scores import signs_of_all
-from remegraph.rules.sharing import fair
-from remegraph.rules.standing import dated, favoured, proven
 from remegraph.settings import RecallPolicy, SharingPolicy
 
 if TYPE_CHECKING:

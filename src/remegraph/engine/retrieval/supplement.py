@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from remegraph.engine.retrieval.blend import Ranked
 from remegraph.engine.retrieval.hits import RecallInput, Routed, memory_hit, message_hit, passes, picks
+from remegraph.engine.retrieval.scores import bm25
 from remegraph.models import LIVE, Hit, LeftOut, Memory, Partition
-from remegraph.rules.blend import Ranked
-from remegraph.rules.scores import bm25
-from remegraph.rules.standing import dated
+from remegraph.models.standing import dated
 from remegraph.text.scripts import folded
 from remegraph.text.tables import table
 from remegraph.text.tokens import tokenize

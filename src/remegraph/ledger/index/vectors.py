@@ -35,7 +35,7 @@ from remegraph.ledger.database import Database
 from remegraph.ledger.rows import chunks, digest, insert_rows, upsert
 from remegraph.ledger.schema import dirty, item_texts, memories, partitions, summaries, vectors
 from remegraph.models import LIVE, BlockSummary, Memory
-from remegraph.rules.standing import TOMBSTONES
+from remegraph.models.standing import TOMBSTONES
 
 if TYPE_CHECKING:
     from remegraph.ports import Vectors

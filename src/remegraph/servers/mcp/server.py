@@ -23,13 +23,13 @@ from mcp.types import Resource, ResourceTemplate
 from remegraph.adapters import checked_arguments, conflict_tools, history_tools, memory_tools
 from remegraph.adapters.answers import answered
 from remegraph.adapters.tools import traced
+from remegraph.engine.frame import disarmed, framed, vouched
 from remegraph.errors import InputError, NotFoundError
 from remegraph.kit import MemoryKit
 from remegraph.kit.validation import check_text, required
 from remegraph.models import LIVE, BlockSummary, Memory, Scope, Shelf, StoredMessage
+from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.prompts import LANGUAGES, Language, load
-from remegraph.rules.frame import disarmed, framed, vouched
-from remegraph.rules.standing import QUARANTINE_BELOW
 from remegraph.servers.mcp import Rights
 from remegraph.servers.mcp.transport import scope_of
 

@@ -1,0 +1,239 @@
+"""What a statement says that stands nowhere: a memory says no more than its words do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from remegraph.engine.origin import telling
+from remegraph.engine.telltales import capitalizes_nouns, values
+from remegraph.text.scripts import HAN, has_cjk
+from remegraph.text.sentences import sentences
+from remegraph.text.terms import (
+    WrittenDate,
+    counts_from_today,
+    is_calendar_word,
+    legible,
+    numbers,
+    weight,
+    wording,
+    written_dates,
+)
+from remegraph.text.times import resolve
+from remegraph.text.tokens import tokenize
+
+__all__ = ["Ground", "Said"]
+
+_RUN = re.compile(r"\d+(?:[.,:/\-\u2013]\d+)*")
+_DATE = re.compile(r"(?P<year>\d{4})[-/.年](?P<month>\d{1,2})(?:[-/.月](?P<day>\d{1,2}))?")
+_MONTH_AHEAD = re.compile(r"\s*[月월]")
+_SEPARATED = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_NAME = re.compile(rf"(?<![\w.'’@/#-])[^\W\d_a-z{HAN}][\w’'-]*[a-z][\w-]*")
+_NEAR = timedelta(days=15)
+"""How far a day of the week, or one counted from today, is from when it was said."""
+
+_SHORT = {
+    "road": "rd",
+    "street": "st",
+    "avenue": "ave",
+    "saint": "st",
+    "mount": "mt",
+    "doctor": "dr",
+    "professor": "prof",
+}
+
+_SMALL = 3
+"""Numbers up to this count what is listed; nobody need have said them."""
+
+_LONG = 6
+"""Letters of a name that stands where they follow each other, in however many words."""
+
+_PREFIX = 3
+_FEWEST = 3.0
+"""Weight of the words of a statement that nothing bears out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text, and when it was said."""
+
+    text: str
+    time: datetime
+
+
+@dataclass(frozen=True)
+class Ground:
+    """All that a statement may say.
+
+    Args:
+        shown: What was shown to whoever wrote it: messages, memories, names.
+        named: Whom it may be about: that their names stand somewhere bears nothing out.
+        cited: What it rests on; of numbers that stand there, it may say the sum or the difference.
+    """
+
+    shown: Sequence[Said]
+    named: Sequence[str] = ()
+    cited: Sequence[str] = ()
+
+    def lacking(self, text: str) -> tuple[str, ...]:
+        """Return the names, numbers and dates of a text that stand nowhere.
+
+        Written otherwise they stand: in words or digits, with or without separators, in twelve hours or twenty-four, as the
+        day that a word of time means; so do sums of what is cited, and the year of an age.
+        """
+        return tuple(dict.fromkeys((*self._names(text), *self._numbers(text))))
+
+    def alien(self, text: str) -> tuple[str, ...]:
+        """Return the words of a text of which not one stands anywhere; none where one does, or where they are few."""
+        words = telling(text).difference(*map(telling, self.named))
+        if self._other_script(text) or weight(words) < _FEWEST or words & self._words:
+            return ()
+        return tuple(sorted(word.lstrip("=~") for word in words))
+
+    @cached_property
+    def _whole(self) -> str:
+        return "\n".join(each.text for each in self.shown)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset().union(*(telling(each.text) for each in self.shown))
+
+    @cached_property
+    def _spelled(self) -> tuple[frozenset[str], frozenset[str]]:
+        """All words as they are written, and their stems."""
+        return frozenset(re.findall(r"\w+", self._whole.casefold())), frozenset(tokenize(self._whole))
+
+    def _other_script(self, text: str) -> bool:
+        return has_cjk(self._whole) != has_cjk(text)
+
+    def _names(self, text: str) -> Iterator[str]:
+        if capitalizes_nouns(self._whole) or self._other_script(text):
+            return
+        written, stems = self._spelled
+        joined = re.sub(r"\W+", "", self._whole.casefold())
+        for name in _names_in(text):
+            parts = [part for part in re.findall(r"\w+", name.casefold()) if len(part) > 1]
+            if is_calendar_word(name) or all(part in written or _akin(part, written) for part in parts):
+                continue
+            if len(name) >= _LONG and re.sub(r"\W+", "", name.casefold()) in joined:  # EpiPen, epi pen
+                continue
+            if not set(tokenize(name)) <= stems:
+                yield name
+
+    def _numbers(self, text: str) -> Iterator[str]:
+        left = legible(text)
+        for match in _DATE.finditer(left):
+            left = left.replace(match[0], " ", 1)
+            if not self._has_date(match):
+                yield match[0]
+        for date in written_dates(left):
+            if self._has_days(date):
+                left = left.replace(date.text, " ", 1)
+        for mention in reversed(resolve(left, max(each.time for each in self.shown))):
+            if mention.kind == "day" and self._is_near(mention.begins):
+                left = f"{left[: mention.start]} {left[mention.end :]}"
+        for match in _RUN.finditer(left):
+            scaled = values(left[match.start() : match.end() + 2]) - values(match[0])
+            if not (_MONTH_AHEAD.match(left, match.end()) or self._has(match[0]) or scaled & self._said):
+                yield match[0]
+
+    def _has(self, written: str) -> bool:
+        """Return whether a number stands somewhere, whole or part by part."""
+        forms = {_SEPARATED.sub("", written), written, *values(written)}
+        return any(map(self._has_value, forms)) or all(map(self._has_value, re.findall(r"\d+", written)))
+
+    def _has_value(self, value: str) -> bool:
+        plain = value.lstrip("0") or "0"
+        if plain in self._said or not plain.isdecimal():
+            return plain in self._said
+        number = int(plain)
+        hours = {str(number - 12), str(number + 12)} if number <= 24 else set[str]()
+        return number <= _SMALL or not hours.isdisjoint(self._said) or plain in self._of_times or number in self._sums
+
+    def _has_date(self, match: re.Match[str]) -> bool:
+        year, day = match["year"], match["day"]
+        if not self._has_value(year):
+            return False
+        if day is None or self._has_value(day):
+            return True
+        with suppress(ValueError):
+            date = datetime(int(year), int(match["month"]), int(day), tzinfo=UTC)
+            return self._is_near(date) or str(date.isocalendar().week) in self._said
+        return False
+
+    def _has_days(self, date: WrittenDate) -> bool:
+        """Return whether the days of a date are some that a word of time may mean which somebody said."""
+        years = {date.year} if date.year else {each.time.year + step for each in self.shown for step in (-1, 0, 1)}
+        with suppress(ValueError):
+            return all(
+                any(self._is_near(datetime(year, date.month, day, tzinfo=UTC)) for year in years) for day in date.days
+            )
+        return False
+
+    def _is_near(self, date: datetime) -> bool:
+        """Return whether a day is one that a word of time may mean which somebody said."""
+        said = (each.time.date() for each in self.shown if counts_from_today(each.text))
+        return any(abs(date.date() - day) <= _NEAR for day in said)
+
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        return frozenset(form for each in self.shown for form in _forms(each.text))
+
+    @cached_property
+    def _of_times(self) -> frozenset[str]:
+        """The numbers by which times are written that the texts mean, and those at which they were said."""
+        times = [each.time for each in self.shown]
+        for each in self.shown:
+            times += (time for mention in resolve(each.text, each.time) for time in (mention.begins, mention.ends))
+            times += (mention.ends - timedelta(minutes=1) for mention in resolve(each.text, each.time))
+        parts = [part for time in times for part in (time.year, time.month, time.day, time.hour, time.minute)]
+        parts += (time.year + step for time in times for step in (-1, 1))
+        return frozenset(map(str, parts))
+
+    @cached_property
+    def _sums(self) -> frozenset[int]:
+        """Sums, differences and products of two numbers that are cited, or of one and the year."""
+        found = {int(form) for text in self.cited for form in _forms(text) if form.isdecimal() and len(form) < 10}
+        years = {each.time.year for each in self.shown}
+        of_two = {both for one in found for other in found for both in (one + other, abs(one - other), one * other)}
+        ages = {
+            both + step for one in found for year in years for both in (year - one, one - year) for step in (-1, 0, 1)
+        }
+        return frozenset(of_two | ages)
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Yield the words that a capital marks as names: not those that begin a sentence."""
+    for span in sentences(text):
+        for match in _NAME.finditer(span.text):
+            before = span.text[: match.start()].rstrip("\"'“”‘’(«„*_ ")
+            if before and before[-1] not in ":;.!?\u2026-–—" and not match[0].startswith(("I'", "I’")):
+                yield match[0]
+
+
+def _akin(part: str, written: Iterable[str]) -> bool:
+    """Return whether a word is another form of one that was written, as Portuguese of Portugal, or Road of Rd."""
+    least = max(_PREFIX, round(0.6 * len(part)))
+    return any(
+        part[:least] == other[:least] or (len(other) > _PREFIX and part.startswith(other)) or _SHORT.get(part) == other
+        for other in written
+    )
+
+
+def _forms(text: str) -> Iterator[str]:
+    """Yield the numbers of a text: whole, and the parts of dates and times."""
+    text = legible(text)
+    yield from map(str, numbers(text))
+    yield from (number.lstrip("0") or "0" for number in wording(text).numbers)
+    yield from (value.lstrip("0") or "0" for value in values(text))
+    for numeral in re.findall(
+        r"[一二两兩三四五六七八九十百千万]{3,8}", text
+    ):  # 五百一个月: where it ends, none can tell
+        yield from (form for end in range(2, len(numeral)) for form in values(numeral[:end]))
+    for run in _RUN.findall(text):
+        yield _SEPARATED.sub("", run).lstrip("0")
+        yield from (part.lstrip("0") or "0" for part in re.findall(r"\d+", run))

@@ -1,0 +1,344 @@
+"""The context for a prompt: what was found, each thing once, by subject and in time order, within a budget (G9)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from remegraph.engine.frame import framed_lines, headline, record_line, short_id, vouched
+from remegraph.models import Chunk, Hit, LeftOut
+from remegraph.models.agreement import source_of
+from remegraph.ports import TokenCounter
+from remegraph.text.scripts import folded
+from remegraph.text.sentences import asks, sentences
+from remegraph.text.tokens import query_tokens
+
+__all__ = ["Context", "Sheet", "assemble", "called", "in_turn"]
+
+_SPEAKER = re.compile(r"\A[^\s:]{1,40}:\s+")
+"""Who says it, before the words."""
+
+_OF_ITSELF = 0.25
+"""Most of the budget that what the agent knows of itself may take: with 500 tokens it once took all of them."""
+
+_UNASKED = 0.1
+"""Most of it that what the agent knows of itself may take before what was found: it often bears on nothing that is asked."""
+
+_AT_STAKE = 0.4
+"""Most of the budget that what comes first may fill: what the agent knows of itself, and what is at stake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text for the prompt, and why it leaves out what it leaves out, by id."""
+
+    text: str
+    left_out: Mapping[str, LeftOut]
+    shown: Sequence[Hit] = ()
+
+
+def assemble(
+    hits: Iterable[Hit],
+    budget: int,
+    count: TokenCounter,
+    working: Sequence[Chunk] = (),
+    *,
+    first: Iterable[Hit] = (),
+    share: float = 1.0,
+    reader: str | None = None,
+    notice: str = "",
+    question: str = "",
+) -> Context:
+    """Return what was found as one JSON object per line, in the order given.
+
+    Left out is what says the words of a record before it, of the same day, and a message whose words a memory made of
+    it shows. In brief, so is a message whose sentences an index entry of its day shows, an index entry all sentences of
+    which memories made of it show, and what only asks what is asked now. A line that the budget does not take is left out whole; smaller ones after it may still go in. Messages
+    that follow each other in a thread on one day become one passage, in their order, at the place of the first found.
+
+    Args:
+        hits: What was found, best first; one that was shown is not shown again.
+        budget: Tokens that the text may have; each line counts by itself.
+        count: Counts the tokens of a text.
+        working: What is in mind for the task at hand: it comes before all.
+        first: What comes before the rest, as far as a part of the budget goes.
+        share: Most of the budget that what one other agent or pack gave may take.
+        reader: The agent that reads.
+        notice: What the agent should know of memory itself, before all.
+        question: What is asked now, for a context in brief.
+    """
+    sheet = Sheet(budget, count, share=share, reader=reader, question=question)
+    left_out: dict[str, LeftOut] = {}
+    if notice:
+        sheet.add_notice(notice)
+    for chunk in working:
+        if not sheet.add_chunk(chunk):
+            left_out[chunk.chunk_id] = "budget"
+    for hit in first:
+        most = _UNASKED if _of_itself(hit) else _AT_STAKE
+        if not sheet.shows(hit) and (reason := sheet.add(hit, most=most)):
+            left_out[hit.record_id] = reason
+    for hit in hits:
+        if sheet.shows(hit):
+            continue
+        if reason := sheet.add(hit):
+            left_out[hit.record_id] = reason
+        else:
+            left_out.pop(hit.record_id, None)
+    return Context(sheet.text(), left_out, sheet.hits)
+
+
+def in_turn(one: Iterable[Hit], other: Iterable[Hit], share: float, count: TokenCounter) -> Iterator[Hit]:
+    """Yield the hits of two sources, each in its order, so that the second takes a share of the tokens.
+
+    Where the first ends, the other goes on alone; `share` is the part of the tokens that is the second's.
+    """
+    ways = [(1 - share, iter(one)), (share, iter(other))]
+    taken = [0.0, 0.0]
+    while rest := [way for way in range(2) if taken[way] < math.inf]:
+        way = min(rest, key=taken.__getitem__)
+        part, hits = ways[way]
+        if (hit := next(hits, None)) is None:
+            taken[way] = math.inf
+        else:
+            taken[way] += count(hit.text) / part
+            yield hit
+
+
+class Sheet:
+    """The lines of a context, as far as a budget goes.
+
+    Args:
+        budget: Tokens that the text may have; each line counts by itself.
+        count: Counts the tokens of a text.
+        share: Most of the budget that what one other agent or pack gave may take; the first line may take more. What the
+            agent knows of itself takes at most a quarter.
+        reader: The agent that reads.
+        question: What is asked now, for a context in brief.
+    """
+
+    def __init__(
+        self, budget: int, count: TokenCounter, *, share: float = 1.0, reader: str | None = None, question: str = ""
+    ) -> None:
+        self._budget = budget
+        self._left = budget - count(framed_lines([""]))
+        self._each, self._of_itself = share * budget, _OF_ITSELF * budget
+        self._reader = reader
+        self._given: Counter[str] = Counter()
+        self._count = count
+        self._shown = _Shown(frozenset(query_tokens(question)))
+        self._part = 0
+        self._groups: dict[tuple[int, str, str], list[_Line]] = {}
+
+    def shows(self, hit: Hit) -> bool:
+        """Return whether it stands here already."""
+        return self._shown.is_itself(hit)
+
+    def add_notice(self, notice: str) -> None:
+        """Write what happened to memory itself, if there is room."""
+        text = record_line("", notice)
+        self._take(_Line(text, self._count(text) + 1))
+
+    def add_chunk(self, chunk: Chunk) -> bool:
+        """Write what is in mind; return whether there was room."""
+        text = record_line(chunk.chunk_id, chunk.content)
+        return self._take(_Line(text, self._count(text) + 1, group=("working memory", "")))
+
+    def begin(self) -> None:
+        """Begin anew: what is written from here on stands after all that was."""
+        self._part += 1
+
+    def add(self, hit: Hit, *, short: bool = False, most: float = 1.0) -> LeftOut | None:
+        """Write a line; return why not, if so.
+
+        With `short` its summary stands for it; `most` is the share of the budget beyond which nothing is added.
+        """
+        if self._shown.says_the_same_as(hit):
+            return "duplicate"
+        line = _Line.of(hit, self._count, short=short)
+        itself = _of_itself(hit)
+        source, allowed = ("self", self._of_itself) if itself else (source_of(hit.origin, self._reader), self._each)
+        if source and self._groups and self._given[source] + line.cost > allowed:
+            return "cap"
+        taken = self._given[source] if itself else self._budget - self._left
+        if ((self._groups or not itself) and taken + line.cost > most * self._budget) or not self._take(line):
+            return "budget"
+        self._given[source] += line.cost
+        self._shown.add(hit)
+        return None
+
+    @property
+    def hits(self) -> list[Hit]:
+        """What is shown."""
+        return [line.hit for lines in self._groups.values() for line in lines if line.hit is not None]
+
+    def text(self) -> str:
+        """Return what was written, by subject, each in time order, as the first of each was found; nothing where nothing was."""
+        lines: list[str] = []
+        for (_, about, day), held in sorted(self._groups.items(), key=_order):
+            lines += [headline(about, day)] if about else []
+            lines += (line.text for line in sorted(held, key=lambda line: line.place))
+        return framed_lines(lines)
+
+    def _take(self, line: _Line) -> bool:
+        key = (self._part, *line.group)
+        over = 0 if key in self._groups or not line.group[0] else self._count(headline(*line.group)) + 1
+        if fits := line.cost + over <= self._left:
+            self._left -= line.cost + over
+            self._groups.setdefault(key, []).append(line)
+        return fits
+
+
+def _of_itself(hit: Hit) -> bool:
+    return (hit.topic or "").startswith("self:")
+
+
+def _order(group: tuple[tuple[int, str, str], object]) -> tuple[object, ...]:
+    """Return where a group stands: raw words after all else of its part, in the order of days."""
+    part, about, day = group[0]
+    return part, about == "message", day
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What the context shows so far."""
+
+    asked: frozenset[str]
+    """The words that tell something in what is asked now; none where the context is not in brief."""
+    records: set[tuple[object, ...]] = field(default_factory=set)
+    words: set[tuple[object, ...]] = field(default_factory=set)
+    said: dict[str, str] = field(default_factory=dict)
+    """What messages say, by their ids."""
+    told: dict[str, list[str]] = field(default_factory=dict)
+    """What memories make of a message, by its id."""
+    of_blocks: dict[tuple[object, ...], set[str]] = field(default_factory=dict)
+    """What memories and its index entry say of a block, sentence by sentence."""
+    of_days: dict[tuple[object, ...], set[str]] = field(default_factory=dict)
+    """What index entries say of a day of somebody, sentence by sentence."""
+
+    def add(self, hit: Hit) -> None:
+        self.records.add((hit.kind, hit.partition, hit.record_id))
+        self.words.add(_words(hit))
+        said = set(_sentences(hit.text))
+        for block_id in hit.block_ids:
+            self.of_blocks.setdefault((hit.partition, block_id), set()).update(said)
+        if hit.kind == "message":
+            self.said[hit.record_id] = folded(hit.text)
+        if hit.kind == "block":
+            self.of_days.setdefault(_day_of(hit), set()).update(said)
+        for message_id in {item.message_id for item in hit.evidence}:
+            self.told.setdefault(message_id, []).append(folded(hit.text))
+
+    def is_itself(self, hit: Hit) -> bool:
+        return (hit.kind, hit.partition, hit.record_id) in self.records
+
+    def says_the_same_as(self, hit: Hit) -> bool:
+        if _words(hit) in self.words:
+            return True
+        said = folded(hit.text.partition(": ")[2]) if hit.kind == "message" else ""
+        if said and any(said in told for told in self.told.get(hit.record_id, ())):
+            return True
+        return self._repeats(hit) or (bool(self.asked) and self._is_said(hit))
+
+    def _repeats(self, hit: Hit) -> bool:
+        """Return whether a memory that holds says nothing but what the messages say that it was made of, and they stand here."""
+        if hit.standing != "current" or hit.status == "disputed" or hit.enforcement:
+            return False
+        said = [self.said[item.message_id] for item in hit.evidence if item.message_id in self.said]
+        lines = [folded(_SPEAKER.sub("", line)) for line in hit.text.splitlines()]
+        return bool(said) and all(any(line in each for each in said) for line in lines)
+
+    def _is_said(self, hit: Hit) -> bool:
+        """Return whether a hit tells nothing, sentence by sentence, that does not stand here or in the question."""
+        if self._is_asked(hit.text):
+            return True
+        of_block, of_day = self.of_blocks.get((hit.partition, hit.record_id)), self.of_days.get(_day_of(hit))
+        said = of_block if hit.kind == "block" else of_day if hit.kind == "message" else None
+        return bool(said) and all(each in (said or ()) or self._is_asked(each) for each in _sentences(hit.text))
+
+    def _is_asked(self, text: str) -> bool:
+        """Return whether a text asks what is asked now, and no more."""
+        if not asks(text):
+            return False
+        words = set(query_tokens(_SPEAKER.sub("", text)))
+        return bool(words) and words <= self.asked and len(sentences(text)) == 1
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield what a text says, sentence by sentence, whoever speaks."""
+    return (folded(_SPEAKER.sub("", each.text)) for each in sentences(text))
+
+
+def _day_of(hit: Hit) -> tuple[object, ...]:
+    return hit.partition, hit.time.date()
+
+
+def _words(hit: Hit) -> tuple[object, ...]:
+    """Return what two hits have in common that say the same: the day counts, as things are said and done again."""
+    return folded(hit.text), hit.time.date(), hit.perspective, hit.standing, hit.enforcement
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    cost: int
+    hit: Hit | None = None
+    """What it shows; nothing: it shows what is in mind, or tells of memory itself."""
+    group: tuple[str, str] = ("", "")
+    """What it is about, and the day where that stands over it; nothing: it stands alone."""
+
+    @classmethod
+    def of(cls, hit: Hit, count: TokenCounter, *, short: bool = False) -> Self:
+        said = hit.kind == "message"
+        group = ("message" if said else hit.topic or hit.kind, _day(hit) if said else "")
+        words = vouched(hit.summary if short else hit.text, hit.trust)
+        text = record_line(called(hit), words, "" if said else _day(hit), _marks(hit, short=short))
+        return cls(text, count(text) + 1, hit, group)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Where it stands in its group."""
+        hit = self.hit
+        return () if hit is None else (hit.time, hit.thread, hit.seq)
+
+
+def called(hit: Hit) -> str:
+    """Return what a context calls a hit: a message by its place, the others by their ids, a long one by its beginning."""
+    return {"message": f"#{hit.seq}", "block": hit.record_id}.get(hit.kind) or short_id(hit.record_id)
+
+
+def _marks(hit: Hit, *, short: bool) -> dict[str, str]:
+    """Return what is to be known of a hit beside its words: nothing, where it is one's own, believed, and holds.
+
+    What no memory knows of yet is marked as recent. What the agent told itself in the first person is marked as its own; what
+    another agent or a pack gave, as theirs; a policy, with its level.
+    """
+    told: dict[str, str] = {}
+    if hit.standing != "current":
+        ended = hit.standing == "expired" and hit.valid_to is not None
+        told[hit.standing] = f"{hit.valid_to:%Y-%m-%d}" if ended else ""
+    if hit.status == "disputed":
+        told["disputed"] = ""
+    if hit.recent:
+        told["recent"] = ""
+    if hit.counterpart_of:
+        told["may_contradict"] = short_id(hit.counterpart_of)
+    if hit.enforcement:
+        told["rule"] = hit.enforcement
+    if source := source_of(hit.origin, None):
+        told["from"] = source
+    if hit.perspective == "first-person":
+        told["by"] = "you"
+    if round(hit.trust, 2) < 1:
+        told["trust"] = f"{hit.trust:.2g}"
+    if short:
+        told["short"] = ""
+    return told
+
+
+def _day(hit: Hit) -> str:
+    return hit.time.date().isoformat()

@@ -1,0 +1,339 @@
+"""What tells of forgetting in words: a person who asks for it, and the words that give a statement away, wherever they are said.
+
+Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml), and nothing else follows from
+them alone but that words are withheld until somebody has decided. Most requests are worded otherwise; those the model
+that reads the block names, in whatever language. What stands in quotes was said by others.
+
+What gives a statement away are its values, or nearly all of its words together.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+from remegraph.models import Message
+from remegraph.models.quotes import find_quote
+from remegraph.models.remnants import without
+from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.text.entities import entities
+from remegraph.text.numerals import number, spoken
+from remegraph.text.scripts import HAN, simplified
+from remegraph.text.sentences import Span, sentences
+from remegraph.text.tables import table
+from remegraph.text.terms import without_dates
+from remegraph.text.tokens import query_tokens, tokenize
+
+__all__ = [
+    "FORGET_TOOL",
+    "Request",
+    "Telltales",
+    "asked_in",
+    "asking_for",
+    "capitalizes_nouns",
+    "clauses",
+    "is_carried_out",
+    "own_words",
+    "requests",
+    "telling_sentences",
+    "values",
+]
+
+
+FORGET_TOOL = "forget_memory"
+"""The tool by which an agent forgets: what is said in its turn repeats what shall be forgotten."""
+
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“\n]*“|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|`[^`\n]*`")
+
+_LONGEST = 400
+"""Characters of a sentence that asks for something; what is longer was pasted."""
+
+_LANGUAGES = ("en", "de", "zh", "es", "fr", "ja")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One sentence that sounds like a request to forget."""
+
+    words: str
+    back: bool
+    """Whether it may mean what was said just before."""
+
+
+def requests(text: str) -> tuple[Request, ...]:
+    """Return what a person's words ask to be forgotten, sentence by sentence; nearly always nothing."""
+    found = [_read(span.text) for span in sentences(text)]
+    whole = _read(text) if not any(found) and len(found) > 1 else None
+    return tuple(each for each in (*found, whole) if each is not None)
+
+
+def own_words(message: Message) -> bool:
+    """Return whether a person said a message themselves."""
+    return message.role == "user" and not message.is_document and message.trust >= QUARANTINE_BELOW
+
+
+def asked_in(message: Message) -> tuple[Request, ...]:
+    """Return what a person asks in a message that they said themselves."""
+    return requests(message.text) if own_words(message) else ()
+
+
+def is_carried_out(turn: Sequence[Message]) -> bool:
+    """Return whether the agent forgets by its tool in the turn that begins here."""
+    for message in turn[1:]:
+        if message.role == "user":
+            return False
+        if any(call.name == FORGET_TOOL for call in message.tool_calls):
+            return True
+    return False
+
+
+def _read(said: str) -> Request | None:
+    if len(said) > _LONGEST:
+        return None
+    text = unicodedata.normalize("NFKC", _QUOTED.sub(" ", said)).casefold().replace("’", "'").strip()
+    texts = dict.fromkeys(_LANGUAGES, text) | {"zh": simplified(text)}
+    for language, words in texts.items():
+        phrases = _phrases()[language]
+        hinted = any(hint in words for hint in phrases["hints"])  # what holds no part of a phrase is found out fast
+        if hinted and phrases["forget"].search(words) and not phrases["none"].search(words):
+            return Request(said, back=phrases["back"].search(words) is not None)
+    return None
+
+
+@cache
+def _phrases() -> Mapping[str, Any]:
+    data = table("requests")
+    found: dict[str, Any] = {}
+    for language in _LANGUAGES:
+        patterns = {name: each if name == "hints" else _any(each) for name, each in data[language].items()}
+        found[language] = patterns
+    return found
+
+
+def _any(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in patterns), re.MULTILINE)
+
+
+_DIGITS = 4
+"""From so many digits on a number is told from others; fewer count guests, hours and floors."""
+
+_SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
+_CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
+_THOUSANDS = re.compile(r"(\d+(?:[.,]\d+)?)\s?(k|tsd\.?|万|萬|千)(?![a-z])", re.IGNORECASE)
+_NUMERAL = re.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{2,12}")
+_PLAIN = str.maketrans("兩萬億", "两万亿")
+_SPREAD = re.compile(
+    r"(?<![^\W_])(?:[A-Za-z]{1,3}[ ./-])?[A-Za-z]{0,3}\d{1,6}(?:[ ./-][A-Za-z]{0,3}\d{1,6})+(?![^\W_])", re.ASCII
+)
+_SUFFIX = 6
+"""Digits of a long number that are enough to give it away: whoever knows one leaves out what all have."""
+_TIMES = {"k": 1_000, "tsd": 1_000, "tsd.": 1_000, "千": 1_000, "万": 10_000, "萬": 10_000}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_NOUNS = re.compile(rf"\b(?:{'|'.join(table('telltales')['german'].split())})\b", re.IGNORECASE)
+"""Words by which German is known: all its nouns have capitals, so that these tell no names."""
+_RUN = re.compile(rf"[{HAN}]+")
+_CLAUSE = re.compile(r"[,;:]\s+|[，；：、،؛—]|\s(?=(?:and|but|while|because|und|aber|weil)\s)", re.IGNORECASE)
+_MOST = 0.75
+"""Share of the words from which on a sentence says the same, where all names and numbers are in it, too."""
+
+_ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk denk vergiss merken".split())
+"""Stems of what asks to be remembered: they say nothing of what."""
+
+_FUNCTION = re.compile(
+    "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟请請]|一下|已经|已經|别忘|別忘|忘记|忘記|记得|記得|记住|記住|告诉|告訴|知道"
+)
+"""Characters that stand between the words of a Chinese statement; what they divide are its words."""
+
+
+@dataclass(frozen=True)
+class Telltales:
+    """What one statement is known by.
+
+    Args:
+        text: What it says.
+        names: Whom it is told of, as everything is: they give nothing away.
+        part: Whether it is a clause of more: others say so little, too, so that it tells only where it was said.
+    """
+
+    text: str
+    names: frozenset[str] = frozenset()
+    part: bool = False
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """Codes, addresses and numbers of four digits and more: one of them alone gives the statement away."""
+        return frozenset(value for value in values(self._told) if _strong(value))
+
+    @cached_property
+    def hints(self) -> frozenset[str]:
+        """Names, quoted words and small numbers: each gives a statement away to who heard it a moment ago."""
+        told = self._told.strip()
+        first = told.split(maxsplit=1)[0].casefold() if told else ""  # has its capital from where it stands
+        named = (each.text for each in entities(told) if each.kind in {"name", "quoted", "term"})
+        parts = (part for name in named for part in name.split() if part.casefold() != first)
+        tokens = {token for part in parts for token in _words(part)}
+        small = {value for value in values(self._told) if not _strong(value) and not _YEAR.fullmatch(value)}
+        return frozenset((tokens | small) - self._known)
+
+    @cached_property
+    def everywhere(self) -> bool:
+        """Whether it tells wherever it is said, and not only where it was: a clause does so by a value or a name."""
+        named = any(not each.isdigit() for each in self.hints) and _NOUNS.search(self.text) is None
+        return not self.part or bool(self.values) or named
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All that it says: stems, and in Chinese what stands between the function words."""
+        return frozenset(_words(self._told)) - self._known - _ASKING
+
+    @cached_property
+    def sought(self) -> frozenset[str]:
+        """Tokens of our index of which a text that says it holds some."""
+        forms = {form for value in self.values for form in _forms(value)}
+        return frozenset(token for form in (*forms, *self.words, *self.hints) for token in tokenize(form))
+
+    def said_in(self, text: str) -> bool:
+        """Return whether a sentence says the same: it holds a value, or else all names and nearly all of the words."""
+        if self.values:
+            return any(_same(mine, other) for mine in self.values for other in values(text))
+        shared = sum(_holds(text, word) for word in self.words)
+        named = self.hints <= {*_words(text), *values(text)}
+        return named and (len(self.hints) > 1 or shared >= _MOST * len(self.words) > 0)
+
+    def echoed_in(self, text: str) -> bool:
+        """Return whether a sentence that was said right beside the statement repeats it, if only by a name."""
+        if self.said_in(text) or not self.hints.isdisjoint({*_words(text), *values(text)}):
+            return True
+        shared = sum(_holds(text, word) for word in self.words)
+        return 2 * shared >= len(self.words) > 0
+
+    @cached_property
+    def _told(self) -> str:
+        """The statement without its dates: many a thing happens on one day."""
+        text = without_dates(self.text)
+        for each in reversed(entities(text)):
+            if each.kind == "date":
+                text = f"{text[: each.start]} {text[each.end :]}"
+        return text
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(token for name in self.names for token in (*_words(name), *tokenize(name)))
+
+
+def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = False, near: bool = True) -> list[str]:
+    """Return the sentences of a text that say what some statement says; of a long one, the clauses where they are enough.
+
+    With `beside`, the text was said right beside them, so that less gives them away. With `near`, it was said where
+    they were, so that each clause of them gives them away; elsewhere only those do that tell everywhere, until a
+    sentence has said it.
+    """
+    known = list(tells)
+    first = known if near else [each for each in known if each.everywhere]
+
+    def tells_it(part: str, by: Sequence[Telltales] = known) -> bool:
+        return any(each.echoed_in(part) if beside else each.said_in(part) for each in by)
+
+    found: list[str] = []
+    for span in sentences(text):
+        if tells_it(span.text, first):
+            parts = [clause for clause in clauses(span.text) if tells_it(clause)]
+            left = without(span.text, parts, mark="\n")
+            found += parts if parts and not tells_it(left) else [span.text]
+    return found
+
+
+def asking_for(text: str, quotes: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the sentences of a text in which quotes stand; of a sentence that says something else, too, the clauses.
+
+    `others` are words of the same text that something else was learned from.
+    """
+    asks, tells = ([place for each in found if (place := find_quote(each, text))] for found in (quotes, others))
+    found: list[str] = []
+    for span in sentences(text):
+        if _meets(span.start, span.end, asks):
+            parts = list(_parts(text, span.start, span.end)) if _meets(span.start, span.end, tells) else [span]
+            found += [part.text for part in parts if len(parts) == 1 or _meets(part.start, part.end, asks)]
+    return found
+
+
+def _meets(start: int, end: int, places: Iterable[tuple[int, int]]) -> bool:
+    return any(start < last and first < end for first, last in places)
+
+
+def _parts(text: str, start: int, end: int) -> Iterator[Span]:
+    for part in _CLAUSE.split(text[start:end]):
+        if part.strip():
+            start = text.index(part, start)
+            yield Span(start, start + len(part), part.strip())
+
+
+def capitalizes_nouns(text: str) -> bool:
+    """Return whether a text is German, as far as its small words tell: there, a capital makes no name."""
+    return _NOUNS.search(text) is not None
+
+
+def clauses(text: str) -> list[str]:
+    """Return the parts of a text that say something each: sentences, and what commas and conjunctions divide."""
+    parts = (part.strip() for span in sentences(text) for part in _CLAUSE.split(span.text))
+    return [part for part in parts if part]
+
+
+def values(text: str) -> set[str]:
+    """Return the values in a text, in one form each: codes, addresses, and numbers however they are written."""
+    found: set[str] = set()
+    for match in _THOUSANDS.finditer(text):
+        counted = float(match[1].replace(",", "."))
+        found.add(str(round(counted * _TIMES[match[2].lower()])))
+    for match in _NUMERAL.finditer(text):
+        with suppress(ValueError):
+            found.add(str(number(spoken(match.group().translate(_PLAIN)))))
+    for match in _SPREAD.finditer(text):
+        found.add(re.sub(r"\W", "", match.group()).casefold())
+    for match in _CODE.finditer(_SEPARATED.sub("", text)):
+        found.add(match.group().strip("@./-+_").casefold())
+    return found - {""}
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two values are one: the same, or a long number with and without what comes before it."""
+    short, long = sorted((one.lstrip("0+"), other.lstrip("0+")), key=len)
+    return short == long or (len(short) >= _SUFFIX and short.isdecimal() and long.endswith(short))
+
+
+def _strong(value: str) -> bool:
+    plain = re.sub(r"\W", "", value)
+    if "@" in value:
+        return True
+    return len(plain) >= _DIGITS and not _YEAR.fullmatch(plain) and any(each.isdigit() for each in plain)
+
+
+def _forms(value: str) -> set[str]:
+    """Return how people write a value, as far as our index tells the forms apart."""
+    if not (value.isascii() and value.isdecimal() and len(value) < 20):
+        return {value}
+    whole = int(value)
+    grouped = f"{whole:,}"
+    short = {f"{whole / 1000:g}k", f"{whole / 10_000:g}万", f"{whole / 10_000:g}萬"} if whole % 100 == 0 else set()
+    return {value, grouped, grouped.replace(",", "."), grouped.replace(",", " "), *short}
+
+
+def _words(text: str) -> Iterator[str]:
+    for run in _RUN.findall(text):
+        yield from (part for part in _FUNCTION.split(run) if len(part) > 1)
+    rest = _RUN.sub(" ", text)
+    if any(character.isalnum() for character in rest):
+        yield from query_tokens(rest)
+
+
+def _holds(text: str, word: str) -> bool:
+    return word in text if _RUN.fullmatch(word) else word in _tokens(text)
+
+
+def _tokens(text: str) -> Collection[str]:
+    return set(tokenize(text))

@@ -1,1 +1,0 @@
-"""Pure decisions: what counts as found, covered, twice, in conflict, near."""
