@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -237,6 +238,13 @@ The third Friday is the 17th.
 may to october I never go without it
 小时候周五都去外婆家
 二月三十日
+Friday Night Lights made me cry.
+A week ago Monday I fell.
+It was a week yesterday that she left.
+上一季的剧情更好看
+有人点〈九月的高跟鞋〉
+做了9/15题
+3/20的学生没来
 """
 
 
@@ -320,6 +328,23 @@ We met on the 5th of last month. | 2025-10-05 | 2025-10-05
 元旦那天有空吗 | 2026-01-01 | 2026-01-01
 呢個禮拜日得閒 | 2025-11-23 | 2025-11-23
 舊年六月返嚟 | 2024-06-01 | 2024-06-30
+I saw Priya Monday and she was tired. | 2025-11-17 | 2025-11-17
+I'm seeing Priya Monday, bring the charger. | 2025-11-24 | 2025-11-24
+School's back on the 6th. | 2025-12-06 | 2025-12-06
+The scaffolding stays up until Thursday. | 2025-11-27 | 2025-11-27
+I stayed until Thursday. | 2025-11-20 | 2025-11-20
+By Tuesday I want all boxes labelled. | 2025-11-25 | 2025-11-25
+We put an offer in two months ago. | 2025-09-01 | 2025-09-30
+Thursday just gone we skated. | 2025-11-20 | 2025-11-20
+A week ago yesterday I fell. | 2025-11-14 | 2025-11-14
+We met in the summer of '98. | 1998-06-01 | 1998-08-31
+下个季度开始考核 | 2026-01-01 | 2026-03-31
+上一季的奖金还没发 | 2025-07-01 | 2025-09-30
+三月才換的輪胎 | 2025-03-01 | 2025-03-31
+三月去東京的機票開賣了 | 2026-03-01 | 2026-03-31
+10/28寄的包裹還沒到 | 2025-10-28 | 2025-10-28
+二二八那天去環湖了 | 2025-02-28 | 2025-02-28
+七一嗰日去咗長洲 | 2025-07-01 | 2025-07-01
 """
 
 
@@ -345,6 +370,25 @@ Could you please send me the May invoice?
 def test_where_signs_speak_against_each_other_no_day_is_named(text: str) -> None:
     """A wrong date is stated as a fact; a missing one is read from the words."""
     assert resolve(text, datetime(2025, 11, 22, 21, 40, tzinfo=SHANGHAI)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("On 4 November he wrote 'I'll pay you tomorrow'.", ["2025-11-04", "2025-11-05"]),
+        ("Her note of 4 November says “paid yesterday”.", ["2025-11-04", "2025-11-03"]),
+        ("他11月4号发的消息说“后天到”", ["2025-11-04", "2025-11-06"]),
+        ("她11月4號留的字條寫「昨天已付清」", ["2025-11-04", "2025-11-03"]),
+        ("On 4 November we met. He wrote 'I'll pay you tomorrow'.", ["2025-11-04"]),
+        ("On 4 November she was at a talk called “Tomorrow in Tokyo”.", ["2025-11-04"]),
+    ],
+)
+def test_what_is_quoted_counts_from_the_day_on_which_it_was_written_where_that_is_told(
+    text: str, days: Sequence[str]
+) -> None:
+    """A promise of the fourth to pay "tomorrow" is three weeks old."""
+    found = resolve(text, datetime(2025, 11, 22, 21, 40, tzinfo=SHANGHAI))
+    assert [str(each.begins.date()) for each in found] == days
 
 
 def test_a_question_since_when_lasts_up_to_now() -> None:

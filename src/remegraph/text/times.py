@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 from remegraph.text import times_en, times_zh
 from remegraph.text.periods import Period, PeriodKind, day
@@ -45,9 +46,12 @@ _PREFIX = 12
 
 _QUOTED = re.compile(
     r"(?<![\w'])'(?:[^'\n]|(?<=\w)'(?=\w)){1,200}'(?!\w)"
-    r"|\"[^\"\n]{1,200}\"|[“‘][^”\n]{1,200}[”]|「[^」\n]{1,200}」|『[^』\n]{1,200}』|《[^》\n]{1,60}》"
+    r"|\"[^\"\n]{1,200}\"|[“‘][^”\n]{1,200}[”]|「[^」\n]{1,200}」|『[^』\n]{1,200}』|《[^》\n]{1,60}》|〈[^〉\n]{1,60}〉"
 )
 """What somebody else said at another time, or a title."""
+
+_WRITES = re.compile(r"\b(?:wrote|writes|said|says|texted|told|promised|replied|reads?)\b|[说写讲]", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
 
 # Characters that stand for one another, one for one, so that spans keep their places.
 _VARIANTS = str.maketrans("０１２３４５６７８９：\u2019\u00a0", "0123456789:' ")
@@ -61,9 +65,11 @@ def resolve(text: str, said_at: datetime) -> list[TimeMention]:
     in quotation marks, a lunar month, "next Friday" where people read it in two ways. `said_at` is aware; the mentions
     are in its zone.
     """
+    plain = simplified(text).translate(_VARIANTS)
+    settled = list(_settled(plain, said_at))
     return [
         TimeMention(start, end, text[start:end], period.begins, period.ends, period.kind)
-        for start, end, period in _settled(text, said_at)
+        for start, end, period in sorted([*settled, *_in_quotes(plain, settled)], key=itemgetter(0))
     ]
 
 
@@ -130,9 +136,26 @@ def _words(plain: str, said_at: datetime) -> list[Word]:
     return [word for word in _joined(plain, _longest(found)) if known or word.says.dated]
 
 
-def _settled(text: str, said_at: datetime) -> Iterator[tuple[int, int, Period]]:
+_Settled = tuple[int, int, Period]
+"""Start and end of the words, and what they mean."""
+
+
+def _in_quotes(plain: str, settled: Sequence[_Settled]) -> Iterator[_Settled]:
+    """Yield the times within quotes of which the same sentence tells on which day they were written."""
+    for quote in _QUOTED.finditer(plain):
+        ends = [found.end() for found in _SENTENCE_END.finditer(plain, 0, quote.start())]
+        first = max(ends, default=0)
+        days = [period for start, end, period in settled if first <= start and end <= quote.start()]
+        if len(days) != 1 or days[0].kind != "day" or not _WRITES.search(plain, first, quote.start()):
+            continue
+        for start, end, period in _settled(quote.group()[1:-1], days[0].begins + timedelta(hours=12)):
+            at = quote.start() + 1
+            if not any(start + at < other[1] and other[0] < end + at for other in settled):
+                yield start + at, end + at, period
+
+
+def _settled(plain: str, said_at: datetime) -> Iterator[_Settled]:
     """Yield the times that are certain, two that make one range ("from May to July") as one."""
-    plain = simplified(text).translate(_VARIANTS)
     told = tense(language_of(plain))
     quotes = [found.span() for found in _QUOTED.finditer(plain)]
     words = [

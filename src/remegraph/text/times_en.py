@@ -26,6 +26,9 @@ _HOLIDAYS = {"christmas eve": (12, 24), "christmas day": (12, 25), "christmas": 
 _HOLIDAYS |= {"new year's eve": (12, 31), "new year's day": (1, 1), "halloween": (10, 31), "valentine's day": (2, 14)}
 _HOLIDAYS |= {"st patrick's day": (3, 17), "april fools' day": (4, 1)}
 
+_CENTURY, _TURN = 2000, 50
+"""'98 is 1998, '12 is 2012."""
+
 _EARLY_DAYS = 2
 """On a Monday or Tuesday, "this weekend" may be the one that is over."""
 
@@ -43,6 +46,7 @@ _ORDINALS = (
 _ORDINAL = rf"\d\d?(?:st|nd|rd|th)|{'|'.join(reversed(_ORDINALS))}"
 _DAY = rf"(?P<day>{_ORDINAL}|\d{{1,2}})"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
+_SHORT_YEAR = r"(?P<year>(?:(?:19|20)|')\d\d)"
 _UNIT = r"(?P<unit>minute|min|hour|hr|day|night|weekend|week|fortnight|month|year)s?"
 _AMOUNT = rf"(?P<amount>{ENGLISH_NUMERAL})"
 _HALF = rf"(?P<amount>half an?(?= (?:hour|year))|{ENGLISH_NUMERAL})"
@@ -195,6 +199,8 @@ def _stretch(match: re.Match[str], said: datetime) -> Period:
 
 def _told(match: re.Match[str]) -> int | None:
     year = match.groupdict().get("year")
+    if year and year[0] == "'":
+        return int(year[1:]) + (_CENTURY if int(year[1:]) < _TURN else _CENTURY - 100)
     return int(year) if year else None
 
 
@@ -303,8 +309,8 @@ _NO_DATE = """
 black good palm easter cyber ruby manic casual taco freaky super throwback girl bowl watched the any some a one that which
 another first second third fourth last said says
 """
-_NO_NAME = "".join(rf"(?<!{word}\s)" for word in (*_NO_DATE.split(), r"\dst", r"\dnd", r"\drd", r"\dth"))
-_NO_NOUN = r"(?! (?:mornings|afternoons|evenings|nights|times|(?:of )?that (?:same )?week)\b)"
+_NO_NAME = "".join(rf"(?<!\b{word}\s)" for word in (*_NO_DATE.split(), r"\dst", r"\dnd", r"\drd", r"\dth"))
+_NO_NOUN = r"(?! (?:(?:mornings|afternoons|evenings|nights|times|(?:of )?that (?:same )?week)\b|(?-i:Morning|Night) (?-i:[A-Z])))"
 _NAMES = ("april", "may", "june")
 _NO_PERSON = "|".join(month for month in _MONTHS if month not in (*_NAMES, "march"))
 _ANY_MONTH = f"(?:{'|'.join(month[:3] for month in _MONTHS)})"
@@ -334,6 +340,12 @@ _RELATIVE: tuple[tuple[str, Means], ...] = (
     (rf"{_NO_NAME}{_FULL_WEEKDAY}{_NO_NOUN}{_AFTER}", _bare_weekday),
     (rf"{_AMOUNT} (?P<unit>week|fortnight)s? (?:from|on) {_FULL_WEEKDAY}", _weeks_from),
     (rf"(?:on )?{_FULL_WEEKDAY} (?P<amount>)(?P<unit>week|fortnight)", _weeks_from),
+    (rf"(?:on )?{_FULL_WEEKDAY} just (?:gone|past)", lambda match, said: _beside(said, _weekday_number(match))[0]),
+    (
+        rf"{_AMOUNT} (?P<unit>week|fortnight)s? ago yesterday",
+        lambda match, said: periods.day(said, -7 * _amount(match) - 1),
+    ),
+    (rf"{_AMOUNT} {_UNIT} (?:yesterday|ago (?:on |last |this )?{_FULL_WEEKDAY})", lambda *_: UNSETTLED),
     (rf"{_AMOUNT} (?P<unit>week|fortnight)s? (?:from )?(?P<name>today|tomorrow)", _weeks_from_day),
     (r"(?P<name>today|tomorrow) (?P<amount>)(?P<unit>week|fortnight)", _weeks_from_day),
     (rf"(?:or|over|under|more than|less than) {_AMOUNT} {_UNIT} (?:ago|back|from now)", lambda *_: UNSETTLED),
@@ -343,7 +355,7 @@ _RELATIVE: tuple[tuple[str, Means], ...] = (
         lambda match, said: _shifted(match, said, -1),
     ),
     (rf"{_HALF} {_UNIT} from (?:now|today)", lambda match, said: _shifted(match, said, 1)),
-    (rf"in {_HALF} {_UNIT}(?:' time)?", _in_amount),
+    (rf"in {_HALF} {_UNIT}(?:' time)?(?! (?:ago|back)\b)", _in_amount),
     (rf"(?:the )?{_STRETCH} {_AMOUNT} {_UNIT}(?! of\b)", _stretch),
     (rf"{_STEP} {_FULL_MONTH}", _step_month),
     (rf"{_STEP} (?P<season>{'|'.join(_SEASONS)})", _step_season),
@@ -370,7 +382,7 @@ _ABSOLUTE: tuple[tuple[str, Means], ...] = (
     (rf"Q(?P<quarter>[1-4])(?: (?:of )?{_YEAR})?", _quarter),
     (rf"(?:the )?(?P<half>first|second) half of (?:the year|{_STEP} year|{_YEAR})", _half_year),
     (rf"(?:(?:{_STEP}|on|at|over|for|during) )?(?P<name>{'|'.join(_HOLIDAYS)})", _holiday),
-    (rf"(?P<season>{'|'.join(_SEASONS)})(?: of)? {_YEAR}", _season_of_year),
+    (rf"(?P<season>{'|'.join(_SEASONS)})(?: of)? {_SHORT_YEAR}", _season_of_year),
 )
 
 _PARTIAL: tuple[tuple[str, Means], ...] = (

@@ -28,7 +28,7 @@ _UNITS |= {"周": "week", "星期": "week", "礼拜": "week"}
 _HOLIDAYS = {"元旦": (1, 1), "情人节": (2, 14), "妇女节": (3, 8), "劳动节": (5, 1), "五一": (5, 1), "六一": (6, 1)}
 _HOLIDAYS |= {"儿童节": (6, 1), "教师节": (9, 10), "国庆节": (10, 1), "国庆": (10, 1), "双十节": (10, 10)}
 _HOLIDAYS |= {"双十一": (11, 11), "双11": (11, 11), "平安夜": (12, 24), "圣诞节": (12, 25), "圣诞": (12, 25)}
-_HOLIDAYS |= {"跨年夜": (12, 31), "跨年": (12, 31)}
+_HOLIDAYS |= {"跨年夜": (12, 31), "跨年": (12, 31), "二二八": (2, 28), "七一": (7, 1)}
 _HALVES: dict[str, tuple[Unit, int]] = {"年": ("month", 6), "月": ("day", 15)}
 _HALVES |= {"小时": ("minute", 30), "钟头": ("minute", 30)}
 _QUARTER = 15
@@ -124,6 +124,10 @@ def _quarter(match: re.Match[str], said: datetime) -> Meaning:
     return _yearly(match, said, lambda year: periods.months(said, year, first))
 
 
+def _step_quarter(match: re.Match[str], said: datetime) -> Period:
+    return periods.months(said, said.year, said.month - (said.month - 1) % 3 + 3 * _STEPS[match["step"]])
+
+
 def _half_year(match: re.Match[str], said: datetime) -> Meaning:
     return _yearly(match, said, lambda year: periods.months(said, year, 1 if match["half"] == "上" else 7, 6))
 
@@ -173,8 +177,10 @@ _YEAR = rf"(?:(?P<year>(?:19|20)\d\d|[一二][〇零九一二三四五六七八]
 _AMOUNT = rf"(?<![第满\d])(?<!不到)(?P<amount>{_N})\s?"  # 满一个月之前: not a month ago, but until one is over
 _UNIT = f"个?(?P<unit>{_any_of(_UNITS)})"
 _SIDE = "(?:以|之)?(?P<side>前|后)"
+_DOES = "[早晚上下]|[寄发到去来回买订开出交截收约见](?!的?人)"  # 12/28寄的, but 9/15题
 _SMALL = r"\d\d?|十[一二]?|[一二三四五六七八九]"
-_LUNAR = "十廿卅一二三四五六七八九"
+_DIGITS = "一二三四五六七八九"
+_LUNAR = f"十廿卅{_DIGITS}"
 
 _RELATIVE: tuple[tuple[str, Means], ...] = (
     ("(?P<step>大前|前|昨|今|明|大后|后|琴|寻|听)(?:天|日(?!期)|[儿兒]个?)(?P<part>)(?![性然气])", _day),
@@ -191,8 +197,9 @@ _RELATIVE: tuple[tuple[str, Means], ...] = (
     (f"(?:{_YEAR_STEP}|{_YEAR})的?(?P<season>[春夏秋冬])[天季]", _season),
     (f"(?:{_YEAR_STEP}的?|{_YEAR})?第?(?P<quarter>[一二三四1-4])季度", _quarter),
     (f"(?:{_YEAR_STEP}的?|{_YEAR})第?(?P<quarter>[一二三四1-4])季", _quarter),
+    (f"{_STEP}[一个]?季(?:度|(?!的?(?:剧|节目|播|集|大结局|比?赛|番|综艺)))", _step_quarter),
     (f"(?:{_YEAR_STEP}的?|{_YEAR})?(?P<half>[上下])半年", _half_year),
-    (rf"(?:{_YEAR_STEP}的?)?(?<![\d第])(?P<name>{_any_of(_HOLIDAYS)})(?![\d号点路班])", _holiday),
+    (rf"(?:{_YEAR_STEP}的?)?(?<![\d第{_DIGITS}])(?P<name>{_any_of(_HOLIDAYS)})(?![\d号点路班{_DIGITS}])", _holiday),
 )
 
 _ABSOLUTE: tuple[tuple[str, Means], ...] = (
@@ -201,6 +208,7 @@ _ABSOLUTE: tuple[tuple[str, Means], ...] = (
     (r"(?<![\d年])(?P<month>\d\d?)月(?P<day>\d\d?)(?![\d日号號月点:~—–-])", _date),
     (r"(?<![\d/.])(?P<era>1[01]\d)/(?P<month>\d\d?)/(?P<day>\d\d?)(?![\d/])", _date),
     (r"(?<![\d/.])(?P<month>\d\d?)/(?P<day>\d\d?)(?=\s*[（(](?:周|星期|礼拜)?[一二三四五六日]\s*[)）])", _date),
+    (rf"(?<![\d/.])(?P<month>1[0-2]|0?[1-9])/(?P<day>1[3-9]|2\d|3[01])(?={_DOES})", _date),
     (r"(?<=[\d日号號])[（(](?P<weekday>[一二三四五六日])[)）]", _bare_weekday),
     (rf"{_YEAR}?{_MONTH}(?P<day>{_N})[日号號]?\s*(?P<to>[到至~—–、-])\s*(?P<last>{_N})[日号號]", _date_range),
     (
