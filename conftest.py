@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
 import pytest
@@ -128,7 +128,9 @@ def _migrated_once(_clean_environment: None, tmp_path_factory: pytest.TempPathFa
     template, really, one_at_a_time = tmp_path_factory.mktemp("migrated") / "ledger.sqlite", Database.open, Lock()
     really(f"sqlite:///{template}").close()
 
-    def copied(_: type[Database], url: str, *options: Any) -> Database:
+    def copied(_: type[Database], url: str, *options: Any, migrate: Literal["auto", "never"] = "auto") -> Database:
+        if migrate == "never":
+            return really(url, *options, migrate=migrate)
         path = Path(url.removeprefix("sqlite:///"))
         if url.startswith("sqlite:///") and path.parent.is_dir() and not path.exists():
             fresh = path.with_name(f"{path.name}.{uuid.uuid4().hex}")

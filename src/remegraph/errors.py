@@ -15,6 +15,7 @@
     │   └── NotFoundError            an id that this scope does not hold
     ├── SetupError                   the home, the ledger or a part of it cannot be used
     │   ├── SchemaTooNewError        the ledger was written by a newer remegraph
+    │   ├── SchemaTooOldError        the ledger must be brought up to date first
     │   ├── EmbedderMismatchError    the ledger's vectors come from another embedder
     │   ├── JournalKeyError          the key of the journal is missing, or another than the ledger's
     │   ├── LedgerUnavailableError ↻ the ledger does not answer, is locked, or cannot be written now
@@ -71,6 +72,7 @@ __all__ = [
     "RemegraphError",
     "RequestRefusedError",
     "SchemaTooNewError",
+    "SchemaTooOldError",
     "ScopeError",
     "SetupError",
     "SignatureError",
@@ -182,6 +184,15 @@ class SchemaTooNewError(SetupError):
     """The ledger was written by a newer remegraph."""
 
     cure = "Upgrade remegraph, or open another home."
+
+
+class SchemaTooOldError(SetupError):
+    """The ledger has the schema of an earlier release, and this process does not change it."""
+
+    cure = (
+        "Bring it up to date with `remegraph migrate --apply`, as a role that may change tables, or open it with "
+        'Settings(migrate="auto"). docs/upgrades.md says in which order.'
+    )
 
 
 class EmbedderMismatchError(SetupError):

@@ -510,6 +510,11 @@ class Settings(_Policy):
     queue: Literal["ledger", "procrastinate"] = Field(
         default="ledger", description="What hands work to workers; procrastinate: on PostgreSQL, without polling."
     )
+    migrate: Literal["auto", "never"] = Field(
+        default="auto",
+        description="Whether whoever opens an earlier ledger brings its schema up to date; never: it is refused until "
+        "`remegraph migrate --apply`.",
+    )
     model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
     embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")
     journal_key: str | None = Field(
@@ -599,8 +604,8 @@ class Settings(_Policy):
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
         """Read the file that REMEGRAPH_SETTINGS names, if it names one; what else the environment says counts more.
 
-        REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MODEL, _EMBEDDER, _JOURNAL_KEY, _FORMER_JOURNAL_KEYS,
-        _OPENTELEMETRY, _REDACT. OpenAI if only its key is set.
+        REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MIGRATE, _MODEL, _EMBEDDER, _JOURNAL_KEY,
+        _FORMER_JOURNAL_KEYS, _OPENTELEMETRY, _REDACT. OpenAI if only its key is set.
 
         Args:
             env: The environment; that of the process unless given.
@@ -643,6 +648,7 @@ _IN_ENVIRONMENT = (
     "ledger_url",
     "chroma_url",
     "queue",
+    "migrate",
     "model",
     "embedder",
     "journal_key",

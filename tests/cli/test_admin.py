@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from remegraph import MemoryKit, Scope
+from remegraph.ledger.backup import LEDGER
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
+from tests.reliability.released import FIRST, WIDER, later, make, wider
 
 ME = Scope(user="me")
 
@@ -151,3 +153,52 @@ def test_a_seal_over_what_does_not_fit_must_be_asked_for(run: Run, chat: Path, t
     assert "another key" in told["did_not_fit"][0]["problem"]
     assert "the disk was lost" in run("doctor").stdout
     assert run("admin", "verify").exit_code == 0
+
+
+@pytest.mark.requirement("X9")
+def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_told(run: Run, tmp_path: Path) -> None:
+    """It runs before the new processes start, by an account of its own; a person reads the plan first."""
+    with later():
+        make(f"sqlite:///{tmp_path / 'ledger.sqlite'}", FIRST)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "ledger.sqlite").rename(tmp_path / "home" / LEDGER)
+    assert "nothing is to be done" in run("migrate").stdout
+    with later():
+        plan = run("migrate")
+        assert plan.exit_code == 0
+        assert "this release needs 0022" in plan.stdout
+        assert "Stop all processes of earlier releases first." in plan.stdout
+        assert [each["revision"] for each in json.loads(run("migrate", "--json").stdout)["steps"]] == ["0021", "0022"]
+        assert "It is done." in run("migrate", "--apply").stdout
+        assert "nothing is to be done" in run("migrate", "--apply").stdout
+    late = run("migrate")
+    assert late.exit_code == 1
+    assert "Upgrade remegraph" in late.stderr
+
+
+@pytest.mark.requirement("X9")
+def test_what_only_adds_is_told_apart_from_what_others_must_be_stopped_for(run: Run, tmp_path: Path) -> None:
+    """Somebody decides by it whether the service goes on meanwhile."""
+    with wider():
+        fresh = json.loads(run("migrate", "--json").stdout)
+        assert (fresh["found"], fresh["rolling"], (tmp_path / "home").exists()) == (None, False, False)
+        assert json.loads(run("migrate", "--apply", "--json").stdout)["applied"]
+    (tmp_path / "home" / LEDGER).unlink()
+    run("migrate", "--apply")
+    with wider():
+        found = json.loads(run("migrate", "--json").stdout)
+    assert (found["found"], found["rolling"], [each["revision"] for each in found["steps"]]) == (FIRST, True, [WIDER])
+
+
+@pytest.mark.requirement("X9")
+def test_no_command_changes_the_schema_where_the_settings_forbid_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Services and workers run by an account that may not, and must not try."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("REMEGRAPH_MIGRATE", "never")
+    refused = run("admin", "stats")
+    assert refused.exit_code == 1
+    assert "remegraph migrate --apply" in " ".join(refused.stderr.split())
+    assert run("migrate", "--apply").exit_code == 0
+    assert run("admin", "stats").exit_code == 0

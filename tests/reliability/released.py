@@ -52,6 +52,8 @@ FIRST = migrations.HEAD
 RELEASES = (EMPTY, FIRST, "0021")
 LATER = "0022"
 """The revision of code that is of two releases later."""
+WIDER = "0020.1"
+"""The revision of code of the next release, where that only adds something."""
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -68,18 +70,31 @@ _MEMORY = {"importance": 0.95, "partition": {"project": "atlas"}, "content": "I 
 @contextmanager
 def later() -> Iterator[None]:
     """Let this code be of two releases later."""
+    with _of(Path(__file__).parent / "revisions", FIRST, "0021", LATER):
+        yield
+
+
+@contextmanager
+def wider() -> Iterator[None]:
+    """Let this code be of the next release, which only adds to the schema."""
+    with _of(Path(__file__).parent / "expansions", FIRST, WIDER):
+        yield
+
+
+@contextmanager
+def _of(more: Path, *revisions: str) -> Iterator[None]:
     plain = migrations.config
 
     def config(connection: Connection) -> Config:
         configured = plain(connection)
-        folders = (Path(migrations.__file__).parent / "versions", Path(__file__).parent / "revisions")
+        folders = (Path(migrations.__file__).parent / "versions", more)
         configured.set_main_option("path_separator", "os")
         configured.set_main_option("version_locations", os.pathsep.join(map(str, folders)))
         return configured
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrations, "HEAD", LATER)
-        patch.setattr(migrations, "KNOWN", frozenset({FIRST, "0021", LATER}))
+        patch.setattr(migrations, "HEAD", revisions[-1])
+        patch.setattr(migrations, "KNOWN", frozenset(revisions))
         patch.setattr(migrations, "config", config)
         yield
 

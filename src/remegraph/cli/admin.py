@@ -18,11 +18,12 @@ from remegraph.cli.terminal import FIRST, SHORT_ID, Views, counted, grid, lines,
 from remegraph.errors import SetupError
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.kit.doctor import diagnose
+from remegraph.kit.migration import migrate as brought_up_to_date
 from remegraph.ledger.keys import FILE, add_key, keys_in, new_key
 from remegraph.models import Scope
 from remegraph.settings import Settings
 
-__all__ = ["admin", "backup", "doctor", "export_check", "key", "verification"]
+__all__ = ["admin", "backup", "doctor", "export_check", "key", "migrate", "verification"]
 
 admin = group("Keep a home in order: verify, rebuild, count, erase, and who changed what.")
 
@@ -54,6 +55,22 @@ def doctor(
     settings = Settings.from_env()
     found = diagnose(settings if session.home is None else settings.evolve(home=session.home), fix=fix)
     _show_health(session, found, _diagnosis(found), healthy=found.healthy)
+
+
+@of_home()
+def migrate(
+    session: Session,
+    *,
+    apply: Annotated[bool, Option("--apply", help="Do it; else it is only said what would be done.")] = False,
+) -> None:
+    """Say what the ledger lacks to have the schema of this release, and bring it up to date with `--apply`.
+
+    For an account that may change tables; those of services and workers need not, with $REMEGRAPH_MIGRATE=never.
+    """
+    settings = Settings.from_env()
+    settings = settings if session.home is None else settings.evolve(home=session.home)
+    found = brought_up_to_date(settings, apply=apply)
+    session.show({**found.model_dump(mode="json"), "rolling": found.rolling}, *_migration(found))
 
 
 @of_home(admin)
@@ -274,6 +291,29 @@ def _diagnosis(found: models.Diagnosis) -> Views:
         rows += [(state, Text(each.check), Text(plain(each.what))), ("", "", Text(plain(cure), style="dim"))]
     left = sum(each.fixable and not each.done for each in found.findings)
     return (grid(rows), looked, *lines([f"`remegraph doctor --fix` mends {left} of them."] if left else [], ""))
+
+
+def _migration(found: models.Migration) -> Views:
+    """Show what a ledger lacks, or lacked."""
+    if not found.steps:
+        return lines([f"The ledger has schema {found.found}: nothing is to be done."], "green")
+    has = "no tables yet" if found.found is None else f"schema {found.found}"
+    how = (
+        "Processes of the release before may go on meanwhile."
+        if found.rolling
+        else "Stop all processes of earlier releases first."
+    )
+    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate --apply."
+    return (
+        Text(f"The ledger {'had' if found.applied else 'has'} {has}; this release needs {found.needed}."),
+        *table(
+            found.steps,
+            ("!schema", "what it does", "for"),
+            lambda each: (each.revision, each.what, "adds only" if each.adds_only else "this release and later"),
+            whole=True,
+        ),
+        Text(done, style="bold"),
+    )
 
 
 def verification(found: models.Verification) -> Views:

@@ -39,6 +39,7 @@ _PANELS = {
         ("conflict", review.conflict),
         ("quarantine", review.quarantine),
         ("doctor", admin.doctor),
+        ("migrate", admin.migrate),
         ("admin", admin.admin),
         ("backup", admin.backup),
         ("key", admin.key),

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from remegraph.mek.absorption import Absorber
     from remegraph.skills.tool_guidelines import Guide
 
-__all__ = ["INDEX", "Parts", "lacks_ledger", "ledger_url", "open_parts"]
+__all__ = ["INDEX", "Parts", "courier_of", "lacks_ledger", "ledger_url", "make_home", "open_parts"]
 
 INDEX = "index"
 """The folder of the vector index, in a home."""
@@ -259,7 +259,7 @@ def open_parts(
             trail=AuditTrail(database, archive.journal),
             grants=GrantBook(database, archive.journal, clock, new_id),
             jobs=jobs,
-            courier=_courier(settings, database, clock),
+            courier=courier_of(settings, database, clock),
             items=ItemStore(database, clock),
             eraser=Eraser(archive, projection, clock, new_id),
             reranker=_reranker(reranker, settings.recall),
@@ -293,7 +293,13 @@ def _without_ledger(home: Path) -> SetupError:
     )
 
 
-def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | None:
+def courier_of(settings: Settings, database: Database, clock: Clock) -> Courier | None:
+    """Return what brings work to workers, with its tables; none where they look for it themselves.
+
+    Raises:
+        SetupError: It cannot be used here.
+        SchemaTooOldError: Its tables are missing, and may not be made.
+    """
     if settings.queue == "ledger":
         return None
     if database.is_sqlite:
@@ -304,13 +310,13 @@ def _courier(settings: Settings, database: Database, clock: Clock) -> Courier | 
         from remegraph.ledger.procrastinate_queue import Procrastinate
     except ModuleNotFoundError as error:
         raise MissingExtraError("Procrastinate is not installed.", 'pip install "remegraph[workers]"') from error
-    return Procrastinate(database, clock, Stamps(settings))
+    return Procrastinate(database, clock, Stamps(settings), migrate=settings.migrate)
 
 
 def _keys(settings: Settings) -> KeyRing:
     home, url = settings.home.expanduser(), ledger_url(settings)
     if settings.ledger_url is None:
-        _make_home(home)
+        make_home(home)
         if lacks_ledger(home) and IndexFolder(home / INDEX).used:
             raise _without_ledger(home)
     given = [settings.journal_key] if settings.journal_key else []
@@ -331,7 +337,7 @@ def _redactor(settings: Settings) -> Redactor:
 
 def _archive(settings: Settings, clock: Clock, new_id: NewId) -> Archive:
     if settings.ledger_url is None:
-        _make_home(settings.home.expanduser())
+        make_home(settings.home.expanduser())
     blobs = BlobFolder(settings.blobs) if settings.blobs else None
     return Archive.open(
         ledger_url(settings),
@@ -343,7 +349,12 @@ def _archive(settings: Settings, clock: Clock, new_id: NewId) -> Archive:
     )
 
 
-def _make_home(home: Path) -> None:
+def make_home(home: Path) -> None:
+    """Make the folder of a home where it is missing.
+
+    Raises:
+        SetupError: It cannot be made.
+    """
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:

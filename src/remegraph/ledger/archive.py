@@ -120,10 +120,11 @@ class Archive(Notes):
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
+            SchemaTooOldError: It is of an earlier release, and the settings leave its schema as it is.
             JournalKeyError: Its journal is not sealed yet, and a key must be given.
         """
         settings = settings or Settings()
-        database = Database.open(url, settings.pool)
+        database = Database.open(url, settings.pool, migrate=settings.migrate)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
             archive = cls(

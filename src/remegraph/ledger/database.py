@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -9,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from sqlalchemy import (
     Connection,
@@ -24,6 +26,7 @@ from remegraph.ledger import migrations
 from remegraph.ledger.connections import INHERITED, Heartbeat, engine_of, file_of
 from remegraph.ledger.files import AFTER_FORK, alone, give_up_at_fork, keep_at_fork
 from remegraph.settings import PoolPolicy, without_passwords
+from remegraph.telemetry import event
 
 __all__ = ["EVERYBODY", "Database"]
 
@@ -63,6 +66,11 @@ _UNKNOWN_CURE = "Check that the server runs and that the URL, the user and the p
 
 
 _USUAL = PoolPolicy()
+_LOOK = 3.0
+"""Seconds for which a schema is taken to be as it was; then the next write looks."""
+_REVISION = "SELECT version_num FROM remegraph_schema"
+
+_log = logging.getLogger(__name__)
 
 
 class _Session:
@@ -127,27 +135,32 @@ class Database:
         self._readers = self._writers if isinstance(engine.pool, StaticPool) else None
         self._beats = None if self.is_sqlite else Heartbeat(engine.dialect.loaded_dbapi.Error)
         self._refusal: RemegraphError | None = None
+        self._look_at = math.inf
+        self._fits = True
         self.given_up = False
         """Whether this is a child of the process that opened it."""
         give_up_at_fork(self)
 
     @classmethod
-    def open(cls, url: str, pool: PoolPolicy = _USUAL) -> Self:
+    def open(cls, url: str, pool: PoolPolicy = _USUAL, *, migrate: Literal["auto", "never"] = "auto") -> Self:
         """Open a ledger, and bring its schema up to date.
 
         Args:
             url: SQLAlchemy URL: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
             pool: How many connections there are, and how long a call waits for one.
+            migrate: never: leave its schema as it is.
 
         Raises:
             SetupError: The URL, the file or the server cannot be used.
             SchemaTooNewError: A newer remegraph wrote it.
+            SchemaTooOldError: It is of an earlier release, and is to be left as it is.
             MissingExtraError: The driver is not installed.
         """
         database = cls(engine_of(url, pool), pool.wait)
         with ExitStack() as unless_ready:
             unless_ready.callback(database.close)
-            database._migrate()
+            database._settle(migrate)
+            database._look_at = time.monotonic() + _LOOK
             unless_ready.pop_all()
         return database
 
@@ -268,6 +281,8 @@ class Database:
         ):
             self._begin(connection, "BEGIN IMMEDIATE")
             self.lock(connection, partition_ids)
+            if time.monotonic() >= self._look_at:
+                self._check_schema(connection)
             yield connection
             course.committing = True
 
@@ -391,10 +406,33 @@ class Database:
         if self.is_sqlite:
             connection.exec_driver_sql(command)
 
-    def _migrate(self) -> None:
+    def _check_schema(self, connection: Connection) -> None:
+        """Look whether this code still fits the schema, in the transaction that writes; the driver itself asks, as that is cheap.
+
+        Raises:
+            SchemaTooNewError: A newer remegraph has changed it since.
+            SchemaTooOldError: An earlier ledger was brought back.
+        """
+        driver: Any = connection.connection.driver_connection
+        try:
+            (revision,) = driver.execute(_REVISION).fetchone()
+        except self.engine.dialect.loaded_dbapi.Error as error:
+            raise exc.OperationalError(_REVISION, None, error) from error
+        try:
+            migrations.check_fit(revision)
+        except SetupError as error:
+            if self._fits:
+                _log.error("Nothing is written any more: %s", error, extra=event("schema.changed", error))
+            self._fits = False
+            raise
+        self._fits, self._look_at = True, time.monotonic() + _LOOK
+
+    def _settle(self, migrate: Literal["auto", "never"]) -> None:
         with self.read() as connection:
             if migrations.is_current(connection):
                 return
+            if migrate == "never":
+                migrations.check_fit(migrations.recorded(connection))
         with self.write() as connection:
             if not self.is_sqlite:
                 connection.execute(_PATIENT, {"here": True})  # whoever migrates now may take minutes

@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event
+from typing import Literal
 
 import psycopg
 from procrastinate import App, PsycopgConnector
@@ -19,7 +20,7 @@ from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, Procra
 from procrastinate.jobs import DeleteJobCondition, Status
 from sqlalchemy import Connection, case, column, func, inspect, literal_column, select, table
 
-from remegraph.errors import SetupError
+from remegraph.errors import SchemaTooOldError, SetupError
 from remegraph.ledger.connections import RELEASE, watched
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.jobs import BELL, Call, Stamps, claimable
@@ -43,15 +44,23 @@ class Procrastinate:
     Args:
         database: The ledger, on PostgreSQL; procrastinate's tables are made in it where they are missing.
         stamps: Say which jobs are done here.
+        migrate: never: its tables are there, or it is refused.
+
+    Raises:
+        SchemaTooOldError: They are not.
     """
 
-    def __init__(self, database: Database, clock: Clock, stamps: Stamps) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, stamps: Stamps, *, migrate: Literal["auto", "never"] = "auto"
+    ) -> None:
         self._database = database
         self._clock = clock
         self._stamps = stamps
         self._app = self._new_app()
         with database.write([EVERYBODY]) as connection:
             if not inspect(connection).has_table(_DELIVERIES.name):
+                if migrate == "never":
+                    raise SchemaTooOldError("The ledger has no tables of procrastinate yet.")
                 _driver(connection).execute(self._app.schema_manager.get_schema())
         database.engine.update_execution_options(**{BELL: self._ring})
 

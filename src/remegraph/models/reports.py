@@ -28,6 +28,8 @@ __all__ = [
     "HealthReport",
     "Imported",
     "JobState",
+    "Migration",
+    "MigrationStep",
     "Mismatch",
     "Passage",
     "Progress",
@@ -320,6 +322,28 @@ class HealthReport(Record):
     def healthy(self) -> bool:
         """Whether all parts answered; recall works without the index, but slower."""
         return self.index != "down"
+
+
+class MigrationStep(Record):
+    """One change of the schema."""
+
+    revision: str = Field(min_length=1, description="The schema that it leads to.")
+    what: str = Field(description="What it does.")
+    adds_only: bool = Field(description="Whether processes of the release before go on beside it.")
+
+
+class Migration(Record):
+    """What a ledger lacks to have the schema of this release."""
+
+    found: str | None = Field(description="Its schema; none where it has no tables yet.")
+    needed: str = Field(description="The schema of this release.")
+    steps: tuple[MigrationStep, ...] = Field(description="The changes, in order.")
+    applied: bool = Field(description="Whether they were made.")
+
+    @property
+    def rolling(self) -> bool:
+        """Whether it may be done while processes of the release before run."""
+        return all(each.adds_only for each in self.steps)
 
 
 class ForeignMemory(Record):

@@ -8,24 +8,40 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, column, inspect, select, table
 
-from remegraph.errors import SchemaTooNewError, SetupError
+from remegraph.errors import SchemaTooNewError, SchemaTooOldError, SetupError
 from remegraph.ledger.schema import metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-__all__ = ["HEAD", "KNOWN", "VERSION_TABLE", "check_revision", "config", "is_current", "upgrade"]
+__all__ = [
+    "HEAD",
+    "KNOWN",
+    "VERSION_TABLE",
+    "check_fit",
+    "check_revision",
+    "config",
+    "fits",
+    "is_current",
+    "pending",
+    "recorded",
+    "upgrade",
+]
 
-_FIRST = "0020"
-"""The revision with which releases begin."""
+_CHAIN = ("0020",)
+"""All revisions, from that of the first release on.
 
-HEAD = "0020"
+One that only adds to the one before it, so that code of that one goes on beside it, is numbered below it, as 0020.1. One that
+changes or drops what such code reads or writes has the next whole number: it may run once none of that code does.
+"""
+
+HEAD = _CHAIN[-1]
 """The revision that this code reads and writes."""
 
 VERSION_TABLE = "remegraph_schema"
 """Where the revision is kept; not Alembic's default name, which a host application may use in the same database."""
 
-KNOWN = frozenset(f"{number:04}" for number in range(int(_FIRST), int(HEAD) + 1))
+KNOWN = frozenset(_CHAIN)
 """All revisions up to it."""
 
 _ONE_AT_A_TIME = Lock()
@@ -52,30 +68,87 @@ def check_revision(revision: str, what: str) -> None:
         SchemaTooNewError: A newer remegraph wrote it.
         SetupError: No release wrote it.
     """
-    if revision in KNOWN:
+    if revision in KNOWN or fits(revision):
         return
-    if revision < _FIRST:
+    if revision < _CHAIN[0]:
         raise SetupError(f"The {what} has schema {revision}, which no release has.", "Open another home.")
     raise SchemaTooNewError(f"The {what} has schema {revision}; this remegraph knows up to {HEAD}.")
 
 
+def fits(revision: str) -> bool:
+    """Return whether this code can read and write a ledger of a revision: its own, or one that only adds to it."""
+    (step, added), (ours, own) = _parts(revision), _parts(HEAD)
+    return step == ours and added >= own
+
+
+def check_fit(revision: str | None) -> None:
+    """Return if this code can read and write a ledger of a revision.
+
+    Args:
+        revision: None where the ledger has no tables yet.
+
+    Raises:
+        SchemaTooNewError: A newer remegraph wrote it.
+        SchemaTooOldError: It must be brought up to date first.
+        SetupError: No release wrote it.
+    """
+    if revision is None:
+        raise SchemaTooOldError("The ledger has no tables yet.")
+    check_revision(revision, "ledger")
+    if not fits(revision):
+        raise SchemaTooOldError(f"The ledger has schema {revision}; this remegraph needs {HEAD}.")
+
+
+def _parts(revision: str) -> tuple[str, str]:
+    step, _, added = revision.partition(".")
+    return step, added.zfill(4)
+
+
+def recorded(connection: Connection) -> str | None:
+    """Return the revision of a ledger; none where it has no tables yet.
+
+    Raises:
+        SetupError: The database holds tables of the same names that are not ours.
+    """
+    found = set(inspect(connection).get_table_names())
+    if VERSION_TABLE in found:
+        revision: str | None = connection.execute(
+            select(column("version_num")).select_from(table(VERSION_TABLE))
+        ).scalar()
+        return revision
+    if foreign := found & set(metadata.tables):
+        names = ", ".join(sorted(foreign))
+        raise SetupError(f"The database holds tables of another program: {names}.", "Give the ledger its own database.")
+    return None
+
+
 def is_current(connection: Connection) -> bool:
-    """Return whether the schema is the one that this code knows.
+    """Return whether this code can read and write the schema as it is.
 
     Raises:
         SchemaTooNewError: A newer remegraph wrote it.
         SetupError: No release wrote it, or the database holds tables of the same names that are not ours.
     """
-    found = set(inspect(connection).get_table_names())
-    if VERSION_TABLE in found:
-        revision = connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).scalar()
-        if revision is not None:
-            check_revision(revision, "ledger")
-        return revision == HEAD
-    if foreign := found & set(metadata.tables):
-        names = ", ".join(sorted(foreign))
-        raise SetupError(f"The database holds tables of another program: {names}.", "Give the ledger its own database.")
-    return False
+    revision = recorded(connection)
+    if revision is not None:
+        check_revision(revision, "ledger")
+    return revision is not None and fits(revision)
+
+
+def pending(connection: Connection) -> tuple[tuple[str, str], ...]:
+    """Return the revisions that a ledger lacks, in order, each with what it does.
+
+    Raises:
+        SchemaTooNewError: A newer remegraph wrote it.
+        SetupError: No release wrote it, or the database holds tables of the same names that are not ours.
+    """
+    if is_current(connection):
+        return ()
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory.from_config(config(connection))
+    lacking = scripts.iterate_revisions("head", recorded(connection) or "base")
+    return tuple((each.revision, each.doc) for each in reversed(list(lacking)))
 
 
 def upgrade(connection: Connection) -> None:
