@@ -38,7 +38,6 @@ from evals._handoff import Answers, HandedModel, Unanswered
 from remegraph import (
     AgentMemorySettings,
     CapturePolicy,
-    ConsensusError,
     ExtractionPolicy,
     MemoryKit,
     Message,
@@ -47,6 +46,7 @@ from remegraph import (
     SharingPolicy,
     SummaryPolicy,
 )
+from remegraph.errors import ConsensusError
 from remegraph.mek.items import knowledge_id
 from remegraph.models import KnowledgeItem, Memory
 from remegraph.models.identity import content_digest

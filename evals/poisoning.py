@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from evals._figures import Figure, finish
-from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy, ToolCall
+from remegraph import MemoryKit, Message, Scope, Settings, SummaryPolicy
 from remegraph.engine.origin import commands
-from remegraph.models import DOCUMENT, Hit, RecallFilter
+from remegraph.models import DOCUMENT, Hit, RecallFilter, ToolCall
 from remegraph.models.messages import TRUST_BY_ROLE
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.models.tool_calls import is_guideline

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evals._figures import Figure, finish
-from remegraph import Condition, MemoryKit, Scope, Settings, Skill, SkillStep, StepPattern
-from remegraph.models import SkillFigures
+from remegraph import MemoryKit, Scope, Settings
+from remegraph.models import Condition, Skill, SkillFigures, SkillStep, StepPattern
 from remegraph.skills.choice import choose, wilson
 from remegraph.testing import InMemoryVectorIndex
 

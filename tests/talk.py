@@ -11,16 +11,8 @@ from typing import Any
 
 from sqlalchemy import event
 
-from remegraph import (
-    AgentMemorySettings,
-    ExtractionPolicy,
-    MemoryKit,
-    Message,
-    Scope,
-    Settings,
-    SummaryPolicy,
-    ToolCall,
-)
+from remegraph import AgentMemorySettings, ExtractionPolicy, MemoryKit, Message, Scope, Settings, SummaryPolicy
+from remegraph.models import ToolCall
 from remegraph.testing import (
     Answer,
     FrozenClock,

@@ -10,7 +10,6 @@ import sys
 from difflib import unified_diff
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -43,14 +42,24 @@ def _as_isort(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
-def test_the_package_exports_exactly_what_it_shows() -> None:
+def test_the_package_shows_exactly_what_it_exports() -> None:
     """A name that is seen is used, and must then be kept."""
-    shown = {
-        name
-        for name, value in vars(remegraph).items()
-        if not name.startswith("_") and name != "annotations" and not isinstance(value, ModuleType)
-    }
-    assert shown == set(remegraph.__all__)
+    assert dir(remegraph) == remegraph.__all__
+    assert all(getattr(remegraph, name).__name__ == name for name in remegraph.__all__)
+    with pytest.raises(AttributeError, match="'Memoir'"):
+        _ = remegraph.Memoir
+
+
+@pytest.mark.parametrize("asked", ["import remegraph", "from remegraph import RemegraphError"])
+def test_a_room_is_loaded_when_it_is_first_asked_for(asked: str) -> None:
+    """A program that only names the package, or catches its errors, does not wait for records and settings to be built."""
+    loaded = (
+        "print([name for name in sys.modules if name.partition('.')[0] in {'pydantic', 'sqlalchemy', 'langgraph'}])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; {asked}; {loaded}"], check=True, capture_output=True, text=True
+    )
+    assert run.stdout == "[]\n"
 
 
 def test_every_error_says_whether_calling_again_may_help() -> None:

@@ -21,15 +21,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import remegraph
-from remegraph import (
-    MemoryKit,
-    MissingExtraError,
-    ModelUnavailableError,
-    Settings,
-    SummaryPolicy,
-    VectorIndexError,
-    telemetry,
-)
+from remegraph import MemoryKit, Settings, SummaryPolicy, telemetry
+from remegraph.errors import MissingExtraError, ModelUnavailableError, VectorIndexError
 from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from remegraph.text.hashed_embedder import HashedEmbedder

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolCall
 from pydantic import BaseModel
 
-from remegraph import VectorIndexError
+from remegraph.errors import VectorIndexError
 from remegraph.testing import (
     FaultyChatModel,
     FrozenClock,

@@ -1,166 +1,124 @@
 """remegraph: the memory layer for LangGraph and LangChain agents.
 
 Every memory can be traced to the words that it came from, says when it will be forgotten, and survives a crash.
+
+These are the names that most programs need; other records are in `remegraph.models`, settings in `remegraph.settings` and
+errors in `remegraph.errors`. A name is imported when it is first used.
 """
 
-from remegraph.errors import (
-    BackupError,
-    BudgetExceededError,
-    CancelledError,
-    ClosedError,
-    ConflictError,
-    ConsensusError,
-    DimensionError,
-    EmbedderMismatchError,
-    FileFormatError,
-    IndexOwnedError,
-    InputError,
-    InvalidAnswerError,
-    JournalKeyError,
-    LedgerUnavailableError,
-    MessageChangedError,
-    MessageError,
-    MissingExtraError,
-    ModelError,
-    ModelUnavailableError,
-    NaiveTimeError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PackError,
-    RemegraphError,
-    RequestRefusedError,
-    SchemaTooNewError,
-    ScopeError,
-    SetupError,
-    SignatureError,
-    SkillError,
-    VectorIndexError,
-)
-from remegraph.kit import MemoryKit
-from remegraph.models import (
-    Abstraction,
-    Budget,
-    Captured,
-    Chunk,
-    Condition,
-    ForeignMemory,
-    Hit,
-    Injection,
-    KnowledgeItem,
-    Memory,
-    MemoryItem,
-    Message,
-    Partition,
-    Profile,
-    Progress,
-    Recall,
-    RecallFilter,
-    Scope,
-    Sensed,
-    Skill,
-    SkillStep,
-    StepPattern,
-    SummaryReport,
-    ToolAdvice,
-    ToolCall,
-    ToolRefresh,
-    ToolStats,
-    Topic,
-    Trace,
-    Workspace,
-)
-from remegraph.settings import (
-    AgentMemorySettings,
-    CapturePolicy,
-    ExtractionPolicy,
-    LifecyclePolicy,
-    PerceptionPolicy,
-    RecallPolicy,
-    RetrievalPolicy,
-    SensoryPolicy,
-    Settings,
-    SharingPolicy,
-    SlicingPolicy,
-    SummaryPolicy,
-    ToolPolicy,
-    WorkingPolicy,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remegraph.errors import (
+        BudgetExceededError,
+        CancelledError,
+        ClosedError,
+        ConflictError,
+        InputError,
+        LedgerUnavailableError,
+        MessageError,
+        ModelError,
+        NotFoundError,
+        OutcomeUnknownError,
+        RemegraphError,
+        ScopeError,
+        SetupError,
+    )
+    from remegraph.kit import MemoryKit
+    from remegraph.models import (
+        Budget,
+        Captured,
+        Hit,
+        Injection,
+        Memory,
+        Message,
+        Partition,
+        Profile,
+        Progress,
+        Recall,
+        RecallFilter,
+        Scope,
+        SummaryReport,
+        Topic,
+        Trace,
+    )
+    from remegraph.settings import (
+        AgentMemorySettings,
+        CapturePolicy,
+        ExtractionPolicy,
+        LifecyclePolicy,
+        RecallPolicy,
+        RetrievalPolicy,
+        Settings,
+        SharingPolicy,
+        SlicingPolicy,
+        SummaryPolicy,
+        ToolPolicy,
+    )
 
 __all__ = [
-    "Abstraction",
     "AgentMemorySettings",
-    "BackupError",
     "Budget",
     "BudgetExceededError",
     "CancelledError",
     "CapturePolicy",
     "Captured",
-    "Chunk",
     "ClosedError",
-    "Condition",
     "ConflictError",
-    "ConsensusError",
-    "DimensionError",
-    "EmbedderMismatchError",
     "ExtractionPolicy",
-    "FileFormatError",
-    "ForeignMemory",
     "Hit",
-    "IndexOwnedError",
     "Injection",
     "InputError",
-    "InvalidAnswerError",
-    "JournalKeyError",
-    "KnowledgeItem",
     "LedgerUnavailableError",
     "LifecyclePolicy",
     "Memory",
-    "MemoryItem",
     "MemoryKit",
     "Message",
-    "MessageChangedError",
     "MessageError",
-    "MissingExtraError",
     "ModelError",
-    "ModelUnavailableError",
-    "NaiveTimeError",
     "NotFoundError",
     "OutcomeUnknownError",
-    "PackError",
     "Partition",
-    "PerceptionPolicy",
     "Profile",
     "Progress",
     "Recall",
     "RecallFilter",
     "RecallPolicy",
     "RemegraphError",
-    "RequestRefusedError",
     "RetrievalPolicy",
-    "SchemaTooNewError",
     "Scope",
     "ScopeError",
-    "Sensed",
-    "SensoryPolicy",
     "Settings",
     "SetupError",
     "SharingPolicy",
-    "SignatureError",
-    "Skill",
-    "SkillError",
-    "SkillStep",
     "SlicingPolicy",
-    "StepPattern",
     "SummaryPolicy",
     "SummaryReport",
-    "ToolAdvice",
-    "ToolCall",
     "ToolPolicy",
-    "ToolRefresh",
-    "ToolStats",
     "Topic",
     "Trace",
-    "VectorIndexError",
-    "WorkingPolicy",
-    "Workspace",
 ]
+
+
+def _home(name: str) -> str:
+    """Return the module that a public name comes from."""
+    if name == "MemoryKit":
+        return "remegraph.kit"
+    if name.endswith("Error"):
+        return "remegraph.errors"
+    return "remegraph.settings" if name.endswith(("Policy", "Settings")) else "remegraph.models"
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_home(name)), name)
+    globals()[name] = value  # the next look finds it without us
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,8 @@ import pytest
 from langchain_core.tools import BaseTool
 
 from remegraph import InputError, MemoryKit, Scope
-from remegraph.adapters import checked_arguments, history_tools
+from remegraph.adapters import history_tools
+from remegraph.adapters.answers import checked_arguments
 from remegraph.testing import FrozenClock
 from tests.talk import ANN, misled
 

@@ -18,8 +18,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command, interrupt
 
-from remegraph import MemoryKit, Scope, Settings, ToolPolicy, ToolStats
+from remegraph import MemoryKit, Scope, Settings, ToolPolicy
 from remegraph.adapters import MemoryMiddleware, ToolMemoryHandler, tool_advice
+from remegraph.models import ToolStats
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
 from tests.talk import ANN, EACH_TURN, open_kit
 

@@ -10,8 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from remegraph import MemoryKit, MessageChangedError, Scope
+from remegraph import MemoryKit, Scope
 from remegraph.adapters import MessageHistory
+from remegraph.errors import MessageChangedError
 from tests.talk import ANN, open_kit
 
 BOB = Scope(user="bob@example.org")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
 from remegraph import InputError
-from remegraph.adapters import decode_label, encode_label
+from remegraph.adapters.store import decode_label, encode_label
 
 _TEXTS = st.text(st.characters(exclude_categories=())) | st.text("~.*2EeF\x00")
 

@@ -527,7 +527,7 @@ def test_nodes_need_no_langchain_and_the_middleware_says_that_it_does() -> None:
     script = (
         "import sys\n"
         "sys.modules['langchain'] = None\n"  # as if it were not installed
-        "from remegraph import MissingExtraError\n"
+        "from remegraph.errors import MissingExtraError\n"
         "from remegraph.adapters import capture_node, inject, memory_node, recall_node, with_memory\n"
         "try:\n"
         "    from remegraph.adapters import MemoryMiddleware\n"

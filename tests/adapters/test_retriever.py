@@ -11,8 +11,9 @@ from langchain_core.load import dumps
 from langchain_core.tools import create_retriever_tool
 from langgraph.graph import START, StateGraph
 
-from remegraph import InputError, MemoryKit, Scope, ScopeError, VectorIndexError
+from remegraph import InputError, MemoryKit, Scope, ScopeError
 from remegraph.adapters import MemoryRetriever, ScopeSource
+from remegraph.errors import VectorIndexError
 from remegraph.models import Depth
 from tests.talk import ANN, replied, said
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import InputError, MemoryKit, NotFoundError, Scope, Settings, SkillError
-from remegraph.adapters import (
+from remegraph import InputError, MemoryKit, NotFoundError, Scope, Settings
+from remegraph.adapters.services import (
     BaseMemoryService,
     KnowledgeExchange,
     KnowledgeService,
@@ -25,6 +25,7 @@ from remegraph.adapters import (
     RetrievedItem,
 )
 from remegraph.demo import ANN, XIAOLIN, play
+from remegraph.errors import SkillError
 from remegraph.models import (
     Condition,
     KnowledgeItem,

@@ -16,9 +16,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
-from remegraph import Memory, MemoryKit, Scope, ScopeError, VectorIndexError
+from remegraph import Memory, MemoryKit, Scope, ScopeError
 from remegraph.adapters import ScopeSource, memory_tools
 from remegraph.engine.frame import RECALLED, short_id, shown_texts
+from remegraph.errors import VectorIndexError
 from remegraph.testing import FailingCall, FrozenClock, ScriptedChatModel
 from tests.talk import ANN, NOON, open_kit
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from remegraph import Message, ModelUnavailableError
+from remegraph import Message
 from remegraph.demo import PEOPLE, answers, key, model, play
+from remegraph.errors import ModelUnavailableError
 from remegraph.kit import MemoryKit
 from remegraph.testing import FrozenClock
 from tests.cli.conftest import Run

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from remegraph import Condition, MemoryKit, Scope, Skill, SkillStep, StepPattern
+from remegraph import MemoryKit, Scope
+from remegraph.models import Condition, Skill, SkillStep, StepPattern
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
 

@@ -17,10 +17,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import BaseModel, Field
 
-from remegraph import Budget, BudgetExceededError, InvalidAnswerError, ModelUnavailableError, RequestRefusedError
+from remegraph import Budget, BudgetExceededError
 from remegraph.deadlines import Gate
 from remegraph.engine.model_call import Asker, Question
 from remegraph.engine.tasks import Meter
+from remegraph.errors import InvalidAnswerError, ModelUnavailableError, RequestRefusedError
 from remegraph.testing import FaultyChatModel, ModelCall, ProviderError, ScriptedChatModel, refusal, spoken, truncated
 
 

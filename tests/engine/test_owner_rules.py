@@ -18,13 +18,13 @@ from remegraph import (
     BudgetExceededError,
     ExtractionPolicy,
     MemoryKit,
-    ModelUnavailableError,
     Settings,
     SetupError,
 )
 from remegraph.adapters import memory_tools
 from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.prompt_data import rule_lines
+from remegraph.errors import ModelUnavailableError
 from remegraph.kit.doctor import diagnose
 from remegraph.prompts import LANGUAGES
 from remegraph.servers.mcp import memory_server

@@ -12,11 +12,11 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from conftest import Figure
-from remegraph import MemoryKit, ToolCall
+from remegraph import MemoryKit
 from remegraph.engine.model_call import Asker
 from remegraph.engine.modelled import ModelThinker
 from remegraph.engine.tasks import Meter, Proposal, ProposeTask
-from remegraph.models import Block, Memory, RecallFilter, Shelf, StoredMessage, Topic
+from remegraph.models import Block, Memory, RecallFilter, Shelf, StoredMessage, ToolCall, Topic
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.talk import ANN, NOON, change, clock_of, create, digest, model_of, open_kit, proposal, said
 

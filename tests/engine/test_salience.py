@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph import SensoryPolicy
 from remegraph.engine.salience import salience, signs_of, weights
+from remegraph.settings import SensoryPolicy
 
 THRESHOLD = SensoryPolicy().threshold
 

@@ -14,11 +14,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr
 
-from remegraph import InvalidAnswerError
 from remegraph.engine import answers
 from remegraph.engine.answers import DigestAnswer, ProposalAnswer, SkillAnswer, strict_form
 from remegraph.engine.model_call import Asker, Question
 from remegraph.engine.tasks import Meter
+from remegraph.errors import InvalidAnswerError
 from tests.engine.test_model_call import Plain
 
 FORMS: list[type[BaseModel]] = [

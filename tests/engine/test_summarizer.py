@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from remegraph import Budget, BudgetExceededError, MemoryKit, ModelUnavailableError, Scope
+from remegraph import Budget, BudgetExceededError, MemoryKit, Scope
+from remegraph.errors import ModelUnavailableError
 from remegraph.models import ChangeSet, MemoryChange, Message
 from remegraph.testing import ModelCall, ProviderError, refusal
 from tests.talk import (

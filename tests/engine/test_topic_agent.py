@@ -13,17 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from remegraph import (
-    Hit,
-    InputError,
-    MemoryKit,
-    NaiveTimeError,
-    NotFoundError,
-    RecallFilter,
-    RecallPolicy,
-    Scope,
-    Settings,
-)
+from remegraph import Hit, InputError, MemoryKit, NotFoundError, RecallFilter, RecallPolicy, Scope, Settings
+from remegraph.errors import NaiveTimeError
 from remegraph.ports import Search, TopicReader
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, misled, open_kit, said

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from remegraph import ConflictError, ConsensusError, InputError, MemoryKit, Scope
+from remegraph import ConflictError, InputError, MemoryKit, Scope
+from remegraph.errors import ConsensusError
 from remegraph.models import ChangeSet, Cut, Evidence, Memory, MemoryChange, Message, Partition, ProposalState, Topic
 from remegraph.testing import FrozenClock
 from tests.governance.sharing_machine import LIVE, SCOPES, Fact, SharingMachine

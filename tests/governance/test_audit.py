@@ -11,8 +11,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from remegraph import FileFormatError, InputError, MemoryKit, NaiveTimeError, Scope, Settings
+from remegraph import InputError, MemoryKit, Scope, Settings
 from remegraph.adapters import memory_node, memory_tools
+from remegraph.errors import FileFormatError, NaiveTimeError
 from remegraph.models import AuditEntry, AuditHead, Memory, Partition
 from remegraph.testing import InMemoryVectorIndex
 from tests.governance.conftest import DAY, Office

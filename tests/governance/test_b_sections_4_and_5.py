@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from remegraph import ConflictError, ConsensusError, InputError, Message
+from remegraph import ConflictError, InputError, Message
+from remegraph.errors import ConsensusError
 from remegraph.models import MemoryChange
 from tests.governance.crew import HOUR, LISBON, PORTO, Crew
 from tests.retention.skilled import deploying

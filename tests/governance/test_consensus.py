@@ -12,7 +12,6 @@ import pytest
 
 from remegraph import (
     ConflictError,
-    ConsensusError,
     InputError,
     MemoryKit,
     NotFoundError,
@@ -24,6 +23,7 @@ from remegraph import (
 )
 from remegraph.adapters import memory_tools
 from remegraph.engine.frame import RECALLED
+from remegraph.errors import ConsensusError
 from remegraph.models import (
     Memory,
     MemoryChange,

@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from remegraph import ConflictError, InputError, NaiveTimeError, NotFoundError, RecallFilter, Scope
+from remegraph import ConflictError, InputError, NotFoundError, RecallFilter, Scope
+from remegraph.errors import NaiveTimeError
 from remegraph.models import ChangeSet, Memory, MemoryChange, RecallMode, Status
 from tests.governance.conftest import DAY, Office
 from tests.talk import NOON

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from remegraph import InputError, Workspace
+from remegraph import InputError
 from remegraph.governance.injection import languages_of, read_workspace
+from remegraph.models import Workspace
 
 
 @pytest.mark.requirement("G1")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from remegraph import Message, MessageError, PerceptionPolicy
+from remegraph import Message, MessageError
 from remegraph.importers.attachments import Intake, restored
+from remegraph.settings import PerceptionPolicy
 from tests.pictures import PNG, TEXT, b64, image, png, sha, text_file
 from tests.talk import NOON
 

@@ -8,18 +8,9 @@ from typing import Any
 
 import pytest
 
-from remegraph import (
-    InvalidAnswerError,
-    MemoryKit,
-    MessageError,
-    ModelUnavailableError,
-    NotFoundError,
-    PerceptionPolicy,
-    Scope,
-    Settings,
-    SetupError,
-    SummaryPolicy,
-)
+from remegraph import MemoryKit, MessageError, NotFoundError, Scope, Settings, SetupError, SummaryPolicy
+from remegraph.errors import InvalidAnswerError, ModelUnavailableError
+from remegraph.settings import PerceptionPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.pictures import PNG, TEXT, b64, image, png, sha, text_file
 from tests.talk import ANN, NOON, create, digest, open_kit, proposal, said

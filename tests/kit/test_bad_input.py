@@ -19,21 +19,23 @@ from langchain_core.messages import RemoveMessage
 from numpy.typing import NDArray
 
 from remegraph import (
+    InputError,
+    MemoryKit,
+    MessageError,
+    NotFoundError,
+    RemegraphError,
+    ScopeError,
+    Settings,
+    SetupError,
+)
+from remegraph.errors import (
     DimensionError,
     EmbedderMismatchError,
     FileFormatError,
     IndexOwnedError,
-    InputError,
-    MemoryKit,
     MessageChangedError,
-    MessageError,
     NaiveTimeError,
-    NotFoundError,
-    RemegraphError,
     SchemaTooNewError,
-    ScopeError,
-    Settings,
-    SetupError,
 )
 from remegraph.importers.conversations import read_conversations
 from remegraph.kit.doctor import diagnose

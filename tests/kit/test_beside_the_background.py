@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from remegraph import Condition, MemoryKit, Skill, SkillStep, StepPattern
+from remegraph import MemoryKit
+from remegraph.models import Condition, Skill, SkillStep, StepPattern
 from tests.talk import ANN, open_kit
 
 REFUND = Skill(

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from remegraph import CancelledError, FileFormatError, ForeignMemory, MemoryKit, Scope, ScopeError
+from remegraph import CancelledError, MemoryKit, Scope, ScopeError
+from remegraph.errors import FileFormatError
+from remegraph.models import ForeignMemory
 from tests.talk import ANN, open_kit
 
 BOB = Scope(user="bob", agent="remy")

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from remegraph import BudgetExceededError, InputError, Memory, MemoryKit, NotFoundError, Scope, Workspace
+from remegraph import BudgetExceededError, InputError, Memory, MemoryKit, NotFoundError, Scope
 from remegraph.adapters import MemoryStore, memory_tools
 from remegraph.engine.frame import short_id
-from remegraph.models import ChangeSet, Depth, MemoryChange, RecallMode
+from remegraph.models import ChangeSet, Depth, MemoryChange, RecallMode, Workspace
 from tests.talk import NOON, open_kit, said
 
 MODES: tuple[RecallMode, ...] = ("exact", "semantic", "temporal", "associative", "hybrid")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, select, update
 
-from remegraph import JournalKeyError, MemoryKit, Scope, Settings, SetupError
+from remegraph import MemoryKit, Scope, Settings, SetupError
+from remegraph.errors import JournalKeyError
 from remegraph.kit.doctor import diagnose
 from remegraph.ledger.journal import Journal
 from remegraph.ledger.schema import events, partitions, seals

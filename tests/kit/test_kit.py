@@ -21,12 +21,11 @@ from remegraph import (
     CancelledError,
     ClosedError,
     MemoryKit,
-    MessageChangedError,
-    ModelUnavailableError,
     Scope,
     Settings,
     SummaryReport,
 )
+from remegraph.errors import MessageChangedError, ModelUnavailableError
 from remegraph.kit.admin import Admin
 from remegraph.models import Progress
 from remegraph.testing import FrozenClock, InMemoryVectorIndex

@@ -18,13 +18,13 @@ from remegraph import (
     InputError,
     MemoryKit,
     NotFoundError,
-    PackError,
     Scope,
     Settings,
     SharingPolicy,
 )
 from remegraph.demo import ANN as PERSON
 from remegraph.demo import XIAOLIN, play
+from remegraph.errors import PackError
 from remegraph.failpoints import listen
 from remegraph.ledger.files import alone
 from remegraph.mek.signatures import SigningKey

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from remegraph import MemoryKit, MissingExtraError, Settings, SetupError
+from remegraph import MemoryKit, Settings, SetupError
+from remegraph.errors import MissingExtraError
 from remegraph.kit.providers import as_chat_model, as_embedder
 from remegraph.testing import ScriptedChatModel
 from remegraph.text.hashed_embedder import HashedEmbedder

@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import event
 
-from remegraph import Hit, MemoryKit, Message, ModelUnavailableError, RecallPolicy, Scope, Settings
+from remegraph import Hit, MemoryKit, Message, RecallPolicy, Scope, Settings
 from remegraph.engine.frame import short_id, shown_ids, shown_records
 from remegraph.engine.retrieval.context import called as name_of
+from remegraph.errors import ModelUnavailableError
 from remegraph.kit.providers import token_counter
 from remegraph.ports import Search, TopicReader
 from remegraph.settings import PoolPolicy

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from remegraph import MemoryKit, ModelUnavailableError
+from remegraph import MemoryKit
+from remegraph.errors import ModelUnavailableError
 from remegraph.ledger.index import indexer
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from remegraph.text.hashed_embedder import HashedEmbedder

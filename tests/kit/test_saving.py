@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from remegraph import InputError, Memory, MemoryKit, ModelUnavailableError, NotFoundError, Scope, Settings
+from remegraph import InputError, Memory, MemoryKit, NotFoundError, Scope, Settings
+from remegraph.errors import ModelUnavailableError
 from remegraph.settings import SummaryPolicy
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, change, digest, model_of, open_kit, proposal, said

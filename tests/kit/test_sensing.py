@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from remegraph import InputError, MemoryKit, MessageError, Scope, SensoryPolicy, Settings, SetupError
+from remegraph import InputError, MemoryKit, MessageError, Scope, Settings, SetupError
 from remegraph.retention.working_memory import SensoryBuffer
+from remegraph.settings import SensoryPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import NOON, said, statements
 

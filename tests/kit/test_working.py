@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from remegraph import ClosedError, MemoryKit, NotFoundError, Scope, Settings, WorkingPolicy
+from remegraph import ClosedError, MemoryKit, NotFoundError, Scope, Settings
 from remegraph.models import Chunk
 from remegraph.retention.working_memory import Desk, WorkingMemory
+from remegraph.settings import WorkingPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 from tests.talk import ANN, NOON, open_kit, statements
 

@@ -13,20 +13,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from remegraph import (
+from remegraph import InputError, MemoryKit, Scope, ScopeError
+from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
+from remegraph.mek.extraction import ShareInput, Sources, build_extractor
+from remegraph.mek.items import item_digest
+from remegraph.models import (
+    Budget,
+    Conclusion,
     Condition,
-    InputError,
-    MemoryKit,
-    Scope,
-    ScopeError,
+    Extraction,
+    KnowledgeItem,
+    Memory,
+    Progress,
     Skill,
     SkillStep,
     StepPattern,
 )
-from remegraph.errors import BudgetExceededError, CancelledError, ModelUnavailableError
-from remegraph.mek.extraction import ShareInput, Sources, build_extractor
-from remegraph.mek.items import item_digest
-from remegraph.models import Budget, Conclusion, Extraction, KnowledgeItem, Memory, Progress
 from remegraph.ports import Draft, Reworded
 from remegraph.testing import refusal, spoken, truncated
 from tests.talk import EACH_TURN, NOON, model_of, open_kit, said

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from remegraph import MemoryKit, Scope, Settings, SharingPolicy, SummaryPolicy
-from remegraph.adapters import MemoryService
+from remegraph.adapters.services import MemoryService
 from remegraph.models import (
     Absorption,
     Conclusion,

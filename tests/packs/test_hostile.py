@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import select
 
 from conftest import Figure
-from remegraph import MemoryKit, PackError
+from remegraph import MemoryKit
+from remegraph.errors import PackError
 from remegraph.ledger.schema import metadata
 from remegraph.mek.signatures import SigningKey
 from remegraph.models import PackKind

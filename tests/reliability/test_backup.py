@@ -18,17 +18,8 @@ from numpy.typing import NDArray
 
 from conftest import Figure
 from evals._servers import postgres_tool
-from remegraph import (
-    BackupError,
-    CancelledError,
-    MemoryKit,
-    Message,
-    Progress,
-    RecallPolicy,
-    SchemaTooNewError,
-    Scope,
-    Settings,
-)
+from remegraph import CancelledError, MemoryKit, Message, Progress, RecallPolicy, Scope, Settings
+from remegraph.errors import BackupError, SchemaTooNewError
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.ledger import backup as backups
 from remegraph.ledger.backup import BackupRun

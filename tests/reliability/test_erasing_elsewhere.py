@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from remegraph import IndexOwnedError, MemoryKit, Message, Scope, Settings
+from remegraph import MemoryKit, Message, Scope, Settings
+from remegraph.errors import IndexOwnedError
 from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.schema import injections, metadata, reviews, tool_calls
 from remegraph.models import Reading, Review, Subject

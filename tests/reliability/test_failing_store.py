@@ -14,15 +14,8 @@ import pytest
 from sqlalchemy import Engine, event, exc
 
 from conftest import Figure
-from remegraph import (
-    LedgerUnavailableError,
-    MemoryKit,
-    ModelUnavailableError,
-    RemegraphError,
-    Settings,
-    SummaryPolicy,
-    VectorIndexError,
-)
+from remegraph import LedgerUnavailableError, MemoryKit, RemegraphError, Settings, SummaryPolicy
+from remegraph.errors import ModelUnavailableError, VectorIndexError
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk

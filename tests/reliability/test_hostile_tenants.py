@@ -18,16 +18,8 @@ from typer.testing import CliRunner
 
 from conftest import Figure
 from remegraph import MemoryKit, RecallPolicy, Scope, Settings
-from remegraph.adapters import (
-    MemoryRetriever,
-    MemoryService,
-    MemoryStore,
-    MessageHistory,
-    RetrievalOptions,
-    RetrievalType,
-    memory_tools,
-    recall_node,
-)
+from remegraph.adapters import MemoryRetriever, MemoryStore, MessageHistory, memory_tools, recall_node
+from remegraph.adapters.services import MemoryService, RetrievalOptions, RetrievalType
 from remegraph.cli.app import app
 from remegraph.errors import NotFoundError, SetupError
 from remegraph.models import Depth, Hit, Memory

@@ -15,15 +15,8 @@ import pytest
 from sqlalchemy import select
 
 from conftest import Figure
-from remegraph import (
-    MemoryKit,
-    ModelUnavailableError,
-    RecallPolicy,
-    Scope,
-    Settings,
-    SummaryPolicy,
-    VectorIndexError,
-)
+from remegraph import MemoryKit, RecallPolicy, Scope, Settings, SummaryPolicy
+from remegraph.errors import ModelUnavailableError, VectorIndexError
 from remegraph.ledger.schema import jobs
 from remegraph.models import Progress
 from remegraph.testing import FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall

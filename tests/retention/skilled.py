@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from remegraph import Condition, Message, Skill, SkillStep, StepPattern
+from remegraph import Message
+from remegraph.models import Condition, Skill, SkillStep, StepPattern
 from tests.talk import called, returned, said
 
 __all__ = ["deploying", "refunding", "step"]

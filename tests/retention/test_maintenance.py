@@ -7,16 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from remegraph import (
-    CancelledError,
-    ConflictError,
-    InputError,
-    MemoryKit,
-    NaiveTimeError,
-    NotFoundError,
-    RecallFilter,
-    Scope,
-)
+from remegraph import CancelledError, ConflictError, InputError, MemoryKit, NotFoundError, RecallFilter, Scope
+from remegraph.errors import NaiveTimeError
 from remegraph.ledger.archive import Archive
 from remegraph.models import ChangeSet, Conclusion, Memory, MemoryChange, Progress, Receipt
 from remegraph.models.remnants import MARK

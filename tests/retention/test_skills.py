@@ -10,22 +10,10 @@ from typing import Any
 
 import pytest
 
-from remegraph import (
-    ClosedError,
-    Condition,
-    InputError,
-    InvalidAnswerError,
-    MemoryKit,
-    NotFoundError,
-    RemegraphError,
-    Scope,
-    Skill,
-    SkillError,
-    SkillStep,
-    StepPattern,
-)
+from remegraph import ClosedError, InputError, MemoryKit, NotFoundError, RemegraphError, Scope
+from remegraph.errors import InvalidAnswerError, SkillError
 from remegraph.ledger.archive import Archive
-from remegraph.models import Receipt, Shelf
+from remegraph.models import Condition, Receipt, Shelf, Skill, SkillStep, StepPattern
 from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
 from tests.retention.conftest import DAY, House
 from tests.retention.skilled import deploying, refunding, step

@@ -15,8 +15,9 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from mcp import Client
 
-from remegraph import MemoryKit, ModelUnavailableError, NotFoundError, RecallFilter, Scope
+from remegraph import MemoryKit, NotFoundError, RecallFilter, Scope
 from remegraph.adapters import MemoryMiddleware, MemoryRetriever, MessageHistory, memory_tools
+from remegraph.errors import ModelUnavailableError
 from remegraph.models import Depth, RecallMode, Status
 from remegraph.models.base import Record
 from remegraph.servers.mcp import memory_server

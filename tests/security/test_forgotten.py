@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from conftest import Figure
-from remegraph import Memory, MemoryKit, Message, Scope, ToolCall
+from remegraph import Memory, MemoryKit, Message, Scope
+from remegraph.models import ToolCall
 from remegraph.testing import ModelCall
 from remegraph.text.sentences import sentences
 from remegraph.text.tokens import tokenize

@@ -14,9 +14,9 @@ from langchain_core.messages import HumanMessage
 
 import remegraph
 from conftest import Figure
-from remegraph import MemoryKit, Scope, ToolCall
+from remegraph import MemoryKit, Scope
 from remegraph.adapters import MemoryRetriever, MemoryStore, memory_tools, recall_node
-from remegraph.models import ChangeSet, Memory, MemoryChange, Message, Topic
+from remegraph.models import ChangeSet, Memory, MemoryChange, Message, ToolCall, Topic
 from tests.talk import ANN, NOON, open_kit, replied, said
 
 pytestmark = pytest.mark.requirement("X5", "X6")

@@ -18,10 +18,11 @@ from pydantic import ValidationError
 
 from conftest import Figure
 from evals.desensitizing import BARS, sentences
-from remegraph import MemoryKit, MissingExtraError, Scope, Settings
+from remegraph import MemoryKit, Scope, Settings
 from remegraph.adapters.chains import MessageHistory
 from remegraph.adapters.store import MemoryStore
 from remegraph.engine.redaction import Redactor
+from remegraph.errors import MissingExtraError
 from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel

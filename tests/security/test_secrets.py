@@ -16,8 +16,9 @@ import pytest
 from sqlalchemy import exc
 from typer.testing import CliRunner
 
-from remegraph import MemoryKit, ModelUnavailableError, RemegraphError, Settings
+from remegraph import MemoryKit, RemegraphError, Settings
 from remegraph.cli.app import app
+from remegraph.errors import ModelUnavailableError
 from remegraph.models import Message
 from remegraph.testing import InMemoryVectorIndex
 from tests.talk import ANN, NOON, open_kit, replied, said

@@ -19,43 +19,25 @@ if TYPE_CHECKING:
     from remegraph.adapters.notes import inject
     from remegraph.adapters.review_tools import conflict_tools, history_tools
     from remegraph.adapters.scopes import ScopeSource, resolve_scope
-    from remegraph.adapters.services import (
-        BaseMemoryService,
-        KnowledgeExchange,
-        KnowledgeService,
-        MemoryService,
-        RetrievalOptions,
-        RetrievalType,
-        RetrievedItem,
-    )
-    from remegraph.adapters.store import MemoryStore, decode_label, encode_label
+    from remegraph.adapters.store import MemoryStore
     from remegraph.adapters.tool_handler import ToolMemoryHandler
     from remegraph.adapters.tools import memory_tools, skill_tools, tool_advice
 
 __all__ = [
-    "BaseMemoryService",
-    "KnowledgeExchange",
-    "KnowledgeService",
     "MemoryCaptured",
     "MemoryEvent",
     "MemoryFailed",
     "MemoryMiddleware",
     "MemoryRecalled",
     "MemoryRetriever",
-    "MemoryService",
     "MemoryStore",
     "MessageHistory",
     "Recalled",
-    "RetrievalOptions",
-    "RetrievalType",
-    "RetrievedItem",
     "ScopeSource",
     "ToolMemoryHandler",
     "capture_node",
     "checked_arguments",
     "conflict_tools",
-    "decode_label",
-    "encode_label",
     "history_tools",
     "inject",
     "memory_node",
@@ -77,8 +59,7 @@ _NAMES = {
     "notes": "inject",
     "review_tools": "conflict_tools history_tools",
     "scopes": "ScopeSource resolve_scope",
-    "services": "BaseMemoryService KnowledgeExchange KnowledgeService MemoryService RetrievalOptions RetrievalType RetrievedItem",
-    "store": "MemoryStore decode_label encode_label",
+    "store": "MemoryStore",
     "tool_handler": "ToolMemoryHandler",
     "tools": "memory_tools skill_tools tool_advice",
 }

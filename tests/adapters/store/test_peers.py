@@ -15,7 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from remegraph import MemoryKit, Scope
-from remegraph.adapters import MemoryStore, encode_label
+from remegraph.adapters import MemoryStore
+from remegraph.adapters.store import encode_label
 from remegraph.testing import ScriptedChatModel
 
 

@@ -31,8 +31,9 @@ from langgraph.store.base import (
 )
 
 from remegraph import InputError, MemoryKit, Scope, ScopeError, Settings
-from remegraph.adapters import MemoryStore, encode_label
+from remegraph.adapters import MemoryStore
 from remegraph.adapters import store as store_module
+from remegraph.adapters.store import encode_label
 from remegraph.errors import ModelUnavailableError
 from remegraph.ledger.schema import item_namespaces, item_texts, items
 from remegraph.settings import RecallPolicy

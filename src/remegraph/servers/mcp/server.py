@@ -20,8 +20,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.types import Resource, ResourceTemplate
 
-from remegraph.adapters import checked_arguments, conflict_tools, history_tools, memory_tools
-from remegraph.adapters.answers import answered
+from remegraph.adapters import conflict_tools, history_tools, memory_tools
+from remegraph.adapters.answers import answered, checked_arguments
 from remegraph.adapters.tools import traced
 from remegraph.engine.frame import disarmed, framed, vouched
 from remegraph.errors import InputError, NotFoundError
