@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.text.tokens import estimate_tokens, query_tokens, token_counts, tokenize
+from remegraph.text.tokens import asked_tokens, estimate_tokens, query_tokens, token_counts, tokenize
 
 pytestmark = pytest.mark.requirement("R10")
 
@@ -53,6 +53,27 @@ def test_words_with_vowel_signs_stay_whole() -> None:
 def test_spellings_of_one_word_meet(one: str, other: str) -> None:
     """Width, case, accents, possessives and thousands marks are not what anyone searches for."""
     assert tokenize(one) == tokenize(other)
+
+
+@pytest.mark.parametrize(
+    ("question", "tokens"),
+    [
+        (
+            "An welchen Tagen ist Leonie jetzt im Rehazentrum anzutreffen?",
+            ["tagen", "leoni", "rehazentrum", "anzutreffen"],
+        ),
+        ("¿En qué ciudad vive ahora Marta y con quién?", ["ciudad", "vive", "ahora", "marta"]),
+        ("Dans quelle ville est-ce qu'elle habite, et depuis quand?", ["vill", "habit"]),
+        ("Did the man die in the war?", ["man", "die", "war"]),
+        ("war die man", ["war", "die", "man"]),
+        ("Wie hieß die?", ["hiess"]),
+        ("AI年会", ["ai", "年", "会", "年会"]),
+        ("Was ist das?", ["ist", "das"]),
+    ],
+)
+def test_a_question_in_german_spanish_or_french_looks_for_what_it_is_about(question: str, tokens: list[str]) -> None:
+    """Who asks "An welchen Tagen ..." means the days, and in English "die" and "war" are no small words."""
+    assert asked_tokens(question) == tokens
 
 
 def test_stop_words_are_dropped_from_questions_only() -> None:

@@ -13,7 +13,7 @@ from remegraph.text.scripts import has_cjk, simplified
 from remegraph.text.sentences import asks, sentences
 from remegraph.text.tables import table
 from remegraph.text.times import TimeMention, resolve, times_asked
-from remegraph.text.tokens import query_tokens
+from remegraph.text.tokens import asked_tokens
 
 __all__ = ["Question", "at_large", "read_question"]
 
@@ -60,12 +60,12 @@ def read_question(text: str, asked_at: datetime, previous: str = "") -> Question
     """
     spans = [span.text for span in sentences(text)]
     asking = [span for span in spans if asks(span)]
-    if not asking or len({token for span in asking for token in query_tokens(span)}) < _ENOUGH:
+    if not asking or len({token for span in asking for token in asked_tokens(span)}) < _ENOUGH:
         asking = spans
-    strong = {token for span in asking for token in query_tokens(_without_relative_times(span, asked_at))}
-    tokens = {token: 1.0 if token in strong else _BESIDE for token in query_tokens(text)}
+    strong = {token for span in asking for token in asked_tokens(_without_relative_times(span, asked_at))}
+    tokens = {token: 1.0 if token in strong else _BESIDE for token in asked_tokens(text)}
     if previous and _refers_back(text):
-        tokens = dict.fromkeys(query_tokens(previous), _BEFORE) | tokens
+        tokens = dict.fromkeys(asked_tokens(previous), _BEFORE) | tokens
     return Question(
         text=text,
         tokens=tokens,
@@ -84,7 +84,7 @@ def at_large(language: Literal["en", "zh"]) -> list[str]:
 
 
 def _refers_back(text: str) -> bool:
-    return len(query_tokens(text)) < _ENOUGH or _holds("back", text)
+    return len(asked_tokens(text)) < _ENOUGH or _holds("back", text)
 
 
 def _without_relative_times(sentence: str, asked_at: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import snowballstemmer
@@ -13,10 +13,11 @@ import snowballstemmer
 from remegraph.text.scripts import CJK
 from remegraph.text.tables import word_list
 
-__all__ = ["estimate_tokens", "query_tokens", "stop_words", "token_counts", "tokenize"]
+__all__ = ["asked_tokens", "estimate_tokens", "query_tokens", "stop_words", "token_counts", "tokenize"]
 
 _LONGEST = 64
 _CHARACTERS_PER_LLM_TOKEN = 4
+_LANGUAGES = ("stopwords_en.txt", "stopwords_de.txt", "stopwords_es.txt", "stopwords_fr.txt")
 
 # Thai, Lao, Tibetan, Myanmar and Khmer put no spaces between words either. Their digits and signs may come along.
 _UNSPACED = CJK + "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u1049\u1050-\u109f\u1780-\u17d3"
@@ -120,14 +121,29 @@ def query_tokens(text: str) -> list[str]:
 
     If the question holds stop words only, all are kept.
     """
-    stop = stop_words()
+    return _kept(list(_words(text)), stop_words()) or list(dict.fromkeys(tokenize(text)))
+
+
+def asked_tokens(text: str) -> list[str]:
+    """Return the words that a question looks for: `query_tokens`, without the stop words of its language either.
+
+    That is German, Spanish or French where more of its words, two at least, are stop words of it than are of English.
+    """
+    words = list(_words(text))
+    said = [word.replace("\u2019", "'") for word, is_run in words if not is_run]
+    most = max(map(word_list, _LANGUAGES), key=lambda known: max(1, sum(word in known for word in said)))
+    return _kept(words, stop_words() | most) or query_tokens(text)
+
+
+def _kept(words: Iterable[tuple[str, bool]], stop: frozenset[str]) -> list[str]:
+    """Return the tokens of words that are no stop words, each once."""
     kept: list[str] = []
-    for word, is_run in _words(text):
+    for word, is_run in words:
         if is_run:
             kept.extend(gram for gram in _grams(word) if gram not in stop)
         elif word.replace("\u2019", "'") not in stop:
             kept.append(_stem(word))
-    return [token for token in dict.fromkeys(kept) if token] or list(dict.fromkeys(tokenize(text)))
+    return [token for token in dict.fromkeys(kept) if token]
 
 
 def token_counts(text: str) -> dict[str, int]:
