@@ -17,7 +17,7 @@ from evals._peers import PEERS, Mem0
 from evals._talk import PER_MEMORY, Talk, learn
 from evals._timing import Stopwatch, Timing
 from remegraph import MemoryKit, Message, Scope, Settings
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 
 __all__ = ["MEM0", "Beside", "figures", "measure"]
 

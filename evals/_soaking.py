@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 
 from evals._talk import Talk
 from remegraph import MemoryKit, Message, Settings
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 
 __all__ = ["TURN", "Done", "Labour", "open_kit", "work_until_killed"]
 

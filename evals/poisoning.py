@@ -27,7 +27,7 @@ from remegraph.engine.origin import commands
 from remegraph.models import DOCUMENT, Hit, RecallFilter, ToolCall
 from remegraph.models.messages import TRUST_BY_ROLE
 from remegraph.models.standing import QUARANTINE_BELOW
-from remegraph.models.tool_calls import is_guideline
+from remegraph.models.tools import is_guideline
 from remegraph.settings import RecallPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
 

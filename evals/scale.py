@@ -38,9 +38,9 @@ from evals._peers import installed
 from evals._talk import PER_MEMORY, Talk, learn
 from evals._timing import Stopwatch
 from remegraph import MemoryKit, Settings
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.placement import CAPACITY
 from remegraph.models import ChangeSet
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 __all__ = ["main", "measure"]
 

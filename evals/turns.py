@@ -55,9 +55,9 @@ from evals._pages import how, place
 from evals._talk import PER_MEMORY, Talk, learn
 from remegraph import AgentMemorySettings, CapturePolicy, ExtractionPolicy, MemoryKit, Scope, Settings
 from remegraph.adapters import MemoryMiddleware
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import ChangeSet
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 __all__ = ["Meter", "Prompt", "Session", "beyond", "delays", "loaded", "main", "prompt", "session"]
 

@@ -23,9 +23,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import remegraph
 from remegraph import MemoryKit, Settings, SummaryPolicy, telemetry
 from remegraph.errors import MissingExtraError, ModelUnavailableError, VectorIndexError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.telemetry import EVENTS, METRICS, OPERATIONS
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.adapters.hosts import Host
 from tests.talk import ANN, NOON, create, digest, proposal, said
 

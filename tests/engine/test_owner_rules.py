@@ -22,8 +22,8 @@ from remegraph import (
     SetupError,
 )
 from remegraph.adapters import memory_tools
-from remegraph.engine.owner_rules import OwnerRules
-from remegraph.engine.prompt_data import rule_lines
+from remegraph.engine.chat.prompt_data import rule_lines
+from remegraph.engine.tasks import OwnerRules
 from remegraph.errors import ModelUnavailableError
 from remegraph.kit.doctor import diagnose
 from remegraph.prompts import LANGUAGES

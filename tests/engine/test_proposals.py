@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.engine.model_call import Asker
-from remegraph.engine.modelled import ModelThinker
+from remegraph.engine.chat.model_call import Asker
+from remegraph.engine.chat.modelled import ModelThinker
 from remegraph.engine.tasks import Meter, Proposal, ProposeTask
 from remegraph.models import Block, Memory, RecallFilter, Shelf, StoredMessage, ToolCall, Topic
 from remegraph.testing import ModelCall, ScriptedChatModel

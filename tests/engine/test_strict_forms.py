@@ -15,8 +15,8 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr
 
 from remegraph.engine import answers
-from remegraph.engine.answers import DigestAnswer, ProposalAnswer, SkillAnswer, strict_form
-from remegraph.engine.model_call import Asker, Question
+from remegraph.engine.chat.answers import DigestAnswer, ProposalAnswer, SkillAnswer, strict_form
+from remegraph.engine.chat.model_call import Asker, Question
 from remegraph.engine.tasks import Meter
 from remegraph.errors import InvalidAnswerError
 from tests.engine.test_model_call import Plain

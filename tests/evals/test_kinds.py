@@ -22,8 +22,8 @@ from evals._stores import stores
 from evals.fit_blend import Asked, refitted
 from evals.kinds import Found, apart, files, losses, never_mentioned, questions_of, refit, table
 from remegraph.engine.retrieval.blend import Weights, default_weights
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ports import Embedder
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 RANKED = ("a", "b", "c", "d")
 EMBEDDER = HashedEmbedder(64)

@@ -12,7 +12,7 @@ from evals._measuring import measure
 from evals._peers import PEERS, Kit
 from evals._stores import stores
 from remegraph.importers.messages import to_messages
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 
 LOCOMO = {
     "sample_id": "conv-1",

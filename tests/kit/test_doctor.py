@@ -18,11 +18,11 @@ from remegraph.kit.doctor import diagnose
 from remegraph.ledger import checkup
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import IndexOwner
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.keys import add_key
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.pictures import PNG, image, sha
 from tests.reliability.power import KeptIndex
 from tests.reliability.released import FIRST, columns, hashes, later

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from remegraph import AgentMemorySettings, MemoryKit, RetrievalPolicy, Scope, Settings
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import Hit
 from remegraph.testing import FrozenClock
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import NOON
 
 

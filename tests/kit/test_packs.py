@@ -27,7 +27,7 @@ from remegraph.demo import XIAOLIN, play
 from remegraph.errors import PackError
 from remegraph.failpoints import listen
 from remegraph.ledger.files import alone
-from remegraph.mek.signatures import SigningKey
+from remegraph.mek.items import SigningKey
 from remegraph.models import Memory, PackKind, Progress
 from remegraph.packs import writer
 from remegraph.packs.format import LIMITS

@@ -12,8 +12,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from remegraph import MemoryKit, Settings, SetupError
 from remegraph.errors import MissingExtraError
 from remegraph.kit.providers import as_chat_model, as_embedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import ANN, create, digest, proposal, said
 
 

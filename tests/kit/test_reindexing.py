@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from remegraph import MemoryKit
 from remegraph.errors import ModelUnavailableError
 from remegraph.ledger.index import indexer
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import ANN, NOON, open_kit, said
 
 TEXTS = ["I live in Lisbon.", "I love hiking.", "I work as a baker."]

@@ -13,6 +13,7 @@ import numpy as np
 from remegraph.errors import ModelUnavailableError, VectorIndexError
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.index.chroma import ChromaIndex, persistent
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.keys import KeyRing
 from remegraph.models import (
     BlockSummary,
@@ -27,7 +28,6 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.testing import InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.ledger.conftest import KEY
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from remegraph import MemoryKit, Scope
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.ledger.index.breaker import CircuitBreaker
 from remegraph.ledger.index.chroma import ChromaIndex, _settings, persistent
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.index.vectors import unreached as find_unreached
 from remegraph.ports import VectorIndex
 from remegraph.testing import InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.ledger.projections import ANN as PLACE
 from tests.ledger.projections import Ledger
 

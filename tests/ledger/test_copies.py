@@ -13,10 +13,10 @@ from sqlalchemy import make_url
 
 from remegraph.failpoints import listen
 from remegraph.ledger.backup import declare_copy, settle_copy
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.placement import namespace
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.testing import InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.ledger.projections import ANN, Ledger
 
 pytestmark = pytest.mark.requirement("X2", "X9")

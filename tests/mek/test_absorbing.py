@@ -20,9 +20,9 @@ from remegraph import (
 )
 from remegraph.adapters import MemoryRetriever, MemoryStore
 from remegraph.ledger.archive import Archive
-from remegraph.mek.signatures import SigningKey
+from remegraph.mek.items import SigningKey
 from remegraph.models import Abstraction, KnowledgeItem, Memory, Receipt
-from remegraph.models.procedures import workflow
+from remegraph.models.skills import workflow
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.mek.sharers import TRUST, Household, fact, knows, steps
 from tests.retention.skilled import deploying

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remegraph.errors import InputError, SetupError, SignatureError
-from remegraph.mek.signatures import SigningKey, TrustStore
+from remegraph.mek.items import SigningKey, TrustStore
 from remegraph.models import Signature
 
 _KEY = SigningKey.generate()

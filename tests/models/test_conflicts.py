@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remegraph.engine.disputes import compare
 from remegraph.models import Link, LinkType, Memory, Partition, Topic
-from remegraph.models.disputes import compare, disputed, opposing, pair_of, settled
+from remegraph.models.contradictions import disputed, opposing, pair_of, settled
 from tests.talk import NOON
 
 

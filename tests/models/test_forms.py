@@ -40,7 +40,7 @@ from remegraph.models.forms import (
     revised,
 )
 from remegraph.models.item_text import sentence
-from remegraph.models.procedures import workflow
+from remegraph.models.skills import workflow
 from tests.models.records import instances
 from tests.talk import NOON
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.models.tool_calls import Prior, expected, fitted_prior, interval
+from remegraph.models.tools import Prior, expected, fitted_prior, interval
 
 pytestmark = pytest.mark.requirement("R12")
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from remegraph import SharingPolicy
 from remegraph.engine.frame import shown_records
-from remegraph.engine.retrieval.context import assemble
+from remegraph.engine.retrieval.context import assemble, believed, fair, source_of
 from remegraph.models import Hit, Origin, Partition
-from remegraph.models.agreement import believed, fair, source_of
 from remegraph.text.tokens import estimate_tokens
 from tests.talk import NOON
 

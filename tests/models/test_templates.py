@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.models.procedures import filled, fits, literal, slots
+from remegraph.models.skills import filled, fits, literal, slots
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("ab{}. ", max_size=8),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.models.tool_calls import call_digest, error_kind, error_line, outcome, without_values
+from remegraph.models.tools import call_digest, error_kind, error_line, outcome, without_values
 from tests.models.records import ANY_TEXT
 
 pytestmark = pytest.mark.requirement("R12")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from remegraph.mek.signatures import SigningKey
+from remegraph.mek.items import SigningKey
 from remegraph.models import PackKind, PackReason
 from remegraph.packs.format import FORMAT, MANIFEST, SIGNATURE
 

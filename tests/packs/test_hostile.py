@@ -15,7 +15,7 @@ from conftest import Figure
 from remegraph import MemoryKit
 from remegraph.errors import PackError
 from remegraph.ledger.schema import metadata
-from remegraph.mek.signatures import SigningKey
+from remegraph.mek.items import SigningKey
 from remegraph.models import PackKind
 from remegraph.packs.format import MEMBERS
 from tests.packs.hostile_packs import CASES, Case, Forge, zipped

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from remegraph import MemoryKit, prompts
-from remegraph.engine.answers import DigestAnswer, ProposalAnswer
+from remegraph.engine.chat.answers import DigestAnswer, ProposalAnswer
 from remegraph.prompts import LANGUAGES, Language, Prompt, load, names
 from remegraph.settings import Perspective
 from remegraph.testing import ModelCall, refusal

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from remegraph import MemoryKit, Scope
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 from tests.reliability.labourer import say
 
 

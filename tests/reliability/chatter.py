@@ -28,8 +28,8 @@ from langgraph.types import Durability
 from remegraph import MemoryKit, Scope, failpoints
 from remegraph.adapters import MemoryMiddleware
 from remegraph.kit import components  # noqa: F401 - likewise
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import ModelCall, ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 ANN = Scope(user="ann")
 THREAD: RunnableConfig = {"configurable": {"thread_id": "1"}}

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from remegraph import MemoryKit, Scope, Settings, SlicingPolicy
 from remegraph.failpoints import listen
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import Abstraction, ChangeSet, Link, Memory, MemoryChange, Subject
 from remegraph.ports import ItemChange
 from remegraph.settings import RecallPolicy
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import NOON, called, replied, returned, said
 
 ANN = Scope(user="zzannuser", agent="remy", project="zzannproject")

@@ -31,6 +31,7 @@ from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.index.chroma import ChromaIndex
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.guard import GuardedIndex
 from remegraph.ledger.index.projection import VectorProjection, differences
 from remegraph.ledger.keys import KeyRing, add_key
@@ -48,7 +49,6 @@ from remegraph.models import (
     Work,
 )
 from remegraph.ports import VectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 MEMORIES = 120
 BATCH = 5

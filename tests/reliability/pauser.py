@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from remegraph import CapturePolicy, MemoryKit, Scope, Settings, failpoints
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import NOON
 
 SCOPE = Scope(user="ann", agent="remy")

@@ -24,8 +24,8 @@ from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.ledger import backup as backups
 from remegraph.ledger.backup import BackupRun
 from remegraph.ledger.database import Database
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.pictures import PNG, image, sha
 from tests.reliability.host import ROOT

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remegraph import MemoryKit, Scope, Settings, failpoints
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.reliability.host import ROOT
 from tests.talk import NOON
 

@@ -16,8 +16,8 @@ from sqlalchemy import Engine, event, exc
 from conftest import Figure
 from remegraph import LedgerUnavailableError, MemoryKit, RemegraphError, Settings, SummaryPolicy
 from remegraph.errors import ModelUnavailableError, VectorIndexError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.testing import FailingCall, FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, said
 

@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 from tests.reliability.host import Commands, Host
 
 if TYPE_CHECKING:

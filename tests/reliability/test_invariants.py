@@ -21,9 +21,9 @@ from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import IndexOwnedError, ModelUnavailableError, VectorIndexError
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import vectors
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import ChangeSet, MemoryChange
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel, SequentialIds
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.ledger.conftest import ANN, Ledger, create
 from tests.talk import NOON, said
 

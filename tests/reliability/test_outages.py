@@ -17,10 +17,10 @@ from sqlalchemy import select
 from conftest import Figure
 from remegraph import MemoryKit, RecallPolicy, Scope, Settings, SummaryPolicy
 from remegraph.errors import ModelUnavailableError, VectorIndexError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.schema import jobs
 from remegraph.models import Progress
 from remegraph.testing import FaultyChatModel, FrozenClock, InMemoryVectorIndex, ModelCall
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests import talk
 from tests.talk import ANN, NOON, create, digest, proposal, said
 

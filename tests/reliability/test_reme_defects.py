@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from remegraph import MemoryKit, Scope, Settings, SetupError, SummaryPolicy
 from remegraph.errors import ConflictError, InputError, ModelUnavailableError, NotFoundError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import ChangeSet, Memory, MemoryChange
 from remegraph.testing import FrozenClock, ModelCall, ScriptedChatModel, SequentialIds
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.talk import NOON, change, create, digest, proposal, said
 
 if TYPE_CHECKING:

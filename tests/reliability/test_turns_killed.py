@@ -18,7 +18,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from conftest import Figure
 from remegraph import MemoryKit
-from remegraph.text.hashed_embedder import HashedEmbedder
+from remegraph.ledger.index.embedders import HashedEmbedder
 from tests.reliability.chatter import ANN, ANSWERED, DONE, THREAD
 from tests.reliability.host import ROOT
 from tests.reliability.pauser import SCOPE, opened

@@ -23,13 +23,13 @@ from remegraph.adapters.chains import MessageHistory
 from remegraph.adapters.store import MemoryStore
 from remegraph.engine.redaction import Redactor
 from remegraph.errors import MissingExtraError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.models import Condition, Message, RecallFilter, Skill, SkillStep, StepPattern
 from remegraph.settings import PerceptionPolicy, PrivateKind, RecallPolicy
 from remegraph.testing import ScriptedChatModel
 from remegraph.text import personal
 from remegraph.text.desensitization import LONGEST, findings
 from remegraph.text.findings import PLACEHOLDER
-from remegraph.text.hashed_embedder import HashedEmbedder
 from tests.pictures import image
 from tests.reliability.erasable import look
 from tests.talk import ANN, NOON, called, create, digest, model_of, proposal, replied, returned, said

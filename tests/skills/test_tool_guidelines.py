@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remegraph.models import ToolWindow, TypicalError
-from remegraph.models.tool_calls import error_class, error_kind
+from remegraph.models.tools import error_class, error_kind
 from remegraph.skills.tool_guidelines import MOST_WORDS, changed, facts_of, guideline, situation
 from remegraph.text.sentences import length
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ports import Embedder
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 
 def test_it_is_an_embedder_that_says_what_it_is() -> None:
@@ -65,7 +65,7 @@ def test_a_vector_does_not_depend_on_what_else_is_embedded() -> None:
 def test_another_process_gets_the_same_vector() -> None:
     """Python's own hash differs from process to process; an index that outlives one must not."""
     code = (
-        "from remegraph.text.hashed_embedder import HashedEmbedder;"
+        "from remegraph.ledger.index.embedders import HashedEmbedder;"
         "print(HashedEmbedder(64).embed(['hello 世界']).tobytes().hex())"
     )
 

@@ -16,11 +16,11 @@ from langchain_core.runnables.config import ensure_config, set_config_context
 from pydantic import ConfigDict, Field
 
 from remegraph.adapters.scopes import ScopeSource, asked_now, memory_mode, resolve_scope
+from remegraph.engine.retrieval.context import source_of
 from remegraph.importers.messages import to_langchain_dict
 from remegraph.kit import MemoryKit
 from remegraph.kit.base import twin
 from remegraph.models import Depth, Hit, InjectionLayer, Scope
-from remegraph.models.agreement import source_of
 
 __all__ = ["MemoryRetriever", "MessageHistory"]
 

@@ -13,8 +13,27 @@ from rich.text import Text
 from typer import Argument, Option
 
 from remegraph import models
-from remegraph.cli.command import Heads, Reason, Session, Timezone, group, of_home, of_scope, read_time, read_zone
-from remegraph.cli.terminal import FIRST, SHORT_ID, Views, counted, grid, lines, minute, nothing, plain, table
+from remegraph.cli.command import (
+    FIRST,
+    SHORT_ID,
+    Heads,
+    Reason,
+    Session,
+    Timezone,
+    Views,
+    counted,
+    grid,
+    group,
+    lines,
+    minute,
+    nothing,
+    of_home,
+    of_scope,
+    plain,
+    read_time,
+    read_zone,
+    table,
+)
 from remegraph.errors import SetupError
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.kit.doctor import diagnose

@@ -1,25 +1,27 @@
-"""What commands are made of: shared options, an open kit, output as text or JSON, errors in one line."""
+"""Common ground of all commands: options, an open kit, output as text or JSON, errors in one line, and how records look on a terminal."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 import typer
 from pydantic import TypeAdapter, ValidationError
+from rich import box
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
-from remegraph.cli.terminal import plain
 from remegraph.errors import (
     EmbedderMismatchError,
     InputError,
@@ -35,7 +37,10 @@ from remegraph.models import MOVES, Progress, Scope
 from remegraph.settings import Settings
 
 __all__ = [
+    "FIRST",
     "ME",
+    "SHORT_ID",
+    "STYLES",
     "Agent",
     "AsJson",
     "By",
@@ -54,15 +59,132 @@ __all__ = [
     "Timezone",
     "Topic",
     "Until",
+    "Views",
+    "counted",
     "first_match",
+    "grid",
     "group",
     "guarded",
+    "lines",
+    "minute",
+    "more",
+    "nothing",
     "of_home",
     "of_scope",
+    "plain",
     "read_time",
     "read_zone",
     "scope_of",
+    "shortened",
+    "state_of",
+    "table",
 ]
+
+Views = tuple[RenderableType, ...]
+_Record = TypeVar("_Record")
+
+SHORT_ID = 8
+"""Characters of a memory id that are shown; `trace` takes them."""
+
+FIRST = 20
+"""Rows shown of lists that may be very long."""
+
+_LONG = 200
+"""Characters shown of a tool's output, a call or a reason."""
+
+STYLES = {
+    "active": "green",
+    "disputed": "yellow",
+    "quarantined": "yellow",
+    "review": "yellow",
+    "superseded": "dim",
+    "expired": "dim",
+    "deleted": "dim",
+    "failed": "red",
+    "pending": "cyan",
+}
+
+
+def plain(value: str) -> str:
+    """Return text that a terminal shows as it is and never obeys.
+
+    U+FFFD stands for control characters and lone surrogates, and for what reverses the order of letters: a text that
+    waits for approval would be read otherwise than it is. Marks that honest Arabic and Hebrew have stay.
+    """
+    return "".join("\ufffd" if _is_unsafe(char) else char for char in value)
+
+
+def _is_unsafe(char: str) -> bool:
+    control = unicodedata.category(char) in {"Cc", "Cs"} and char not in "\n\t"
+    return control or unicodedata.bidirectional(char) in {"LRO", "RLO"}
+
+
+def shortened(value: str) -> str:
+    """Return text on one line, cut where it is long."""
+    line = " ".join(plain(value).split())
+    return line if len(line) <= _LONG else line[: _LONG - 1] + "…"
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with what it counts."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def minute(time: datetime) -> str:
+    """Return a time to the minute."""
+    return f"{time:%Y-%m-%d %H:%M}"
+
+
+def state_of(state: str) -> Text:
+    """Return a state in its colour."""
+    return Text(state, style=STYLES.get(state, ""), no_wrap=True)
+
+
+def lines(texts: Iterable[str], style: str = "yellow") -> Views:
+    """Show texts, each on a line of its own."""
+    return tuple(Text(plain(text), style=style) for text in texts)
+
+
+def nothing(words: str) -> Views:
+    """Show that there is nothing to show."""
+    return (Text(words, style="dim"),)
+
+
+def more(total: int) -> Views:
+    """Say how many rows are not shown, where there are more than the first."""
+    return (Text(f"… and {total - FIRST:,} more"),) if total > FIRST else ()
+
+
+def grid(rows: Iterable[Sequence[RenderableType]]) -> Table:
+    """Return rows in columns, without headers."""
+    shown = Table.grid(padding=(0, 2, 0, 0))
+    for row in rows:
+        shown.add_row(*row)
+    return shown
+
+
+def table(
+    found: Sequence[_Record],
+    headers: Sequence[str],
+    row: Callable[[_Record], Sequence[object]],
+    *,
+    empty: str = "",
+    whole: bool = False,
+) -> Views:
+    """Show the first records in a table, or the `whole` list; `empty` where there are none.
+
+    A header that begins with > is right-aligned; one with ! or > is never wrapped. Cells without style are plain text.
+    """
+    if not found:
+        return nothing(empty) if empty else ()
+    shown = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for header in headers:
+        justify: Literal["left", "right"] = "right" if header.startswith(">") else "left"
+        shown.add_column(header.lstrip("!>"), justify=justify, no_wrap=header[:1] in {"!", ">"}, overflow="fold")
+    for each in found if whole else found[:FIRST]:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(plain(str(cell))) for cell in row(each)))
+    return (shown, *(() if whole else more(len(found))))
+
 
 _JSON = TypeAdapter(object)
 """Turns records, and whatever holds them, into JSON."""

@@ -12,6 +12,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from remegraph.cli.command import (
+    FIRST,
     ME,
     Agent,
     Model,
@@ -20,13 +21,17 @@ from remegraph.cli.command import (
     Session,
     Tenant,
     Timezone,
+    Views,
+    counted,
     group,
+    lines,
     of_home,
+    plain,
     read_time,
     read_zone,
     scope_of,
+    table,
 )
-from remegraph.cli.terminal import FIRST, Views, counted, lines, plain, table
 from remegraph.cli.work import leftovers
 from remegraph.errors import ScopeError
 from remegraph.importers.conversations import Conversation, read_conversations

@@ -10,21 +10,28 @@ from rich.tree import Tree
 from typer import Argument, Option
 
 from remegraph import models
-from remegraph.cli.command import DryRun, MemoryId, Model, Session, Timezone, of_scope, read_time, read_zone
-from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
-from remegraph.cli.terminal import (
+from remegraph.cli.command import (
     FIRST,
     SHORT_ID,
+    DryRun,
+    MemoryId,
+    Model,
+    Session,
+    Timezone,
     Views,
     counted,
     lines,
     minute,
     nothing,
+    of_scope,
     plain,
+    read_time,
+    read_zone,
     shortened,
     state_of,
     table,
 )
+from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
 from remegraph.models import Scope
 
 __all__ = ["maintenance_tables", "memory"]

@@ -9,8 +9,20 @@ from typing import Annotated, cast
 from rich.text import Text
 from typer import Argument, Option
 
-from remegraph.cli.command import Session, Topic, group, of_home, of_scope
-from remegraph.cli.terminal import FIRST, Views, counted, grid, lines, plain, table
+from remegraph.cli.command import (
+    FIRST,
+    Session,
+    Topic,
+    Views,
+    counted,
+    grid,
+    group,
+    lines,
+    of_home,
+    of_scope,
+    plain,
+    table,
+)
 from remegraph.models import PackInfo, Scope, Status, TrustedKey
 
 __all__ = ["app"]
@@ -150,7 +162,7 @@ def keygen(
     file: Annotated[Path, Argument(help="Where to write the private key; a new file.", show_default=False)],
 ) -> None:
     """Make a key that signs packs. Give others the public key that is printed; show nobody the file."""
-    from remegraph.mek.signatures import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
+    from remegraph.mek.items import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
 
     key = SigningKey.generate()
     key.save(file)

@@ -16,6 +16,8 @@ from typer import Argument, Option
 
 from remegraph import models
 from remegraph.cli.command import (
+    SHORT_ID,
+    STYLES,
     MemoryId,
     Reason,
     Session,
@@ -23,21 +25,17 @@ from remegraph.cli.command import (
     Timezone,
     Topic,
     Until,
-    group,
-    of_scope,
-    read_time,
-    read_zone,
-)
-from remegraph.cli.terminal import (
-    SHORT_ID,
-    STYLES,
     Views,
     counted,
     grid,
+    group,
     lines,
     minute,
     nothing,
+    of_scope,
     plain,
+    read_time,
+    read_zone,
     shortened,
     state_of,
     table,

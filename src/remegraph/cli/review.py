@@ -8,9 +8,22 @@ from typing import Annotated, get_args
 from rich.text import Text
 from typer import Argument, Option
 
-from remegraph.cli.command import By, MemoryId, Note, Session, first_match, group, of_scope
+from remegraph.cli.command import (
+    SHORT_ID,
+    By,
+    MemoryId,
+    Note,
+    Session,
+    Views,
+    first_match,
+    group,
+    minute,
+    of_scope,
+    plain,
+    state_of,
+    table,
+)
 from remegraph.cli.recall import memory_list
-from remegraph.cli.terminal import SHORT_ID, Views, minute, plain, state_of, table
 from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Memory, Scope
 
 __all__ = ["conflict", "quarantine"]

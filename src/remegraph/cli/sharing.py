@@ -7,8 +7,21 @@ from typing import Annotated, cast
 
 from typer import Argument, Option
 
-from remegraph.cli.command import By, MemoryId, Reason, Session, Topic, group, of_scope, read_time
-from remegraph.cli.terminal import SHORT_ID, Views, minute, state_of, table
+from remegraph.cli.command import (
+    SHORT_ID,
+    By,
+    MemoryId,
+    Reason,
+    Session,
+    Topic,
+    Views,
+    group,
+    minute,
+    of_scope,
+    read_time,
+    state_of,
+    table,
+)
 from remegraph.models import Grant, Layer, Proposal, ProposalState, Scope
 
 __all__ = ["app"]

@@ -9,8 +9,22 @@ from typing import Annotated
 from rich.text import Text
 from typer import Option
 
-from remegraph.cli.command import Model, Session, group, of_home, of_scope
-from remegraph.cli.terminal import Views, counted, lines, minute, nothing, plain, shortened, state_of, table
+from remegraph.cli.command import (
+    Model,
+    Session,
+    Views,
+    counted,
+    group,
+    lines,
+    minute,
+    nothing,
+    of_home,
+    of_scope,
+    plain,
+    shortened,
+    state_of,
+    table,
+)
 from remegraph.kit.background import at_once, until_signalled
 from remegraph.kit.worker import FOREIGN
 from remegraph.models import BackgroundJob, Budget, Scope, SummaryReport, Work

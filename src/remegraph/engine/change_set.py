@@ -33,10 +33,10 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.models.disputes import disputed
+from remegraph.models.contradictions import disputed
 from remegraph.models.identity import operation_id, relation, same
 from remegraph.models.quotes import find_quote
-from remegraph.models.tool_calls import call_digest, called, error_line, outcome
+from remegraph.models.tools import call_digest, called, error_line, outcome
 from remegraph.prompts import Language
 from remegraph.settings import SummaryPolicy
 

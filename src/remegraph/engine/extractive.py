@@ -43,7 +43,7 @@ from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skil
 from remegraph.models.identity import content_digest
 from remegraph.models.remnants import MARK
 from remegraph.models.standing import QUARANTINE_BELOW
-from remegraph.models.tool_calls import called, outcome
+from remegraph.models.tools import called, outcome
 from remegraph.prompts import Language
 from remegraph.text.entities import entities
 from remegraph.text.scripts import has_cjk, plain

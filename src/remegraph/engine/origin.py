@@ -15,7 +15,7 @@ from itertools import pairwise
 from remegraph.engine.telltales import clauses
 from remegraph.models import Evidence, Message, Topic
 from remegraph.models.standing import QUARANTINE_BELOW
-from remegraph.models.tool_calls import called, failed
+from remegraph.models.tools import called, failed
 from remegraph.text.scripts import HAN, texts
 from remegraph.text.sentences import sentences
 from remegraph.text.tables import table

@@ -10,6 +10,7 @@ from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.routes import at_home
 from remegraph.engine.tasks import DigestTask, Meter
 from remegraph.engine.telltales import Telltales, clauses, telling_sentences
+from remegraph.ledger.agreements import is_shared
 from remegraph.models import (
     FORGOTTEN,
     Block,
@@ -24,7 +25,6 @@ from remegraph.models import (
     WithheldReason,
     Withholding,
 )
-from remegraph.models.agreement import is_shared
 from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import MARK, leaves, overlap, veiled, without
 from remegraph.models.standing import TOMBSTONES

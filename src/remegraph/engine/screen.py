@@ -10,16 +10,15 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from remegraph.engine.chat.prompt_data import statement_text
 from remegraph.engine.nodes import Think
-from remegraph.engine.owner_rules import ONLY, OwnerRules
 from remegraph.engine.perception import message_of
-from remegraph.engine.prompt_data import statement_text
 from remegraph.engine.removal import unquoted
-from remegraph.engine.tasks import Objection, Proposal, Screened, ScreenTask, Thinker
+from remegraph.engine.tasks import ONLY, Objection, OwnerRules, Proposal, Screened, ScreenTask, Thinker
 from remegraph.errors import InvalidAnswerError
 from remegraph.models import BlockSummary, ChangeSet, Memory, StoredMessage, Withholding
 from remegraph.models.remnants import MARK, leaves, overlap, without
-from remegraph.models.tool_calls import error_line
+from remegraph.models.tools import error_line
 from remegraph.prompts import Language
 from remegraph.text.scripts import plain
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from remegraph.engine.frame import shows_recalled
 from remegraph.models import Block, Cut, StoredMessage
 from remegraph.models.remnants import MARK
-from remegraph.models.tool_calls import called
+from remegraph.models.tools import called
 from remegraph.ports import Tail
 from remegraph.settings import ExtractionPolicy, SlicingPolicy, SummaryPolicy
 from remegraph.text.sentences import asks

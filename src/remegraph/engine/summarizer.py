@@ -24,7 +24,6 @@ from langgraph.types import Send
 from remegraph.engine.change_set import change_set, former, giving_way, inspect, is_done, note_outage, touched_by
 from remegraph.engine.disputes import Disputes
 from remegraph.engine.nodes import Body, Think, Update, node
-from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.perception import Perceiver, attended, attention, citing, language_spoken
 from remegraph.engine.proposals import ProposalKey, create_sub_agent, newest_of
 from remegraph.engine.requests import Wish, Wishes, asked_of
@@ -38,6 +37,7 @@ from remegraph.engine.tasks import (
     Meter,
     Objection,
     Operation,
+    OwnerRules,
     Proposal,
     ProposeTask,
     Thinker,

@@ -22,8 +22,7 @@ from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import without
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.text.entities import entities
-from remegraph.text.numerals import number, spoken
-from remegraph.text.scripts import HAN, simplified
+from remegraph.text.scripts import HAN, number, simplified, spoken
 from remegraph.text.sentences import Span, sentences
 from remegraph.text.tables import table
 from remegraph.text.terms import without_dates

@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from remegraph.models import Avoidance, Condition, Message, Skill, SkillStep, StepPattern
-from remegraph.models.procedures import fits, literal
-from remegraph.models.tool_calls import called
+from remegraph.models.skills import fits, literal
+from remegraph.models.tools import called
 from remegraph.text.scripts import plain
 
 __all__ = [

@@ -38,9 +38,9 @@ from remegraph.models import (
 from remegraph.models.forms import fused, in_form, links_of, named_by, payload_of
 from remegraph.models.identity import Alike, Decision, Statement, content_digest, decide, joined, operation_id, revision
 from remegraph.models.messages import TRUST_BY_ROLE
-from remegraph.models.procedures import is_skill
+from remegraph.models.skills import is_skill
 from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
-from remegraph.models.tool_calls import of_own_systems
+from remegraph.models.tools import of_own_systems
 from remegraph.ports import Clock, NewId
 from remegraph.settings import AgentMemorySettings, Perspective, Settings
 from remegraph.text.scripts import language_of

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from remegraph.engine.frame import shows_recalled
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.versions import ends
+from remegraph.ledger.agreements import WITNESSES, borne_out, doubt, is_shared, says, standing
 from remegraph.models import (
     ChangeSet,
     Endorsement,
@@ -24,17 +25,18 @@ from remegraph.models import (
     Origin,
     Partition,
     Proposal,
+    ProposalState,
     Scope,
     Shelf,
 )
-from remegraph.models.agreement import WITNESSES, borne_out, doubt, is_shared, says, standing, state_of, unfit
-from remegraph.models.disputes import disputed
+from remegraph.models.contradictions import disputed
 from remegraph.models.identity import operation_id, same
+from remegraph.models.standing import QUARANTINE_BELOW
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive
 
-__all__ = ["Consensus", "echoes"]
+__all__ = ["Consensus", "echoes", "state_of", "unfit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,3 +312,39 @@ def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
         return "stands on the agent's own words, or on recalled memory"
     known = {(each.text, each.time) for each in theirs}
     return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
+
+
+def unfit(memory: Memory, runs: int) -> tuple[str, str] | None:
+    """Return why a memory cannot be proposed, with the cure; nothing where it can."""
+    return next((why for applies, why in _misfits(memory, runs) if applies), None)
+
+
+def _misfits(memory: Memory, runs: int) -> tuple[tuple[bool, tuple[str, str]], ...]:
+    waits = memory.status in {"quarantined", "proposed"}
+    told = memory.memory_class == "policy" or memory.is_core
+    better = "Propose long-term memories and skills; episodes are shared by grant, or once they are consolidated."
+    return (
+        (waits, (f"is {memory.status}", "It must be approved first.")),
+        (not memory.live, (f"is {memory.status}", "Propose a live memory.")),
+        (memory.topic.type == "self", ("is about the agent itself", "State it with remember_self for each agent.")),
+        (memory.layer not in {"long_term", "procedural"}, (f"is {memory.layer}", better)),
+        (memory.layer == "procedural" and not runs, ("was never carried out", "Report how a run of it went first.")),
+        (told, ("is a policy or a core rule", "A person states it, under a scope without an agent.")),
+        (memory.origin is not None, ("came from elsewhere", "Whoever knows it from evidence of its own proposes it.")),
+        (memory.trust < QUARANTINE_BELOW, (f"is trusted {memory.trust:g} only", "It needs better evidence.")),
+    )
+
+
+def state_of(memory: Memory, endorsements: Iterable[Endorsement], source: Memory | None) -> ProposalState:
+    """Return what became of a proposal.
+
+    `source` is the author's own memory as it is now.
+    """
+    acts = {each.act for each in endorsements}
+    if "withdraw" in acts:
+        return "withdrawn"
+    if "reject" in acts:
+        return "rejected"
+    if memory.status != "proposed":
+        return "agreed"
+    return "open" if source is not None and source.live and says(source) == says(memory) else "stale"

@@ -28,7 +28,7 @@ from remegraph.models import (
     Partition,
     Status,
 )
-from remegraph.models.disputes import CONTRARY, Pair, pair_of, settled
+from remegraph.models.contradictions import CONTRARY, Pair, pair_of, settled
 from remegraph.models.identity import content_digest, folded_together, revision
 from remegraph.models.standing import APPROVE
 

@@ -27,7 +27,7 @@ from remegraph.models import (
     SharedItem,
 )
 from remegraph.models.base import Token
-from remegraph.models.procedures import is_skill
+from remegraph.models.skills import is_skill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +136,7 @@ class Knowledge(Facade):
             InputError: The file cannot be read, or is no such key.
             MissingExtraError: The extra `sharing` is not installed.
         """
-        from remegraph.mek.signatures import SigningKey, signed
+        from remegraph.mek.items import SigningKey, signed
 
         private = SigningKey.open(Path(key))
         return tuple(signed(item, private) for item in items)
@@ -229,7 +229,7 @@ class Knowledge(Facade):
         return self._signer(item) if agent is None and SIGNATURE in item.metadata else agent
 
     def _signer(self, item: KnowledgeItem) -> str | None:
-        from remegraph.mek.signatures import TrustStore, signer
+        from remegraph.mek.items import TrustStore, signer
 
         return signer(item, TrustStore.open(key_list(self._settings)))
 

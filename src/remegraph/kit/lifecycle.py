@@ -128,7 +128,7 @@ class Lifecycle(Verbs):
             InputError: The id is no text, or the time has no zone.
         """
         from remegraph.kit.provenance import trace
-        from remegraph.models.procedures import is_skill
+        from remegraph.models.skills import is_skill
         from remegraph.retention.active_tier import tier_of
         from remegraph.skills.choice import figures
 

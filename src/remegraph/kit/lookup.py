@@ -410,7 +410,7 @@ class Lookup(Verbs):
         Raises:
             InputError: The model cannot be a schema, or the key names no topic.
         """
-        from remegraph.engine.profiles import profile
+        from remegraph.engine.schemas import profile
 
         parts = self._open_parts()
         key = topic or f"personal:{required(scope).user}"

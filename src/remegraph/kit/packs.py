@@ -32,8 +32,8 @@ from remegraph.settings import Settings
 if TYPE_CHECKING:
     from remegraph.kit.summary_loop import OnProgress
     from remegraph.kit.worker import Cancel
+    from remegraph.mek.items import TrustStore
     from remegraph.mek.offers import Offer
-    from remegraph.mek.signatures import TrustStore
     from remegraph.packs.reader import PackFile
     from remegraph.packs.writer import Contents, Step
 
@@ -476,6 +476,6 @@ class Packs(Facade):
         return self._store().verify(manifest, signature, purpose=PURPOSE)
 
     def _store(self) -> TrustStore:
-        from remegraph.mek.signatures import TrustStore
+        from remegraph.mek.items import TrustStore
 
         return TrustStore.open(self._file())

@@ -16,21 +16,21 @@ from langchain_core.embeddings import Embeddings
 
 from remegraph.deadlines import Gate
 from remegraph.engine.nodes import provider_failure
-from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.salience import Purpose, salience
 from remegraph.engine.schemas import Schemas
+from remegraph.engine.tasks import OwnerRules
 from remegraph.errors import DimensionError, InputError, MissingExtraError, SetupError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.prompts import Prompt, template
 from remegraph.settings import AgentMemorySettings, ExtractionPolicy, Settings, SummaryPolicy
 from remegraph.telemetry import telemetry_of
-from remegraph.text.hashed_embedder import HashedEmbedder
 from remegraph.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from numpy.typing import NDArray
 
-    from remegraph.engine.model_call import Asker
+    from remegraph.engine.chat.model_call import Asker
     from remegraph.engine.tasks import Meter, Thinker
     from remegraph.ports import Attention, Concluder, Embedder, Generalizer, TokenCounter, Vectors
 
@@ -360,14 +360,14 @@ class Thinkers:
 
     def concluder(self, agent: str | None, meter: Meter) -> Concluder | None:
         """Return who draws conclusions for an agent: its model; none in extractive mode."""
-        from remegraph.engine.modelled import ModelConcluder
+        from remegraph.engine.chat.modelled import ModelConcluder
 
         mind = self._minds[agent if agent in self._minds else None]
         return None if mind.model is None else ModelConcluder(self._asker(mind.model), meter)
 
     def generalizer(self, agent: str | None, meter: Meter) -> Generalizer | None:
         """Return who says things more generally for an agent: its model; none in extractive mode."""
-        from remegraph.engine.modelled import ModelGeneralizer
+        from remegraph.engine.chat.modelled import ModelGeneralizer
 
         mind = self._minds[agent if agent in self._minds else None]
         return None if mind.model is None else ModelGeneralizer(self._asker(mind.model), meter)
@@ -380,8 +380,8 @@ class Thinkers:
         }
 
     def _thinker(self, mind: _Mind) -> Thinker:
+        from remegraph.engine.chat.modelled import ModelThinker
         from remegraph.engine.extractive import ExtractiveThinker
-        from remegraph.engine.modelled import ModelThinker
         from remegraph.engine.tasks import Voice
 
         if mind.model is None:
@@ -397,7 +397,7 @@ class Thinkers:
         )
 
     def _asker(self, model: BaseChatModel) -> Asker:
-        from remegraph.engine.model_call import Asker
+        from remegraph.engine.chat.model_call import Asker
 
         policy = self._policy
         return Asker(

@@ -13,7 +13,7 @@ from remegraph.errors import InputError, NotFoundError, SkillError
 from remegraph.kit.base import Access, Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
 from remegraph.models import Learned, Memory, Scope, Skill, SkillChoice, SkillFigures, SkillOutcome, ToolCall
-from remegraph.models.procedures import planned, read_workflow
+from remegraph.models.skills import planned, read_workflow
 from remegraph.text.questions import read_question
 from remegraph.text.scripts import language_of
 

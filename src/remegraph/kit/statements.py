@@ -295,9 +295,8 @@ class Statements(Verbs):
 
     def _broken_rule(self, candidate: MemoryCandidate, scope: Scope) -> str:
         """Return the owner's rule that a statement of a model breaks, and count it; nothing where it breaks none."""
-        from remegraph.engine.owner_rules import OwnerRules
         from remegraph.engine.screen import broken
-        from remegraph.engine.tasks import Meter
+        from remegraph.engine.tasks import Meter, OwnerRules
 
         rules, parts = OwnerRules.of(self.settings.for_agent(scope.agent).extraction), self._open_parts()
         if not rules:

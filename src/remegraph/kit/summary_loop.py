@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from remegraph.engine.owner_rules import OwnerRules
 from remegraph.engine.routes import home
 from remegraph.engine.slices import readable
 from remegraph.engine.summarizer import BlockOutcome, Redo, SummarizerInput
-from remegraph.engine.tasks import Meter
+from remegraph.engine.tasks import Meter, OwnerRules
 from remegraph.errors import WITHOUT_VECTORS, BudgetExceededError, CancelledError
 from remegraph.kit.components import Parts
 from remegraph.kit.worker import Cancel

@@ -19,7 +19,7 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
-from remegraph.models.tool_calls import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
+from remegraph.models.tools import Prior, call_digest, expected, fitted_prior, is_guideline, without_values
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -16,7 +16,7 @@ from remegraph.errors import InputError
 from remegraph.kit.health import Health
 from remegraph.kit.validation import check_numbers, check_text
 from remegraph.models import REVIEWING, Access, ChangeSet, Hit, Memory, Partition, Review, ReviewKind, Shown, ToolRecord
-from remegraph.models.tool_calls import call_digest, error_kind, error_line, outcome
+from remegraph.models.tools import call_digest, error_kind, error_line, outcome
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

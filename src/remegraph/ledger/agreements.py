@@ -1,8 +1,8 @@
-"""What agents of a user agree on: grants, decided in SQL at each call, and consent to what no single agent may change (B12)."""
+"""What agents of a user agree on: grants, decided in SQL at each call, and consent to what no single agent may change (B11, B12)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,13 +26,130 @@ from remegraph.ledger.schema import (
     topics,
     versions,
 )
-from remegraph.models import LIVE, BlockSummary, ChangeSet, Endorsement, Grant, Memory, MemoryChange, Partition, Scope
-from remegraph.models.agreement import WITNESSES, borne_out, doubt, is_shared, says, standing, ungrantable, untouched
+from remegraph.models import (
+    GRANTABLE,
+    LIVE,
+    BlockSummary,
+    ChangeSet,
+    Endorsement,
+    Grant,
+    Layer,
+    Memory,
+    MemoryChange,
+    Partition,
+    Scope,
+)
+from remegraph.models.identity import same
 from remegraph.models.remnants import MARK
-from remegraph.models.standing import TOMBSTONES
+from remegraph.models.skills import is_skill, read_workflow, same_procedure
+from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
 from remegraph.ports import Clock, NewId
 
-__all__ = ["Consent", "GrantBook", "endorsements_of"]
+__all__ = [
+    "WITNESSES",
+    "Consent",
+    "GrantBook",
+    "borne_out",
+    "doubt",
+    "endorsements_of",
+    "is_shared",
+    "says",
+    "standing",
+    "ungrantable",
+    "untouched",
+]
+
+
+def ungrantable(memory: Memory, layers: Sequence[Layer]) -> str | None:
+    """Return why a memory cannot be read through a grant of these layers; nothing where it can."""
+    if memory.topic.type == "self":
+        return "is what the agent knows of itself, and that is nobody else's"
+    if not memory.live:
+        return f"is {memory.status}, and only live memories are read through a grant"
+    if memory.layer not in layers:
+        named = f"only {', '.join(layers)} {'is' if len(layers) == 1 else 'are'} granted"
+        return f"is of layer {memory.layer}, and {named if memory.layer in GRANTABLE else 'that is never shared'}"
+    return None
+
+
+WITNESSES = frozenset({"propose", "corroborate"})
+"""The acts by which an agent stands for what it knows itself."""
+
+_OWN = frozenset({
+    "memory_id", "version", "partition", "status", "importance", "resident", "summary", "evidence", "block_ids", "trust",
+    "origin", "merges", "supersedes", "said_at", "recorded_at", "language", "source", "extractor", "prompt",
+})  # fmt: skip
+"""What may differ between memories that say one thing."""
+
+_SHELVED = frozenset({"active", "disputed", "low_priority", "archived"})
+"""Among these, time and open contradictions move what is agreed on; neither is the word of an agent."""
+
+
+def is_shared(partition: Partition) -> bool:
+    """Return whether what lives here belongs to all agents of a user, and to none of them."""
+    return partition.agent is None and partition.user is not None
+
+
+def says(memory: Memory) -> dict[str, object]:
+    """Return what a memory says, wherever it lives and whoever bears it out."""
+    return memory.model_dump(exclude=set(_OWN))
+
+
+def untouched(before: Memory, after: Memory) -> bool:
+    """Return whether a version only moves with time, or into a dispute and out of it: it says and cites the same."""
+    if after.status in {"purged", "erased"}:
+        return True
+    moved = {"status", "version", "summary", "recorded_at"} | ({"importance"} if after.status == "disputed" else set())
+    kept = before.model_dump(exclude=moved) == after.model_dump(exclude=moved)
+    return kept and {before.status, after.status} <= _SHELVED
+
+
+def doubt(mine: Memory, proposed: Memory) -> str:
+    """Return why a memory does not bear a proposal out; nothing where it does.
+
+    `mine` is of another agent than those that bear the proposal out already, whose evidence the proposal has.
+    """
+    if not mine.live:
+        return f"is {mine.status}"
+    if mine.trust < QUARANTINE_BELOW:
+        return f"is trusted {mine.trust:g} only"
+    if mine.origin is not None:
+        return "came from another agent or a pack"
+    if not mine.evidence:
+        return "has no evidence"
+    if {each.message_id for each in mine.evidence} & {each.message_id for each in proposed.evidence}:
+        return "stands on the same messages"
+    return "" if _agree(mine, proposed) else "does not say the same"
+
+
+def _agree(mine: Memory, proposed: Memory) -> bool:
+    if is_skill(mine) or is_skill(proposed):
+        return is_skill(mine) and is_skill(proposed) and same_procedure(read_workflow(mine), read_workflow(proposed))
+    return same(mine, proposed)
+
+
+def standing(proposed: Memory, words: Sequence[Endorsement], heads: Mapping[str, Memory]) -> frozenset[str]:
+    """Return the memories, by id, that bear a proposal out still: what its author says, and what others hold true.
+
+    `words` begin with the author's.
+    """
+    live = {name for name, memory in heads.items() if memory.live}
+    author = heads.get(words[0].memory_id)
+    return frozenset(live if author and says(author) == says(proposed) else live - {words[0].memory_id})
+
+
+def borne_out(endorsements: Collection[Endorsement], upheld: Collection[str], quorum: int) -> bool:
+    """Return whether a proposal is agreed on.
+
+    `upheld` is what `standing` returned.
+    """
+    if any(each.act in {"reject", "withdraw"} for each in endorsements):
+        return False
+    witnesses = [each for each in endorsements if each.act in WITNESSES]
+    if not any(each.act == "propose" and each.memory_id in upheld for each in witnesses):
+        return False
+    agents = {each.by for each in witnesses if each.memory_id in upheld}
+    return len(agents) >= quorum or any(each.act == "approve" for each in endorsements)
 
 
 _EVERY = select(grants, revocations.c.at.label("revoked_at")).outerjoin(revocations).order_by(grants.c.id)

@@ -57,7 +57,7 @@ from remegraph.models import (
 )
 from remegraph.models.changes import AT_REQUEST
 from remegraph.models.messages import Blob
-from remegraph.models.tool_calls import of_own_systems
+from remegraph.models.tools import of_own_systems
 from remegraph.ports import Clock, Layout, NewId, Pulse, Recorded, Tail, TextMatches
 from remegraph.settings import Settings
 

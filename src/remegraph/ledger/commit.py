@@ -39,7 +39,7 @@ from remegraph.models import (
     Topic,
     may_move,
 )
-from remegraph.models.disputes import CONTRARY, at_variance, crowded
+from remegraph.models.contradictions import CONTRARY, at_variance, crowded
 from remegraph.models.remnants import MARK, buried
 from remegraph.models.standing import TOMBSTONES
 from remegraph.text.sentences import summary_of

@@ -32,7 +32,7 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
-from remegraph.models.tool_calls import joined, twin, window
+from remegraph.models.tools import joined, twin, window
 from remegraph.ports import NewId, Tally
 
 __all__ = ["Notes", "call_stats", "read_calls", "record_calls", "without_late_calls"]

@@ -17,7 +17,7 @@ from remegraph.ledger.schema import blocks, messages, partitions, summaries, too
 from remegraph.models import Message, Partition, ToolRecord, Withholding
 from remegraph.models.messages import WithheldReason
 from remegraph.models.remnants import overlap, veiled, without
-from remegraph.models.tool_calls import error_line
+from remegraph.models.tools import error_line
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import token_counts
 

@@ -28,7 +28,7 @@ from remegraph.models import (
     Receipt,
 )
 from remegraph.models.identity import joint_origin, operation_id
-from remegraph.models.procedures import is_skill, read_workflow, workflow
+from remegraph.models.skills import is_skill, read_workflow, workflow
 from remegraph.models.standing import APPROVE
 from remegraph.ports import Clock
 

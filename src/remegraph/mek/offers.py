@@ -15,7 +15,7 @@ from remegraph.errors import SkillError
 from remegraph.models import KnowledgeItem, Memory, Origin, Partition, Skill, Topic
 from remegraph.models.forms import ItemContent, Understood, understood
 from remegraph.models.identity import content_digest, operation_id
-from remegraph.models.procedures import check_skill, is_skill, read_workflow, same_procedure, told
+from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told
 from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
 from remegraph.settings import SharingPolicy
 from remegraph.text.scripts import folded, texts

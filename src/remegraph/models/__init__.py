@@ -10,8 +10,6 @@ from remegraph.models import (
     retention,
     scope,
     sharing,
-    skills,
-    tools,
 )
 from remegraph.models.base import Json, Record
 from remegraph.models.changes import *
@@ -41,8 +39,19 @@ from remegraph.models.reports import *
 from remegraph.models.retention import *
 from remegraph.models.scope import *
 from remegraph.models.sharing import *
-from remegraph.models.skills import *
-from remegraph.models.tools import *
+from remegraph.models.skills import (
+    Avoidance,
+    Condition,
+    Learned,
+    Skill,
+    SkillChoice,
+    SkillFigures,
+    SkillOutcome,
+    SkillSource,
+    SkillStep,
+    StepPattern,
+)
+from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 
 __all__ = [
     "DOCUMENT",
@@ -51,16 +60,31 @@ __all__ = [
     "AddReceipt",
     "Attachment",
     "AttachmentKind",
+    "Avoidance",
     "Block",
     "BlockSummary",
+    "Condition",
     "Cut",
     "Json",
+    "Learned",
     "Message",
     "Reading",
     "Record",
     "Role",
+    "Skill",
+    "SkillChoice",
+    "SkillFigures",
+    "SkillOutcome",
+    "SkillSource",
+    "SkillStep",
+    "StepPattern",
     "StoredMessage",
+    "ToolAdvice",
     "ToolCall",
+    "ToolRecord",
+    "ToolStats",
+    "ToolWindow",
+    "TypicalError",
     "Withheld",
     "WithheldReason",
 ]
@@ -73,5 +97,3 @@ __all__ += reports.__all__
 __all__ += retention.__all__
 __all__ += scope.__all__
 __all__ += sharing.__all__
-__all__ += skills.__all__
-__all__ += tools.__all__

@@ -32,7 +32,7 @@ from remegraph.models import (
     WorkflowKnowledge,
 )
 from remegraph.models.item_text import STATEMENTS, sentence
-from remegraph.models.procedures import read_payload
+from remegraph.models.skills import read_payload
 from remegraph.text.scripts import language_of, plain
 from remegraph.text.sentences import summary_of
 from remegraph.text.tables import table

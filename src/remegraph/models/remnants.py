@@ -10,7 +10,7 @@ from typing import Any
 from remegraph.models import REVISES, Abstraction, Evidence, Memory, Message
 from remegraph.models.quotes import find_quote
 from remegraph.models.standing import QUARANTINE_BELOW, recounted
-from remegraph.models.tool_calls import is_guideline
+from remegraph.models.tools import is_guideline
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import token_counts
 

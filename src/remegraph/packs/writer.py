@@ -230,7 +230,7 @@ def signer(path: Path) -> Callable[[bytes], Signature]:
     Raises:
         InputError: The file holds no key.
     """
-    from remegraph.mek.signatures import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
+    from remegraph.mek.items import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
 
     key = SigningKey.open(path)
     return lambda manifest: key.sign(manifest, purpose=PURPOSE)

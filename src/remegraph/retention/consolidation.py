@@ -28,7 +28,7 @@ from remegraph.models import (
     Partition,
     Progress,
 )
-from remegraph.models.disputes import CONTRARY
+from remegraph.models.contradictions import CONTRARY
 from remegraph.models.identity import operation_id
 from remegraph.ports import Concluded, Concluder
 from remegraph.retention.conclusions import (

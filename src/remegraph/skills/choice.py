@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from remegraph.errors import NotFoundError
 from remegraph.models import Condition, Memory, Skill, SkillChoice, SkillFigures
-from remegraph.models.procedures import read_workflow
-from remegraph.models.skills import Operator
-from remegraph.models.tool_calls import interval
+from remegraph.models.skills import Operator, read_workflow
+from remegraph.models.tools import interval
 from remegraph.ports import Tally
 from remegraph.text.scripts import folded
 

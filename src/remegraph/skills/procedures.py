@@ -31,7 +31,7 @@ from remegraph.models import (
     Topic,
 )
 from remegraph.models.identity import operation_id
-from remegraph.models.procedures import check_skill, is_skill, read_workflow, same_procedure, told, workflow
+from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock
 from remegraph.settings import Settings

@@ -34,7 +34,7 @@ from remegraph.models import (
 )
 from remegraph.models.identity import operation_id
 from remegraph.models.quotes import find_quote
-from remegraph.models.tool_calls import called, error_class
+from remegraph.models.tools import called, error_class
 from remegraph.ports import Clock
 from remegraph.settings import ToolPolicy
 from remegraph.text.scripts import language_of, plain

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 
 from remegraph.text import times_en, times_zh
-from remegraph.text.periods import Period, PeriodKind, day
 from remegraph.text.scripts import has_cjk, has_kana_or_hangul, language_of, simplified
-from remegraph.text.time_words import Word, tense
+from remegraph.text.time_words import Period, PeriodKind, Word, day, tense
 
 __all__ = ["TimeMention", "datetime_tool", "describe", "parse_range", "resolve", "time_words", "times_asked"]
 

@@ -7,10 +7,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import get_args
 
-from remegraph.text import periods
-from remegraph.text.numerals import ENGLISH_NUMERAL, number
-from remegraph.text.periods import Period, Unit
-from remegraph.text.time_words import UNSETTLED, Clock, Meaning, Means, Word, day_from, day_of_month, find, yearly
+from remegraph.text import time_words
+from remegraph.text.scripts import ENGLISH_NUMERAL, number
+from remegraph.text.time_words import (
+    UNSETTLED,
+    Clock,
+    Meaning,
+    Means,
+    Period,
+    Unit,
+    Word,
+    day_from,
+    day_of_month,
+    find,
+    yearly,
+)
 
 __all__ = ["words"]
 
@@ -121,7 +132,7 @@ def _named_day(match: re.Match[str], said: datetime) -> Meaning:
 
 
 def _whole(said: datetime, unit: str, steps: int) -> Period:
-    named = {"week": periods.week, "weekend": periods.weekend, "month": periods.month, "year": periods.year}
+    named = {"week": time_words.week, "weekend": time_words.weekend, "month": time_words.month, "year": time_words.year}
     return named[unit.lower()](said, steps)
 
 
@@ -130,15 +141,15 @@ def _step_unit(match: re.Match[str], said: datetime) -> Meaning | Period | Seque
     if unit != "weekend":
         # "The next week" may be of what is told.
         return Meaning((_whole(said, unit, step),), story=step > 0 and bool(match["the"]))
-    last, this, following = (periods.weekend(said, weeks) for weeks in (-1, 0, 1))
+    last, this, following = (time_words.weekend(said, weeks) for weeks in (-1, 0, 1))
     if match["step"].lower() == "this":
         return (last, this) if said.weekday() < _EARLY_DAYS else this
-    return periods.agreed((last, this, following), step, said)
+    return time_words.agreed((last, this, following), step, said)
 
 
 def _same_time(match: re.Match[str], said: datetime) -> Meaning | Period:
     """This time next week is a day; this time last year is none, and not the whole year either."""
-    return periods.day(said, 7 * _step(match)) if match["unit"].lower() == "week" else UNSETTLED
+    return time_words.day(said, 7 * _step(match)) if match["unit"].lower() == "week" else UNSETTLED
 
 
 def _two_steps(match: re.Match[str], said: datetime) -> Period:
@@ -150,18 +161,18 @@ def _step_weekday(match: re.Match[str], said: datetime) -> Meaning | Period:
     past, coming = _beside(said, wanted)
     if " " in match["step"] or match["step"].lower() == "coming":
         return past if step < 0 else coming
-    last, this, following = (periods.weekday(said, wanted, weeks) for weeks in (-1, 0, 1))
+    last, this, following = (time_words.weekday(said, wanted, weeks) for weeks in (-1, 0, 1))
     if step == 0:
         return this if this.ends > said else UNSETTLED
     if step > 0 and said.weekday() == len(_WEEKDAYS) - 1:  # for some a new week has begun
         return UNSETTLED
-    return periods.agreed((last, this, following), step, said) or UNSETTLED
+    return time_words.agreed((last, this, following), step, said) or UNSETTLED
 
 
 def _beside(said: datetime, wanted: int) -> tuple[Period, Period]:
     """Return the last and the coming day of that name, neither of them today."""
     ahead = (wanted - said.weekday() - 1) % 7 + 1
-    return periods.day(said, ahead - 7 if ahead < 7 else -7), periods.day(said, ahead)
+    return time_words.day(said, ahead - 7 if ahead < 7 else -7), time_words.day(said, ahead)
 
 
 def _bare_weekday(match: re.Match[str], said: datetime) -> Meaning:
@@ -171,7 +182,7 @@ def _bare_weekday(match: re.Match[str], said: datetime) -> Meaning:
 
 
 def _weeks_from(match: re.Match[str], said: datetime) -> Period:
-    return periods.day(_beside(said, _weekday_number(match))[1].begins, 7 * _amount(match))
+    return time_words.day(_beside(said, _weekday_number(match))[1].begins, 7 * _amount(match))
 
 
 def _weeks_from_day(match: re.Match[str], said: datetime) -> Meaning:
@@ -181,8 +192,8 @@ def _weeks_from_day(match: re.Match[str], said: datetime) -> Meaning:
 def _shifted(match: re.Match[str], said: datetime, sign: int) -> Period:
     if match["amount"].lower().startswith("half"):
         hour = match["unit"].lower() == "hour"
-        return periods.shifted(said, "minute", 30 * sign) if hour else periods.shifted(said, "month", 6 * sign)
-    return periods.shifted(said, _unit(match), sign * _amount(match))
+        return time_words.shifted(said, "minute", 30 * sign) if hour else time_words.shifted(said, "month", 6 * sign)
+    return time_words.shifted(said, _unit(match), sign * _amount(match))
 
 
 def _in_amount(match: re.Match[str], said: datetime) -> Meaning | None:
@@ -194,7 +205,7 @@ def _in_amount(match: re.Match[str], said: datetime) -> Meaning | None:
 
 def _stretch(match: re.Match[str], said: datetime) -> Period:
     most = _amount(match)
-    return periods.stretch(said, _unit(match), *((0, most) if _step(match) > 0 else (-most, 0)))
+    return time_words.stretch(said, _unit(match), *((0, most) if _step(match) > 0 else (-most, 0)))
 
 
 def _told(match: re.Match[str]) -> int | None:
@@ -206,34 +217,34 @@ def _told(match: re.Match[str]) -> int | None:
 
 def _date(match: re.Match[str], said: datetime) -> Meaning:
     month, day = _month_number(match), _day_number(match) if "day" in match.re.groupindex else None
-    return yearly(said, _told(match), lambda year: periods.on(said, year, month, day))
+    return yearly(said, _told(match), lambda year: time_words.on(said, year, month, day))
 
 
 def _date_range(match: re.Match[str], said: datetime) -> Meaning:
     month, first, last = _month_number(match), _day_number(match), int(match["last"])
-    return yearly(said, _told(match), lambda year: periods.days(said, year, month, first, last))
+    return yearly(said, _told(match), lambda year: time_words.days(said, year, month, first, last))
 
 
 def _numeric(match: re.Match[str], said: datetime) -> Meaning | None:
     first, second, year = int(match["first"]), int(match["second"]), int(match["year"])
     if first != second and max(first, second) <= 12:
         return None  # 03/04/2023 is March or April
-    return Meaning((periods.on(said, year, min(first, second), max(first, second)),), dated=True)
+    return Meaning((time_words.on(said, year, min(first, second), max(first, second)),), dated=True)
 
 
 def _years(match: re.Match[str], said: datetime) -> Meaning:
-    first = periods.on(said, int(match["year"]))
-    last = periods.on(said, int(match["last"])) if "last" in match.re.groupindex else first
+    first = time_words.on(said, int(match["year"]))
+    last = time_words.on(said, int(match["last"])) if "last" in match.re.groupindex else first
     return Meaning((first if last == first else Period(first.begins, last.ends, "range"),), dated=True)
 
 
 def _step_month(match: re.Match[str], said: datetime) -> Period | None:
     # "may" and "march" are verbs too.
-    return periods.agreed(_date(match, said).choices, _step(match), said) if match["month"][0].isupper() else None
+    return time_words.agreed(_date(match, said).choices, _step(match), said) if match["month"][0].isupper() else None
 
 
 def _season(said: datetime, match: re.Match[str], year: int) -> Period:
-    return periods.months(said, year, 3 * _SEASONS[match["season"].lower()] + 3)
+    return time_words.months(said, year, 3 * _SEASONS[match["season"].lower()] + 3)
 
 
 def _step_season(match: re.Match[str], said: datetime) -> Meaning | Period | None:
@@ -242,22 +253,22 @@ def _step_season(match: re.Match[str], said: datetime) -> Meaning | Period | Non
     if step < 0:
         return [period for period in near if period.ends <= said][-1]
     if step > 0:
-        return periods.agreed(near[1:], step, said)
+        return time_words.agreed(near[1:], step, said)
     return Meaning(tuple(near), usual=next((each for each in near[1:3] if each.ends > said), None))
 
 
 def _quarter(match: re.Match[str], said: datetime) -> Meaning:
-    return yearly(said, _told(match), lambda year: periods.months(said, year, 3 * int(match["quarter"]) - 2))
+    return yearly(said, _told(match), lambda year: time_words.months(said, year, 3 * int(match["quarter"]) - 2))
 
 
 def _half_year(match: re.Match[str], said: datetime) -> Meaning:
     year = _told(match) or said.year + (_step(match) if match["step"] else 0)
-    half = periods.months(said, year, 1 if match["half"].lower() == "first" else 7, 6)
+    half = time_words.months(said, year, 1 if match["half"].lower() == "first" else 7, 6)
     return Meaning((half,), dated=bool(match["year"]))
 
 
 def _step_quarter(match: re.Match[str], said: datetime) -> Period:
-    return periods.months(said, said.year, said.month - (said.month - 1) % 3 + 3 * _step(match))
+    return time_words.months(said, said.year, said.month - (said.month - 1) % 3 + 3 * _step(match))
 
 
 def _season_of_year(match: re.Match[str], said: datetime) -> Meaning:
@@ -267,8 +278,10 @@ def _season_of_year(match: re.Match[str], said: datetime) -> Meaning:
 def _holiday(match: re.Match[str], said: datetime) -> Meaning | Period | None:
     if match[0].lower() in ("christmas", "halloween") and not _CLOSES.match(match.string, match.end()):
         return None  # cookies
-    near = yearly(said, None, lambda year: periods.on(said, year, *_HOLIDAYS[" ".join(match["name"].lower().split())]))
-    return periods.agreed(near.choices, _step(match), said) if match["step"] else near
+    near = yearly(
+        said, None, lambda year: time_words.on(said, year, *_HOLIDAYS[" ".join(match["name"].lower().split())])
+    )
+    return time_words.agreed(near.choices, _step(match), said) if match["step"] else near
 
 
 def _third(match: re.Match[str], said: datetime) -> Meaning:  # noqa: ARG001 - a rule
@@ -332,7 +345,7 @@ _RELATIVE: tuple[tuple[str, Means], ...] = (
     (r"the (?P<unit>week|weekend|month|year) (?P<relation>before last|after next)", _two_steps),
     (
         r"(?:at|over|on|for) the weekend|(?:my|your|our) weekend",
-        lambda _, said: [periods.weekend(said, weeks) for weeks in (-1, 0)],
+        lambda _, said: [time_words.weekend(said, weeks) for weeks in (-1, 0)],
     ),
     (rf"(?:on )?{_STEP} {_WEEKDAY}{_NO_NOUN}(?! (?:of|in) (?!last|this|next))", _step_weekday),
     (rf"on {_WEEKDAY}{_NO_NOUN}", _bare_weekday),
@@ -343,7 +356,7 @@ _RELATIVE: tuple[tuple[str, Means], ...] = (
     (rf"(?:on )?{_FULL_WEEKDAY} just (?:gone|past)", lambda match, said: _beside(said, _weekday_number(match))[0]),
     (
         rf"{_AMOUNT} (?P<unit>week|fortnight)s? ago yesterday",
-        lambda match, said: periods.day(said, -7 * _amount(match) - 1),
+        lambda match, said: time_words.day(said, -7 * _amount(match) - 1),
     ),
     (rf"{_AMOUNT} {_UNIT} (?:yesterday|ago (?:on |last |this )?{_FULL_WEEKDAY})", lambda *_: UNSETTLED),
     (rf"{_AMOUNT} (?P<unit>week|fortnight)s? (?:from )?(?P<name>today|tomorrow)", _weeks_from_day),

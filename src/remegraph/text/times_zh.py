@@ -7,10 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from remegraph.text import periods
-from remegraph.text.numerals import CHINESE_NUMERAL, number
-from remegraph.text.periods import Period, Unit
-from remegraph.text.time_words import UNSETTLED, Clock, Meaning, Means, Word, day_from, day_of_month, find, yearly
+from remegraph.text import time_words
+from remegraph.text.scripts import CHINESE_NUMERAL, number
+from remegraph.text.time_words import (
+    UNSETTLED,
+    Clock,
+    Meaning,
+    Means,
+    Period,
+    Unit,
+    Word,
+    day_from,
+    day_of_month,
+    find,
+    yearly,
+)
 
 __all__ = ["words"]
 
@@ -53,25 +64,25 @@ def _day(match: re.Match[str], said: datetime) -> Meaning:
 def _week(match: re.Match[str], said: datetime) -> Period:
     step, name = _STEPS[match["step"]], match["weekday"]
     if not name:
-        return periods.week(said, step)
-    return periods.weekend(said, step) if name == "末" else periods.weekday(said, _WEEKDAYS[name], step)
+        return time_words.week(said, step)
+    return time_words.weekend(said, step) if name == "末" else time_words.weekday(said, _WEEKDAYS[name], step)
 
 
 def _bare_weekday(match: re.Match[str], said: datetime) -> Meaning:
     """Return the day of this week and its neighbours; where no tense decides, it is the one of this week to come."""
     name = match["weekday"]
     if name == "末":
-        return Meaning(tuple(periods.weekend(said, weeks) for weeks in (-1, 0, 1)))
-    near = [periods.weekday(said, _WEEKDAYS[name], weeks) for weeks in (-1, 0, 1)]
+        return Meaning(tuple(time_words.weekend(said, weeks) for weeks in (-1, 0, 1)))
+    near = [time_words.weekday(said, _WEEKDAYS[name], weeks) for weeks in (-1, 0, 1)]
     ahead = near[1].begins > said
     # Of today and another week, neither is certain.
     return Meaning(tuple(near), weekday=_WEEKDAYS[name], usual=near[1] if ahead else None)
 
 
 def _month_and_day(match: re.Match[str], said: datetime) -> Period:
-    first = periods.month(said, _STEPS[match["step"]])
+    first = time_words.month(said, _STEPS[match["step"]])
     day = _number(match, "day")
-    return periods.on(said, first.begins.year, first.begins.month, day) if day else first
+    return time_words.on(said, first.begins.year, first.begins.month, day) if day else first
 
 
 def _yearly(match: re.Match[str], said: datetime, period: Callable[[int], Period]) -> Meaning:
@@ -84,14 +95,14 @@ def _yearly(match: re.Match[str], said: datetime, period: Callable[[int], Period
 
 def _date(match: re.Match[str], said: datetime) -> Meaning:
     month, day = _number(match, "month"), _number(match, "day")
-    return _yearly(match, said, lambda year: periods.on(said, year, month, day))
+    return _yearly(match, said, lambda year: time_words.on(said, year, month, day))
 
 
 def _date_range(match: re.Match[str], said: datetime) -> Meaning | None:
     month, first, last = number(match["month"]), number(match["day"]), number(match["last"])
     if match["to"] == "、" and last > first + 1:
         return None
-    return _yearly(match, said, lambda year: periods.days(said, year, month, first, last))
+    return _yearly(match, said, lambda year: time_words.days(said, year, month, first, last))
 
 
 def _amount(match: re.Match[str]) -> int:
@@ -105,35 +116,35 @@ def _shifted(match: re.Match[str], said: datetime) -> Meaning:
     unit = match["unit"].removeprefix("个")
     step, amount = _HALVES[unit] if match["amount"] == "半" else (_UNITS[match["unit"]], _amount(match))
     ago = match["side"] == "前"
-    return Meaning((periods.shifted(said, step, -amount if ago else amount),), story=not ago)
+    return Meaning((time_words.shifted(said, step, -amount if ago else amount),), story=not ago)
 
 
 def _stretch(match: re.Match[str], said: datetime) -> Period:
     amount = _amount(match)
-    return periods.stretch(
+    return time_words.stretch(
         said, _UNITS[match["unit"]], *((-amount, 0) if "近" in match[0] or "过" in match[0] else (0, amount))
     )
 
 
 def _season(match: re.Match[str], said: datetime) -> Meaning:
-    return _yearly(match, said, lambda year: periods.months(said, year, 3 * _SEASONS[match["season"]] + 3))
+    return _yearly(match, said, lambda year: time_words.months(said, year, 3 * _SEASONS[match["season"]] + 3))
 
 
 def _quarter(match: re.Match[str], said: datetime) -> Meaning:
     first = 3 * number(match["quarter"]) - 2
-    return _yearly(match, said, lambda year: periods.months(said, year, first))
+    return _yearly(match, said, lambda year: time_words.months(said, year, first))
 
 
 def _step_quarter(match: re.Match[str], said: datetime) -> Period:
-    return periods.months(said, said.year, said.month - (said.month - 1) % 3 + 3 * _STEPS[match["step"]])
+    return time_words.months(said, said.year, said.month - (said.month - 1) % 3 + 3 * _STEPS[match["step"]])
 
 
 def _half_year(match: re.Match[str], said: datetime) -> Meaning:
-    return _yearly(match, said, lambda year: periods.months(said, year, 1 if match["half"] == "上" else 7, 6))
+    return _yearly(match, said, lambda year: time_words.months(said, year, 1 if match["half"] == "上" else 7, 6))
 
 
 def _holiday(match: re.Match[str], said: datetime) -> Meaning:
-    return _yearly(match, said, lambda year: periods.on(said, year, *_HOLIDAYS[match["name"]]))
+    return _yearly(match, said, lambda year: time_words.on(said, year, *_HOLIDAYS[match["name"]]))
 
 
 def _clock(match: re.Match[str], said: datetime) -> Meaning:  # noqa: ARG001 - a rule
@@ -153,7 +164,7 @@ def _third_of(match: re.Match[str], said: datetime) -> Meaning:  # noqa: ARG001 
 
 
 def _third(match: re.Match[str], said: datetime) -> Meaning:
-    whole = periods.year(said) if match["unit"] == "年" else periods.month(said)
+    whole = time_words.year(said) if match["unit"] == "年" else time_words.month(said)
     return Meaning((whole,), third=_THIRDS[match["third"]])
 
 

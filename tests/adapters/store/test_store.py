@@ -35,10 +35,10 @@ from remegraph.adapters import MemoryStore
 from remegraph.adapters import store as store_module
 from remegraph.adapters.store import encode_label
 from remegraph.errors import ModelUnavailableError
+from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.schema import item_namespaces, item_texts, items
 from remegraph.settings import RecallPolicy
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ScriptedChatModel
-from remegraph.text.hashed_embedder import HashedEmbedder
 
 ANN = Scope(user="ann")
 BEN = Scope(user="ben")

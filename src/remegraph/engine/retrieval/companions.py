@@ -23,7 +23,7 @@ from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Candidates
 from remegraph.engine.retrieval.supplement import verbatim
 from remegraph.models import Hit, Link, Memory, Partition, RecallFilter, StoredMessage
-from remegraph.models.disputes import TELLING, Pair, opposing
+from remegraph.models.contradictions import TELLING, Pair, opposing
 from remegraph.models.standing import confidence
 from remegraph.ports import TextMatches
 from remegraph.text.questions import Question

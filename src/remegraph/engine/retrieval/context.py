@@ -1,23 +1,28 @@
-"""The context for a prompt: what was found, each thing once, by subject and in time order, within a budget (G9)."""
+"""The context for a prompt: what was found, each thing once, by subject and in time order, within a budget, each source with its share (G9, B13)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from remegraph.engine.frame import framed_lines, headline, record_line, short_id, vouched
-from remegraph.models import Chunk, Hit, LeftOut
-from remegraph.models.agreement import source_of
+from remegraph.models import (
+    Chunk,
+    Hit,
+    LeftOut,
+    Origin,
+)
 from remegraph.ports import TokenCounter
+from remegraph.settings import SharingPolicy
 from remegraph.text.scripts import folded
 from remegraph.text.sentences import asks, sentences
 from remegraph.text.tokens import query_tokens
 
-__all__ = ["Context", "Sheet", "assemble", "called", "in_turn"]
+__all__ = ["Context", "Sheet", "assemble", "believed", "called", "excess", "fair", "in_turn", "source_of"]
 
 _SPEAKER = re.compile(r"\A[^\s:]{1,40}:\s+")
 """Who says it, before the words."""
@@ -342,3 +347,51 @@ def _marks(hit: Hit, *, short: bool) -> dict[str, str]:
 
 def _day(hit: Hit) -> str:
     return hit.time.date().isoformat()
+
+
+def believed(trust: float, source: str, policy: SharingPolicy) -> float:
+    """Return how far something is believed that another agent gave: no further than itself, nor than its source.
+
+    `source` is the name of an agent, or the key of a pack.
+    """
+    return min(trust, policy.trust.get(source, policy.default_trust))
+
+
+def source_of(origin: Origin | None, reader: str | None) -> str:
+    """Return the other agent, or the pack, that alone stands behind a memory; empty: it is the reader's own, or agreed on.
+
+    Where nothing proves from whom it is, the agent that it is said to be from counts.
+    """
+    if origin is None or reader in origin.agents:
+        return ""
+    if origin.via == "pack":
+        return f"pack {origin.pack_id}"
+    agreed = origin.via == "consensus" and len(origin.agents) > 1
+    first = next((name for name in (*origin.agents, origin.claimed) if name), "anybody")
+    return "" if agreed else f"agent {first}"
+
+
+def fair(hits: Sequence[Hit], k: int, share: float, reader: str | None) -> tuple[list[Hit], list[Hit]]:
+    """Return the best k hits of which no other source makes more than its share, and those that made way for it.
+
+    What made way is followed by the next best. What is the reader's own never makes way, nor does what stands alone.
+    """
+    left = [(source_of(hit.origin, reader), hit) for hit in hits]
+    gone: list[Hit] = []
+    while (place := excess([source for source, _ in left[:k]], share)) is not None:
+        gone.append(left.pop(place)[1])
+    return [hit for _, hit in left[:k]], gone
+
+
+def excess(sources: Sequence[str], share: float) -> int | None:
+    """Return the place of the last thing of the source that has most over its share; nothing where none has.
+
+    Sources come best first; an empty one is no other source.
+    """
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, source in enumerate(sources):
+        if source:
+            places[source].append(place)
+    most = max(places.values(), key=len, default=[])
+    over = len(most) > share * len(sources) and len(sources) > 1
+    return most[-1] if over else None

@@ -26,7 +26,7 @@ from remegraph.engine.nodes import Update
 from remegraph.engine.retrieval import companions
 from remegraph.engine.retrieval.blend import Placed, Ranked, Weights, asks_past, default_weights, freshen, judge, rank
 from remegraph.engine.retrieval.companions import with_tagged
-from remegraph.engine.retrieval.context import assemble, in_turn
+from remegraph.engine.retrieval.context import assemble, fair, in_turn
 from remegraph.engine.retrieval.hits import (
     OVERFETCH,
     TRACED,
@@ -62,7 +62,6 @@ from remegraph.models import (
     Shelf,
     StoredMessage,
 )
-from remegraph.models.agreement import fair
 from remegraph.models.standing import dated, favoured, proven
 from remegraph.ports import Meant, RetrievalAgent, Search, TextMatches, TokenCounter
 from remegraph.settings import RecallPolicy, SharingPolicy

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from remegraph.engine.nodes import told
 from remegraph.engine.retrieval.blend import Ranked
+from remegraph.engine.retrieval.context import believed
 from remegraph.engine.retrieval.hits import (
     OVERFETCH,
     RecallInput,
@@ -31,7 +32,6 @@ from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import InputError, NaiveTimeError
 from remegraph.models import Hit, HitKind, Memory, Origin, Partition, RecallFilter, Shelf, StoredMessage
-from remegraph.models.agreement import believed
 from remegraph.models.standing import dated
 from remegraph.ports import AskedTime, RetrievalAgent, Search, TextMatch, TextMatches
 from remegraph.settings import SharingPolicy

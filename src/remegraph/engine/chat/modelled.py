@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from remegraph.engine.answers import (
+from remegraph.engine.chat.answers import (
     ConclusionAnswer,
     DescribeAnswer,
     DigestAnswer,
@@ -18,12 +18,9 @@ from remegraph.engine.answers import (
     SkillAnswer,
     VerdictAnswer,
 )
-from remegraph.engine.model_call import Asker, Question
-from remegraph.engine.operations import Reader, named_operations, read_skill
-from remegraph.engine.origin import trust_of_summary
-from remegraph.engine.owner_rules import OwnerRules
-from remegraph.engine.perception import as_blocks
-from remegraph.engine.prompt_data import (
+from remegraph.engine.chat.model_call import Asker, Question
+from remegraph.engine.chat.operations import Reader, named_operations, read_skill
+from remegraph.engine.chat.prompt_data import (
     attachment_lines,
     before_lines,
     block_lines,
@@ -41,6 +38,8 @@ from remegraph.engine.prompt_data import (
     topics_shown,
     wish_lines,
 )
+from remegraph.engine.origin import trust_of_summary
+from remegraph.engine.perception import as_blocks
 from remegraph.engine.routes import resolve
 from remegraph.engine.schemas import Schemas
 from remegraph.engine.tasks import (
@@ -50,6 +49,7 @@ from remegraph.engine.tasks import (
     DistilTask,
     Meter,
     Objection,
+    OwnerRules,
     Proposal,
     ProposeTask,
     ReviewTask,

@@ -34,7 +34,7 @@ from tenacity import (
 )
 
 from remegraph.deadlines import Gate, awithin, within
-from remegraph.engine.answers import problems, strict_form
+from remegraph.engine.chat.answers import problems, strict_form
 from remegraph.engine.nodes import provider_failure, told
 from remegraph.engine.tasks import Meter
 from remegraph.errors import InvalidAnswerError, ModelError, ModelUnavailableError, RequestRefusedError

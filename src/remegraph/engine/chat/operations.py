@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from remegraph.engine.answers import OperationAnswer, ProposalAnswer, QuoteAnswer, SkillAnswer, UnreadOperation
+from remegraph.engine.chat.answers import OperationAnswer, ProposalAnswer, QuoteAnswer, SkillAnswer, UnreadOperation
+from remegraph.engine.chat.model_call import FaultyPartsError
+from remegraph.engine.chat.prompt_data import call_text, line_of
 from remegraph.engine.grounds import Ground
-from remegraph.engine.model_call import FaultyPartsError
 from remegraph.engine.origin import Belief
-from remegraph.engine.prompt_data import call_text, line_of
 from remegraph.engine.proposals import Writer, ground_of, heard_of
 from remegraph.engine.schemas import SchemaField, Schemas
 from remegraph.engine.tasks import Action, DistilTask, Operation, Proposal, ProposeTask, Voice
@@ -21,10 +21,10 @@ from remegraph.engine.trajectories import Call, skill_of, step_of, template_of
 from remegraph.errors import InvalidAnswerError, SkillError
 from remegraph.models import Evidence, Memory, Skill, SkillStep, StoredMessage
 from remegraph.models.identity import attribute, canonical, content_digest
-from remegraph.models.procedures import check_skill, fits, slots
 from remegraph.models.quotes import find_copied, find_quote
+from remegraph.models.skills import check_skill, fits, slots
 from remegraph.models.standing import QUARANTINE_BELOW
-from remegraph.models.tool_calls import called
+from remegraph.models.tools import called
 from remegraph.prompts import reason
 from remegraph.text.scripts import plain
 
