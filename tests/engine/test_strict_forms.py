@@ -14,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr
 
-from remegraph.engine import answers
+from remegraph.engine.chat import answers
 from remegraph.engine.chat.answers import DigestAnswer, ProposalAnswer, SkillAnswer, strict_form
 from remegraph.engine.chat.model_call import Asker, Question
 from remegraph.engine.tasks import Meter
