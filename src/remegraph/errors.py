@@ -29,6 +29,8 @@
     │   ├── ModelUnavailableError ↻  it did not answer
     │   └── DimensionError           an embedder gave vectors of another length than it said
     ├── BudgetExceededError          an operation would cost more than its budget
+    ├── LimitError                   a tenant or user has used up what the operator's limits allow
+    │   └── RateLimitError ↻         for this minute, or for today
     ├── ConflictError                the records changed since they were read
     ├── VectorIndexError ↻           the vector index failed; the outcome is unknown
     ├── CancelledError               the caller cancelled; what was committed stays
@@ -41,6 +43,7 @@ failed may come back by itself, and then the same call succeeds. What carries an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar
 
 __all__ = [
@@ -60,6 +63,7 @@ __all__ = [
     "InvalidAnswerError",
     "JournalKeyError",
     "LedgerUnavailableError",
+    "LimitError",
     "MessageChangedError",
     "MessageError",
     "MissingExtraError",
@@ -69,6 +73,7 @@ __all__ = [
     "NotFoundError",
     "OutcomeUnknownError",
     "PackError",
+    "RateLimitError",
     "RemegraphError",
     "RequestRefusedError",
     "SchemaTooNewError",
@@ -271,6 +276,37 @@ class BudgetExceededError(RemegraphError):
     """An operation would cost more than its budget."""
 
     cure = "Raise the budget, or run summarize() again: it goes on where it stopped."
+
+
+class LimitError(RemegraphError):
+    """A tenant or a user has used up what the operator's limits allow. Nothing was done.
+
+    Args:
+        whose: `tenant` or `user`.
+        limit: The limit, by its name in the settings.
+        what: What happened, as one sentence.
+    """
+
+    cure = "Erase what is no longer needed, or raise the limit: `limits` in the settings."
+
+    def __init__(self, whose: str, limit: str, what: str, cure: str | None = None) -> None:
+        super().__init__(what, cure)
+        self.whose = whose
+        self.limit = limit
+
+
+class RateLimitError(LimitError):
+    """It is used up for this minute, or for today.
+
+    Args:
+        retry_at: When the same call may succeed.
+    """
+
+    retryable = True
+
+    def __init__(self, whose: str, limit: str, what: str, retry_at: datetime) -> None:
+        super().__init__(whose, limit, what, f"Repeat it at {retry_at:%H:%M} UTC, or raise the limit.")
+        self.retry_at = retry_at
 
 
 class ConflictError(RemegraphError):

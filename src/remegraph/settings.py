@@ -28,6 +28,8 @@ __all__ = [
     "CapturePolicy",
     "ExtractionPolicy",
     "LifecyclePolicy",
+    "LimitPolicy",
+    "Limits",
     "Mode",
     "PerceptionPolicy",
     "Perspective",
@@ -472,6 +474,26 @@ class SharingPolicy(_Policy):
     )
 
 
+class Limits(_Policy):
+    """How much may be used. Whatever is begun below a limit is finished; what follows is refused."""
+
+    messages_per_minute: int | None = Field(default=None, ge=1, description="Messages that are recorded in a minute.")
+    tokens_per_day: int | None = Field(
+        default=None, ge=1, description="Tokens of chat models, sent and received, in a day of UTC."
+    )
+    stored_bytes: int | None = Field(default=None, ge=1, description="Bytes of messages and attachments that are kept.")
+
+
+class LimitPolicy(_Policy):
+    """What tenants and users may use, over all processes that share a ledger. Unless one is set, nothing is looked up."""
+
+    tenant: Limits = Field(default_factory=Limits, description="Of each tenant, all its users together.")
+    user: Limits = Field(default_factory=Limits, description="Of each user of a tenant.")
+    tenants: dict[str, Limits] = Field(
+        default_factory=dict, description="Of single tenants, by name, instead of `tenant`."
+    )
+
+
 class AgentMemorySettings(_Policy):
     """The memory of one agent, in one object (F9)."""
 
@@ -552,6 +574,7 @@ class Settings(_Policy):
     perception: PerceptionPolicy = Field(default_factory=PerceptionPolicy, description="What is read of attachments.")
     sharing: SharingPolicy = Field(default_factory=SharingPolicy, description="Whom it learns from.")
     tools: ToolPolicy = Field(default_factory=ToolPolicy, description="How tools are remembered.")
+    limits: LimitPolicy = Field(default_factory=LimitPolicy, description="What tenants and users may use.")
     agent: AgentMemorySettings = Field(
         default_factory=AgentMemorySettings, description="Memory of agents not named below, and of shared libraries."
     )

@@ -81,6 +81,7 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were brought into the index."),
     "remegraph.degraded": Metric("counter", "{operation}", "Operations that had to do without something."),
     "remegraph.failures": Metric("counter", "{failure}", "Failures that a host was spared, or that nobody waited for."),
+    "remegraph.refused": Metric("counter", "{call}", "Calls that a limit of a tenant or a user refused."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
     "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),

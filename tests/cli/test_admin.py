@@ -202,3 +202,30 @@ def test_no_command_changes_the_schema_where_the_settings_forbid_it(
     assert "remegraph migrate --apply" in " ".join(refused.stderr.split())
     assert run("migrate", "--apply").exit_code == 0
     assert run("admin", "stats").exit_code == 0
+
+
+def test_tenants_users_and_what_they_use_are_listed_and_exported(run: Run, chat: Path, tmp_path: Path) -> None:
+    """Who has a request of a customer to answer has a shell, and no time to write Python."""
+    assert run("ingest", str(chat), "--user", "ann", "--tenant", "acme").exit_code == 0
+    assert "Nothing is recorded" in run("admin", "users", "--tenant", "other").output
+    (tenant,) = json.loads(run("admin", "tenants", "--json").stdout)
+    assert (tenant["tenant"], tenant["users"]) == ("acme", 1)
+    for command in (
+        ("tenants",),
+        ("users", "--tenant", "acme"),
+        ("usage", "--tenant", "acme", "--since", "2020-01-01T00:00Z"),
+    ):
+        assert f" {tenant['messages']} " in run("admin", *command).output
+    assert str(tenant["stored_bytes"]) in run("admin", "agents", "--tenant", "acme").output.replace(",", "")
+    (thread, *_) = json.loads(run("admin", "threads", "--user", "ann", "--tenant", "acme", "--json").stdout)
+    assert thread["messages"] > 0
+    file, stream = tmp_path / "ann.json", tmp_path / "acme.jsonl"
+    assert (
+        f"{tenant['messages']} messages"
+        in run("admin", "export", str(file), "--user", "ann", "--tenant", "acme").output
+    )
+    assert "Lisbon" in file.read_text(encoding="utf-8")
+    assert run("admin", "export", str(stream), "--all-users", "--tenant", "acme").exit_code == 0
+    assert json.loads(stream.read_text(encoding="utf-8").splitlines()[-1])["kind"] == "end"
+    assert "Erased; 0 left." in run("admin", "erase", "--all-users", "--tenant", "acme", "--yes").output
+    assert json.loads(run("admin", "tenants", "--json").stdout) == []

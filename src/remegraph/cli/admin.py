@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from remegraph.cli.command import (
     Heads,
     Reason,
     Session,
+    Tenant,
     Timezone,
     Views,
     counted,
@@ -136,6 +138,14 @@ def stats(session: Session) -> None:
     )
 
 
+AllUsers = Annotated[bool, Option("--all-users", help="All of the tenant, with all its users and agents.")]
+
+
+def _whom(scope: Scope, *, all_users: bool) -> models.Subject | models.Tenant:
+    tenant = models.Tenant(tenant=scope.tenant)
+    return tenant if all_users else models.Subject(tenant=scope.tenant, user=scope.user)
+
+
 @of_scope(admin)
 def erase(
     session: Session,
@@ -145,11 +155,12 @@ def erase(
     message: Annotated[list[str] | None, Option("--message", help="Only this message; repeat.")] = None,
     memory: Annotated[list[str] | None, Option("--memory", help="Only this memory; repeat.")] = None,
     person: Annotated[bool, Option("--person", help="All of the user, whatever agent and project.")] = False,
+    all_users: AllUsers = False,
     resume: Annotated[bool, Option("--resume", help="Finish what was stopped, and erase no more.")] = False,
     full: Annotated[bool, Option("--full", help="PostgreSQL: VACUUM FULL, which locks the tables.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Erase a person, a thread, messages or memories for good, from every place, and show the receipt.
+    """Erase a person, a tenant, a thread, messages or memories for good, from every place, and show the receipt.
 
     Exit code 1 where anything is left. Backups, packs and the host's own records are not reached: the receipt says so.
     """
@@ -159,13 +170,103 @@ def erase(
     if resume:
         receipts = eraser.resume(full=full)
     else:
-        whom = models.Subject(tenant=scope.tenant, user=scope.user) if person else scope
+        whom = _whom(scope, all_users=all_users) if person or all_users else scope
         memories = [session.memory_id(scope, each) for each in memory or ()]
         receipts = (eraser.erase(whom, thread=thread, message_ids=message or (), memory_ids=memories, full=full),)
     views = tuple(part for receipt in receipts for part in _receipt(receipt)) or nothing("Nothing is unfinished.")
     session.show([{**each.model_dump(mode="json"), "complete": each.complete} for each in receipts], *views)
     if not all(each.complete for each in receipts):
         raise typer.Exit(1)
+
+
+_HELD = (">threads", ">messages", ">memories", ">bytes")
+
+
+def _held(each: models.Holdings) -> tuple[str, ...]:
+    return tuple(f"{count:,}" for count in (each.threads, each.messages, each.memories, each.stored_bytes))
+
+
+@of_home(admin)
+def tenants(session: Session) -> None:
+    """List the tenants, and how much the ledger holds of each."""
+    found = session.kit().admin.tenants()
+    headers = ("tenant", ">users", ">agents", *_HELD)
+    rows = table(found, headers, lambda each: (each.tenant, each.users, each.agents, *_held(each)), whole=True)
+    session.show(found, *(rows or nothing("Nothing is recorded.")))
+
+
+@of_home(admin)
+def users(session: Session, *, tenant: Tenant = "default") -> None:
+    """List the users of a tenant, and how much the ledger holds of each."""
+    found = session.kit().admin.users(tenant)
+    headers = ("user", ">agents", *_HELD)
+    rows = table(found, headers, lambda each: (each.user or "(no user)", each.agents, *_held(each)), whole=True)
+    session.show(found, *(rows or nothing("Nothing is recorded of this tenant.")))
+
+
+@of_home(admin)
+def agents(session: Session, *, tenant: Tenant = "default") -> None:
+    """List the agents of a tenant, and how much the ledger holds of what each remembers."""
+    found = session.kit().admin.agents(tenant)
+    headers = ("agent", ">users", *_HELD)
+    rows = table(found, headers, lambda each: (each.agent or "(no name)", each.users, *_held(each)), whole=True)
+    session.show(found, *(rows or nothing("Nothing is recorded of this tenant.")))
+
+
+@of_scope(admin)
+def threads(session: Session, scope: Scope) -> None:
+    """List the conversations of a user, the newest first."""
+    found = session.kit().admin.threads(models.Subject(tenant=scope.tenant, user=scope.user))
+    rows = table(
+        found,
+        ("thread", "agent", "project", ">messages", "!newest"),
+        lambda each: (each.thread, each.agent or "", each.project or "", f"{each.messages:,}", minute(each.last_at)),
+    )
+    session.show(found, *(rows or nothing("Nothing is recorded of this user.")))
+
+
+@of_home(admin)
+def usage(
+    session: Session,
+    *,
+    tenant: Tenant = "default",
+    since: Annotated[
+        str | None, Option("--since", help="From this time on, e.g. 2026-03-01T00:00Z; the last 30 days unless given.")
+    ] = None,
+    timezone: Timezone = None,
+) -> None:
+    """Say what each user of a tenant has used: messages, bytes, calls and tokens of models, and what limits refused."""
+    kit = session.kit()
+    begin = read_time(since, read_zone(timezone)) or kit.clock() - timedelta(days=30)
+    found = kit.admin.usage(tenant, since=begin)
+    total = found.total
+    session.show(
+        {**found.model_dump(mode="json"), "total": total.model_dump(mode="json")},
+        Text(f"Since {begin:%Y-%m-%d %H:%M}:"),
+        *table(
+            (*found.users, total),
+            ("user", ">messages", ">bytes", ">calls", ">tokens in", ">tokens out", ">refused"),
+            lambda each: (
+                "all" if each is total else each.user or "(no user)",
+                *(f"{getattr(each, name):,}" for name in models.UserUsage.model_fields if name != "user"),
+            ),
+            whole=True,
+        ),
+    )
+
+
+@of_scope(admin)
+def export(
+    session: Session,
+    scope: Scope,
+    file: Annotated[Path, Argument(help="The file to write; it must not be there yet.", show_default=False)],
+    *,
+    all_users: AllUsers = False,
+) -> None:
+    """Write what is recorded of a user, for them to read (JSON), or of a whole tenant (JSON lines)."""
+    done = session.kit().admin.export(_whom(scope, all_users=all_users), file, progress=session.bars())
+    held = ", ".join(f"{count:,} {kind}" for kind, count in done.counts.items())
+    session.show(done, f"Written to {file.name}: {held}.", Text(f"SHA-256 {done.sha256}", style="dim"))
 
 
 @of_scope(admin)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from remegraph.engine.trajectories import Run
 from remegraph.errors import BudgetExceededError
@@ -35,6 +35,7 @@ from remegraph.text.desensitization import LONGEST, findings
 
 __all__ = [
     "ONLY",
+    "Account",
     "Action",
     "DescribeTask",
     "Digest",
@@ -382,18 +383,60 @@ class Objection:
     statement: str = ""
 
 
+class Account(Protocol):
+    """Bears what calls of models cost."""
+
+    def admit(self) -> None:
+        """Return if one may be made.
+
+        Raises:
+            RateLimitError: None may today.
+        """
+
+    def book(self, calls: Sequence[CallRecord]) -> None:
+        """Add calls to what was used."""
+
+
 class Meter:
     """Counts the calls of one operation and refuses what would go over its budget.
 
     Branches run in parallel, so a call is reserved before it is made.
+
+    Args:
+        budget: Hard limits of the operation.
+        account: What its calls are booked on, if anything.
     """
 
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(self, budget: Budget | None = None, account: Account | None = None) -> None:
         self._budget = budget or Budget()
+        self._account = account
         self._calls: list[CallRecord] = []
+        self._booked = 0
         self._reserved = 0
         self._reserved_tokens = 0
         self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.settle()
+
+    def admit(self) -> None:
+        """Ask the account before the first call since the last booking: what is begun is finished.
+
+        Raises:
+            RateLimitError: It allows none today.
+        """
+        if self._account is not None and len(self._calls) + self._reserved == self._booked:
+            self._account.admit()
+
+    def settle(self) -> None:
+        """Book what was called since the last time."""
+        with self._lock:
+            calls, self._booked = self._calls[self._booked :], len(self._calls)
+        if self._account is not None:
+            self._account.book(calls)
 
     def reserve(self, tokens: int) -> None:
         """Take leave for one call.

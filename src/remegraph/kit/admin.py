@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -14,10 +15,12 @@ from remegraph.kit.health import Health
 from remegraph.kit.validation import check_text, required
 from remegraph.kit.worker import KIND
 from remegraph.models import (
+    AgentHoldings,
     AuditHead,
     Backup,
     Erasure,
     ErasureRequest,
+    Export,
     JobState,
     Memory,
     Mismatch,
@@ -26,6 +29,11 @@ from remegraph.models import (
     Scope,
     StoredMessage,
     Subject,
+    Tenant,
+    TenantHoldings,
+    TenantUsage,
+    ThreadHoldings,
+    UserHoldings,
     Verification,
 )
 from remegraph.models.quotes import cited_text, find_quote
@@ -203,21 +211,21 @@ class Admin(Examination):
 
     def erase(
         self,
-        whom: Subject | Scope,
+        whom: Subject | Tenant | Scope,
         *,
         thread: str | None = None,
         message_ids: Sequence[str] = (),
         memory_ids: Sequence[str] = (),
         full: bool = False,
     ) -> Erasure:
-        """Erase a person, or, of the place that a scope writes to, a thread, messages or memories; prove it.
+        """Erase a person or a tenant, or, of the place that a scope writes to, a thread, messages or memories; prove it.
 
         What was made of erased words goes with them: index entries, memories in all versions, vectors, links, notes
         of tools, jobs. A memory that other words bear out lives on, rebuilt from those. Stubs without content and
         the events of the journal stay. It is done step by step; where it was stopped, the next call finishes it.
 
         Args:
-            whom: The person, wherever their rows live; or the scope of the place.
+            whom: The person, wherever their rows live; the tenant, with all its users and agents; or the scope of the place.
             thread: All messages of this thread, and what was made of them.
             message_ids: These messages, likewise.
             memory_ids: These memories; the messages that they came from stay.
@@ -227,8 +235,8 @@ class Admin(Examination):
             The receipt: each place with counts, what a look found left, and what is not covered.
 
         Raises:
-            InputError: With a scope, it is not said what; with a person, more is said.
-            NotFoundError: There is no such person, thread, message or memory; nothing was erased.
+            InputError: With a scope, it is not said what; with a person or a tenant, more is said.
+            NotFoundError: There is no such person, tenant, thread, message or memory; nothing was erased.
             IndexOwnedError: Another process owns the index: the rows are gone, and it finishes the rest by `resume`.
             VectorIndexError: The index failed: the rows are gone; repeat `resume`.
             SetupError: The ledger or a file cannot be used; repeat `resume`.
@@ -258,22 +266,112 @@ class Admin(Examination):
 
     aresume = twin(resume)
 
+    # ------------------------------------------------------------------------------------------- tenants
+
+    def tenants(self) -> tuple[TenantHoldings, ...]:
+        """Return the tenants, and how much the ledger holds of each."""
+        return self._parts().tenants.tenants()
+
+    atenants = twin(tenants)
+
+    def users(self, tenant: str = "default") -> tuple[UserHoldings, ...]:
+        """Return the users of a tenant, and how much the ledger holds of each.
+
+        Args:
+            tenant: The tenant.
+        """
+        check_text(tenant=tenant)
+        return self._parts().tenants.users(tenant)
+
+    ausers = twin(users)
+
+    def agents(self, tenant: str = "default") -> tuple[AgentHoldings, ...]:
+        """Return the agents of a tenant, and how much the ledger holds of what each remembers.
+
+        Args:
+            tenant: The tenant.
+        """
+        check_text(tenant=tenant)
+        return self._parts().tenants.agents(tenant)
+
+    aagents = twin(agents)
+
+    def threads(self, person: Subject) -> tuple[ThreadHoldings, ...]:
+        """Return the conversations of a person, the newest first.
+
+        Args:
+            person: The person.
+        """
+        return self._parts().tenants.threads(person.tenant, person.user)
+
+    athreads = twin(threads)
+
+    def usage(self, tenant: str = "default", *, since: datetime) -> TenantUsage:
+        """Return what each user of a tenant has used: messages, bytes, calls and tokens of chat models, refused calls.
+
+        Args:
+            tenant: The tenant.
+            since: From this time on. Calls are counted by days of UTC: those of its whole day are among them.
+
+        Raises:
+            InputError: The time names no zone.
+        """
+        check_text(tenant=tenant)
+        if since.tzinfo is None:
+            raise InputError("The time names no zone.", "Give an aware time.")
+        return self._parts().tenants.usage(tenant, since)
+
+    ausage = twin(usage)
+
+    def export(
+        self,
+        whom: Subject | Tenant,
+        path: str | Path,
+        progress: Report | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> Export:
+        """Write what is recorded of a person, for them to read, or of a tenant, for other programs.
+
+        That is what was said, blocks, memories with their evidence and all versions, links, items of stores, and the events
+        of the journal. Of a person it is one JSON document, of a tenant JSON lines, the last of which counts them. Words
+        that are withheld are left out. A file that was stopped on the way is not there; repeat it.
+
+        Args:
+            whom: The person, wherever their rows live, or the tenant.
+            path: The file, which must not be there yet; only its owner can read it.
+            progress: Told before each place.
+            cancel: Asked again and again whether to stop.
+
+        Raises:
+            NotFoundError: Nothing is recorded of them.
+            FileFormatError: The file is there, or cannot be written.
+            CancelledError: `cancel` said so; nothing is left.
+        """
+        from remegraph.kit.export import export
+
+        self._write_noted()
+        return export(self._parts(), whom, Path(path).expanduser(), progress, cancel)
+
+    aexport = twin(export)
+
     def _run(self, erasure_id: str, *, full: bool) -> Erasure:
         receipt = self._parts().eraser.run(erasure_id, full=full)
         self._forget_sensed()
         return receipt
 
     def _request(
-        self, whom: Subject | Scope, thread: str | None, message_ids: Sequence[str], memory_ids: Sequence[str]
+        self, whom: Subject | Tenant | Scope, thread: str | None, message_ids: Sequence[str], memory_ids: Sequence[str]
     ) -> ErasureRequest:
         for name in (*(() if thread is None else (thread,)), *message_ids, *memory_ids):
             check_text(id=name)
         part = thread is not None or bool(message_ids) or bool(memory_ids)
         archive = self._parts().archive
-        if isinstance(whom, Subject):
+        if isinstance(whom, Subject | Tenant):
             if part:
-                raise InputError("A person is erased whole.", "Give a scope to erase a thread, messages or memories.")
-            return ErasureRequest(subject=whom)
+                raise InputError(
+                    "A person or a tenant is erased whole.", "Give a scope to erase a thread, messages or memories."
+                )
+            return ErasureRequest(subject=whom) if isinstance(whom, Subject) else ErasureRequest(tenant=whom)
         place = required(whom).partition()
         if not part:
             raise InputError(

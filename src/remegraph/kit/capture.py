@@ -157,6 +157,8 @@ class Capture(Verbs):
 
         Raises:
             MessageError: A message cannot be recorded; none was.
+            LimitError: The tenant or the user has used up what the settings' `limits` allow; the next capture of the
+                thread records it.
             ScopeError: The scope is missing.
             ConflictError: Others recorded the same messages at the same time, again and again.
         """
@@ -178,6 +180,8 @@ class Capture(Verbs):
             with turn as said:
                 course = turns.heard(messages)
                 said.extend(each.message_id for each in course.heard)
+                if writes and course.heard:
+                    self._open_parts().tenants.admit(home)
                 idle = memory.extraction.idle if memory.learns and memory.extraction.gathers else None
                 news, receipt = self._record(turns, course, partial(self._add, intake=intake, idle=idle), home, view)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,7 +38,8 @@ from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.items import ItemStore
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.keys import KeyRing, add_key, keys_in
-from remegraph.models import ChangeSet, Partition, Receipt, Scope
+from remegraph.ledger.tenants import Tenants
+from remegraph.models import Budget, CallRecord, ChangeSet, Partition, Receipt, Scope
 from remegraph.ports import Attention, Clock, Courier, Embedder, NewId, RetrievalAgent, TokenCounter, VectorIndex
 from remegraph.settings import RecallPolicy, Settings
 from remegraph.telemetry import Telemetry, telemetry_of
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from remegraph.engine.requests import Wishes
     from remegraph.engine.retraction import Retraction
     from remegraph.engine.summarizer import Summarizer
+    from remegraph.engine.tasks import Meter
     from remegraph.ledger.jobs import JobQueue
     from remegraph.mek.absorption import Absorber
     from remegraph.skills.tool_guidelines import Guide
@@ -58,6 +60,20 @@ INDEX = "index"
 
 _A_NUMBER = "+44 20 7946 0018"
 """Looked at when a kit opens: that a package is missing must not be found out by the first number in a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlaceAccount:
+    """Bears the calls of models for one place."""
+
+    tenants: Tenants
+    place: Partition
+
+    def admit(self) -> None:
+        self.tenants.admit_calls(self.place)
+
+    def book(self, calls: Sequence[CallRecord]) -> None:
+        self.tenants.book(self.place, calls)
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,7 @@ class Parts:
     """None where workers look for jobs themselves."""
     items: ItemStore
     eraser: Eraser
+    tenants: Tenants
     reranker: Reranker | None
     count_tokens: TokenCounter
     thinkers: Thinkers
@@ -96,6 +113,12 @@ class Parts:
     """What of them never may be, as long as the ledger does not say so."""
     agents: dict[str, RetrievalAgent] = field(default_factory=dict)
     """Custom Sub Agents, by topic key or type."""
+
+    def meter(self, place: Partition, budget: Budget | None = None) -> Meter:
+        """Return what counts the calls of an operation on a place, and books them when it is left."""
+        from remegraph.engine.tasks import Meter
+
+        return Meter(budget, _PlaceAccount(self.tenants, place))
 
     def own(self, scope: Scope) -> list[Partition]:
         """Return the partitions whose memories are a scope's to change: its user's, or their team's."""
@@ -262,6 +285,7 @@ def open_parts(
             courier=courier_of(settings, database, clock),
             items=ItemStore(database, clock),
             eraser=Eraser(archive, projection, clock, new_id),
+            tenants=Tenants(database, settings.limits, clock, telemetry),
             reranker=_reranker(reranker, settings.recall),
             count_tokens=count_tokens,
             thinkers=thinkers,

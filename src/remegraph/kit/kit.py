@@ -92,6 +92,7 @@ class MemoryKit(Statements, Injections, Lifecycle, Capture, Summarization, Short
         self._reviews = ReviewBuffer(parts.archive, self.health)
         self._shown = ShownBuffer(parts.trail, self.health)
         self._calls = CallBuffer(parts.archive, clock, new_id, self.health)
+        self._tenants = parts.tenants
         access = Access(self._open_parts, settings, self._bring_up_to_date)
         self.items: Items = Items(self._open_parts)
         self.skills: Skills = Skills(access)
@@ -258,10 +259,12 @@ class MemoryKit(Statements, Injections, Lifecycle, Capture, Summarization, Short
             MessageError: A message cannot be recorded; none was.
             MessageChangedError: An id is recorded with other content; none was recorded.
             SetupError: An attachment cannot be kept; no message was recorded.
+            LimitError: The tenant or the user has used up what the settings' `limits` allow.
             ScopeError: The scope is missing.
         """
         parts, now = self._open_parts(), self._clock()
         partition = required(scope).partition()
+        parts.tenants.admit(partition)
         intake = self._intake(strict=True)
         given = tuple(listed(messages))
         place = zone(timezone)
@@ -347,7 +350,7 @@ class MemoryKit(Statements, Injections, Lifecycle, Capture, Summarization, Short
         """Write down what was noted. No caller waits for it, so a failure is only reported."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        for notes in (self._reviews, self._calls, self._shown):
+        for notes in (self._reviews, self._calls, self._shown, self._tenants):
             try:
                 notes.flush()
             except (RemegraphError, SQLAlchemyError) as error:

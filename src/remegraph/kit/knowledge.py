@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from remegraph.engine.routes import home
-from remegraph.engine.tasks import Meter
 from remegraph.errors import InputError, ScopeError
 from remegraph.kit.base import ALONE, Access, Facade, twin
 from remegraph.kit.packs import key_list
@@ -275,7 +274,10 @@ class Knowledge(Facade):
             raise ScopeError("Who shares must have a name.", "Give the scope an agent.")
         check_text(query=query)
         options, parts = _read(context), self._parts()
-        meter, this = Meter(budget), Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel)
+        meter, this = (
+            parts.meter(scope.partition(), budget),
+            Round(parts.clock(), dry_run=False, progress=progress, cancel=cancel),
+        )
         asked: ShareInput = {
             "query": query,
             "scope": scope,
@@ -288,7 +290,8 @@ class Knowledge(Facade):
             "tell": this.tell,
             "check": this.check,
         }
-        done = self._extractor.invoke(asked, ALONE)
+        with meter:
+            done = self._extractor.invoke(asked, ALONE)
         items = done["items"]
         noted = [
             SharedItem(knowledge_id=each.knowledge_id, digest=item_digest(each), agent=agent, at=each.created_at)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from remegraph.engine.frame import shown_texts
-from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError
+from remegraph.errors import BudgetExceededError, InputError, ModelUnavailableError, NotFoundError, RateLimitError
 from remegraph.kit.base import Verbs, twin
 from remegraph.kit.health import observed
 from remegraph.kit.validation import actor_of, check_numbers, check_text, check_times, required
@@ -278,12 +278,13 @@ class Lifecycle(Verbs):
         Raises:
             CancelledError: `cancel` said so; what is done stays.
         """
-        from remegraph.engine.tasks import Meter
         from remegraph.retention.maintenance import Round, maintain
 
-        meter = Meter(budget)
+        parts, place = self._open_parts(), required(scope).partition()
         this = Round(self._clock(), dry_run, progress, cancel)
-        done = maintain(self._steps(meter), self._open_parts().own(required(scope)), this).evolve(usage=meter.usage())
+        with parts.meter(place, budget) as meter:
+            done = maintain(self._steps(meter), parts.own(scope), this)
+        done = done.evolve(usage=meter.usage())
         return (
             done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if done.changed and not dry_run else done
         )
@@ -323,13 +324,13 @@ class Lifecycle(Verbs):
             BudgetExceededError: The budget is used up; likewise.
             CancelledError: `cancel` said so; likewise.
         """
-        from remegraph.engine.tasks import Meter
         from remegraph.retention.maintenance import Round
 
-        meter = Meter(budget)
+        parts, place = self._open_parts(), required(scope).partition()
         this = Round(self._clock(), dry_run, progress, cancel)
         told = [self._redacted(each) for each in conclusions]
-        done = self._consolidated(self._open_parts().own(required(scope)), this, meter, told)
+        with parts.meter(place, budget) as meter:
+            done = self._consolidated(parts.own(scope), this, meter, told)
         done = done.evolve(usage=meter.usage())
         changed = (done.made or done.grown) and not dry_run
         return done.evolve(degraded=(*done.degraded, *self._bring_up_to_date())) if changed else done
@@ -407,7 +408,7 @@ def _where_possible(step: Step) -> Step:
     def tried(partition: Partition, this: Round) -> Maintenance:
         try:
             return step(partition, this)
-        except (ModelUnavailableError, BudgetExceededError) as error:
+        except (ModelUnavailableError, BudgetExceededError, RateLimitError) as error:
             return Maintenance(dry_run=this.dry_run, degraded=(f"conclusions: {error}",))
 
     return tried

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from remegraph.engine.tasks import Meter
 from remegraph.errors import InputError, NotFoundError, SkillError
 from remegraph.kit.base import Access, Facade, twin
 from remegraph.kit.validation import check_numbers, check_text, required
@@ -114,8 +113,8 @@ class Skills(Facade):
         attempts = self._attempts(thread, failed, scope, task)
         if not succeeded:
             return self._kept(self._writer().learn_failure(attempts[0], task, self._home(scope)))
-        meter = Meter()
-        skill = self._thinker(scope).distil(_distilling(attempts[0], task), meter)
+        with self._parts().meter(self._home(scope).partition()) as meter:
+            skill = self._thinker(scope).distil(_distilling(attempts[0], task), meter)
         return self._learned(skill, attempts, scope, domain).evolve(usage=meter.usage())
 
     async def alearn(
@@ -134,8 +133,11 @@ class Skills(Facade):
         if not succeeded:
             done = await asyncio.to_thread(self._writer().learn_failure, attempts[0], task, self._home(scope))
             return await asyncio.to_thread(self._kept, done)
-        meter = Meter()
-        skill = await self._thinker(scope).athink("distil", _distilling(attempts[0], task), meter)
+        meter = self._parts().meter(self._home(scope).partition())
+        try:
+            skill = await self._thinker(scope).athink("distil", _distilling(attempts[0], task), meter)
+        finally:
+            await asyncio.to_thread(meter.settle)
         learned = await asyncio.to_thread(self._learned, skill, attempts, scope, domain)
         return learned.evolve(usage=meter.usage())
 

@@ -60,6 +60,7 @@ class Statements(Verbs):
 
         Raises:
             InputError: The statement is no text or empty, or a field cannot be used.
+            LimitError: The tenant or the user has used up what the settings' `limits` allow.
             ScopeError: The scope is missing, or names no agent.
         """
         from remegraph.engine.routes import self_topic
@@ -67,6 +68,7 @@ class Statements(Verbs):
 
         parts = self._open_parts()
         check_text(content=content)
+        parts.tenants.admit(acting(scope))
         content = parts.redactor.text(content)
         governed = Governed(memory_class=memory_class, enforcement_level=enforcement_level)
         governed.check(acting(scope))
@@ -155,6 +157,7 @@ class Statements(Verbs):
 
         Raises:
             InputError: The statement is empty, or a field cannot be used.
+            LimitError: The tenant or the user has used up what the settings' `limits` allow.
             NotFoundError: There is no live memory of an id in `supersedes`, or it is not this user's.
             ConflictError: Other changes came first, again and again.
             ModelError: The owner has rules, and no answer said whether they let it pass; nothing was saved.
@@ -176,7 +179,9 @@ class Statements(Verbs):
             raise InputError(f"The sentiment is {sentiment}.", "Give a number from -1 to 1.")
         if topic is not None:
             check_text(topic=topic)
-        told = self._open_parts().redactor.text
+        parts = self._open_parts()
+        parts.tenants.admit(required(scope))
+        told = parts.redactor.text
         candidate = MemoryCandidate(
             key=told(key.strip()),
             content=told(content.strip()),
@@ -296,7 +301,7 @@ class Statements(Verbs):
     def _broken_rule(self, candidate: MemoryCandidate, scope: Scope) -> str:
         """Return the owner's rule that a statement of a model breaks, and count it; nothing where it breaks none."""
         from remegraph.engine.screen import broken
-        from remegraph.engine.tasks import Meter, OwnerRules
+        from remegraph.engine.tasks import OwnerRules
 
         rules, parts = OwnerRules.of(self.settings.for_agent(scope.agent).extraction), self._open_parts()
         if not rules:
@@ -311,7 +316,8 @@ class Statements(Verbs):
             governed.slot_value,
         )
         language = language_of(candidate.content)
-        rule = broken(rules, (candidate.topic or "", *texts), language, parts.thinkers.of(scope.agent), Meter())
+        with parts.meter(scope.partition()) as meter:
+            rule = broken(rules, (candidate.topic or "", *texts), language, parts.thinkers.of(scope.agent), meter)
         if rule:
             self.health.count("statements_refused")
             parts.telemetry.count("remegraph.memories.refused", 1)

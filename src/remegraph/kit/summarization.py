@@ -9,7 +9,7 @@ from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, cast
 
-from remegraph.errors import BudgetExceededError, InputError
+from remegraph.errors import InputError, RemegraphError
 from remegraph.kit.base import Verbs, twin
 from remegraph.kit.health import aobserved, observed
 from remegraph.kit.validation import check_numbers, check_text, required
@@ -300,7 +300,7 @@ class Summarization(Verbs):
         while not isinstance(step, SummaryReport):
             try:
                 outcome = cast("BlockOutcome", graph.invoke(step, config))
-            except BudgetExceededError as error:
+            except RemegraphError as error:
                 step = _advance(loop, error)
             else:
                 self.health.count("statements_refused", len(outcome.get("kept_out", ())))
@@ -313,7 +313,7 @@ class Summarization(Verbs):
         while not isinstance(step, SummaryReport):
             try:
                 outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
-            except BudgetExceededError as error:
+            except RemegraphError as error:
                 step = await asyncio.to_thread(_advance, loop, error)
             else:
                 self.health.count("statements_refused", len(outcome.get("kept_out", ())))
@@ -321,10 +321,10 @@ class Summarization(Verbs):
         return step
 
 
-def _advance(loop: Loop, outcome: BlockOutcome | BudgetExceededError | None) -> SummarizerInput | SummaryReport:
+def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:
     """Go on to the loop's next run or its report: StopIteration must not cross into a thread's future."""
     try:
-        if isinstance(outcome, BudgetExceededError):
+        if isinstance(outcome, RemegraphError):
             return loop.throw(outcome)
         return next(loop) if outcome is None else loop.send(outcome)
     except StopIteration as end:

@@ -59,6 +59,7 @@ class _Tally:
         self.objections.extend(outcome.get("objections", ()))
         self.notes.extend(outcome.get("notes", ()))
         self.refused.update(outcome.get("kept_out", ()))
+        self.meter.settle()
 
     def report(self, parts: Parts, scope: Scope, recipe: str) -> SummaryReport:
         partition = scope.partition()
@@ -111,19 +112,20 @@ def summary_loop(
     Raises:
         CancelledError: `cancel` said so.
     """
-    tally = _Tally(Meter(budget))
-    while True:
-        _check(cancel)
-        outcome = yield {"scope": scope, "close": close, "redo": None, "meter": tally.meter}
-        if outcome.get("block") is None:
-            return tally.report(parts, scope, recipe)
-        tally.add(outcome)
-        if progress:
-            left = parts.archive.work([scope.partition()], states=["pending"], recipe=recipe)
-            done = len(tally.blocks)
-            progress(Progress(stage="summarize", done=done, total=done + len(left), detail=tally.blocks[-1]))
-        if passes is not None and passes():
-            return tally.report(parts, scope, recipe)
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        while True:
+            _check(cancel)
+            outcome = yield {"scope": scope, "close": close, "redo": None, "meter": tally.meter}
+            if outcome.get("block") is None:
+                return tally.report(parts, scope, recipe)
+            tally.add(outcome)
+            if progress:
+                left = parts.archive.work([scope.partition()], states=["pending"], recipe=recipe)
+                done = len(tally.blocks)
+                progress(Progress(stage="summarize", done=done, total=done + len(left), detail=tally.blocks[-1]))
+            if passes is not None and passes():
+                return tally.report(parts, scope, recipe)
 
 
 def redo_loop(
@@ -136,17 +138,18 @@ def redo_loop(
     cancel: Cancel | None,
 ) -> Loop:
     """Run what failed once more, topic by topic; see `summary_loop`."""
-    tally = _Tally(Meter(budget))
-    failed: dict[str, list[str]] = {}
-    for work in parts.archive.work([scope.partition()], states=["failed"], recipe=recipe):
-        failed.setdefault(work.block_id, []).append(work.topic)
-    for number, (block_id, topics) in enumerate(failed.items(), start=1):
-        _check(cancel)
-        redo = Redo(block_id, _topics(topics))
-        tally.add((yield {"scope": scope, "close": False, "redo": redo, "meter": tally.meter}))
-        if progress:
-            progress(Progress(stage="retry", done=number, total=len(failed), detail=block_id))
-    return tally.report(parts, scope, recipe)
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        failed: dict[str, list[str]] = {}
+        for work in parts.archive.work([scope.partition()], states=["failed"], recipe=recipe):
+            failed.setdefault(work.block_id, []).append(work.topic)
+        for number, (block_id, topics) in enumerate(failed.items(), start=1):
+            _check(cancel)
+            redo = Redo(block_id, _topics(topics))
+            tally.add((yield {"scope": scope, "close": False, "redo": redo, "meter": tally.meter}))
+            if progress:
+                progress(Progress(stage="retry", done=number, total=len(failed), detail=block_id))
+        return tally.report(parts, scope, recipe)
 
 
 def reread_loop(
@@ -176,17 +179,18 @@ def reread_loop(
     if dry_run:
         calls = tuple(call for block_id in waiting for call in _expected(parts, scope, block_id))
         return SummaryReport(blocks=waiting, pending=len(waiting), usage=Usage(calls=calls))
-    tally = _Tally(Meter(budget))
-    for number, block_id in enumerate(waiting, start=1):
-        if (cancel and cancel()) or not tally.meter.affords(_expected(parts, scope, block_id)):
-            break
-        try:
-            tally.add((yield {"scope": scope, "close": False, "redo": Redo(block_id, ()), "meter": tally.meter}))
-        except BudgetExceededError:  # in the middle of a block, of which nothing was written: it waits
-            break
-        if progress:
-            progress(Progress(stage="reread", done=number, total=len(waiting), detail=block_id))
-    return tally.report(parts, scope, recipe).evolve(pending=len(waiting) - len(tally.blocks))
+    with parts.meter(scope.partition(), budget) as meter:
+        tally = _Tally(meter)
+        for number, block_id in enumerate(waiting, start=1):
+            if (cancel and cancel()) or not tally.meter.affords(_expected(parts, scope, block_id)):
+                break
+            try:
+                tally.add((yield {"scope": scope, "close": False, "redo": Redo(block_id, ()), "meter": tally.meter}))
+            except BudgetExceededError:  # in the middle of a block, of which nothing was written: it waits
+                break
+            if progress:
+                progress(Progress(stage="reread", done=number, total=len(waiting), detail=block_id))
+        return tally.report(parts, scope, recipe).evolve(pending=len(waiting) - len(tally.blocks))
 
 
 def _expected(parts: Parts, scope: Scope, block_id: str) -> Iterator[CallRecord]:

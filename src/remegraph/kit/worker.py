@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from remegraph.errors import CancelledError, LedgerUnavailableError
+from remegraph.errors import CancelledError, LedgerUnavailableError, RateLimitError
 from remegraph.models import Partition, Scope, SummaryReport, Usage
 from remegraph.ports import Job, Outcome
 
@@ -171,6 +171,9 @@ class Worker:
             self.give_back()
             if turn.gave_way:
                 return None
+            raise
+        except RateLimitError as error:  # not an attempt: it is due again when it may be
+            self._jobs.finish(job, "done", str(error), again=error.retry_at)
             raise
         except Exception as error:
             outcome: Outcome = "retry" if job.attempts < self._most else "dead"

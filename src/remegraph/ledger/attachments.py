@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -54,13 +54,23 @@ def add(connection: Connection, partition_id: int, new: Sequence[Message], blobs
             "partition_id": partition_id,
             "message_id": message.message_id,
             "sha256": sha256,
+            "size": len(blobs[sha256].data),
             **_reading_columns(blobs[sha256].reading),
         }
         for message in new
-        for sha256 in dict.fromkeys(each.sha256 for each in message.attachments if each.sha256 in blobs)
+        for sha256 in _among(message, blobs)
     ]
     if rows:
         insert_rows(connection, attachments, rows)
+
+
+def size(new: Sequence[Message], blobs: Mapping[str, Blob]) -> int:
+    """Return how many of these bytes new messages hold."""
+    return sum(len(blobs[sha256].data) for message in new for sha256 in _among(message, blobs))
+
+
+def _among(message: Message, blobs: Mapping[str, Blob]) -> Iterable[str]:
+    return dict.fromkeys(each.sha256 for each in message.attachments if each.sha256 in blobs)
 
 
 def words(message: Message, blobs: Mapping[str, Blob]) -> str:

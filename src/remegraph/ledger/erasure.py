@@ -7,12 +7,13 @@ that was stopped anywhere is finished by whoever comes next. The rows go in one 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, func, insert, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Table, func, insert, select, update
 
 from remegraph.errors import NotFoundError
 from remegraph.failpoints import failpoint
@@ -32,6 +33,7 @@ from remegraph.ledger.schema import (
     collections,
     endorsements,
     erasures,
+    events,
     grants,
     injections,
     memories,
@@ -61,6 +63,7 @@ from remegraph.models import (
     Receipt,
     StoredMessage,
     Subject,
+    Tenant,
 )
 from remegraph.ports import Clock, NewId
 
@@ -155,6 +158,10 @@ class Eraser:
                 connection, subject
             ):
                 raise NotFoundError(f"Nothing is recorded of user {subject.user!r} of tenant {subject.tenant!r}.")
+        if request.tenant is not None:
+            here = partitions.c.tenant == request.tenant.tenant
+            if not connection.execute(select(partitions.c.id).where(here).limit(1)).first():
+                raise NotFoundError(f"Nothing is recorded of tenant {request.tenant.tenant!r}.")
         if request.partition is None:
             return
         numbers = list(tenancy.known(connection, [request.partition]))
@@ -199,8 +206,8 @@ class Eraser:
     def _lock(self, connection: Connection, request: ErasureRequest) -> None:
         """Lock all partitions that memories of this person, or team, may live in, or that the person decided in."""
         numbers: Iterable[int] = ()
-        if request.subject:
-            numbers = tenancy.around(connection, request.subject.tenant)
+        if whom := request.subject or request.tenant:
+            numbers = tenancy.around(connection, whom.tenant)
         elif request.partition:
             query = select(partitions.c.id).where(partitions.c.tenant == request.partition.tenant)
             numbers = connection.execute(query).scalars()
@@ -336,6 +343,8 @@ class _ErasureTransaction:
         """Erase; return what is left to do beyond the ledger."""
         if request.subject is not None:
             return self._subject(request.subject)
+        if request.tenant is not None:
+            return self._tenant(request.tenant)
         assert request.partition is not None
         for number in tenancy.known(self._connection, [request.partition], fresh=True):
             return self._parts(number, request.partition, request)
@@ -343,10 +352,23 @@ class _ErasureTransaction:
 
     def _subject(self, subject: Subject) -> _Plan:
         whose = (partitions.c.tenant == subject.tenant, partitions.c.user == subject.user)
+        return self._whole(whose, {person(subject)}, partial(self._unname, subject))
+
+    def _tenant(self, tenant: Tenant) -> _Plan:
+        return self._whole((partitions.c.tenant == tenant.tenant,), set(), partial(self._unname_all, tenant))
+
+    def _whole(
+        self,
+        whose: Sequence[ColumnElement[bool]],
+        people: set[Partition],
+        unname: Callable[[Sequence[int]], dict[str, Any]],
+    ) -> _Plan:
+        """Erase partitions whole, with the names of people."""
         rows = {row.id: partition_of(row) for row in self._connection.execute(select(partitions).where(*whose))}
         numbers = list(rows)
         self._lay(rows)
-        self._archive.tombstones.lay(self._connection, self._id, "person", person(subject), [""])
+        for each in people | {person(place) for place in rows.values()}:
+            self._archive.tombstones.lay(self._connection, self._id, "person", each, [""])
         losses = [loss for number, place in rows.items() if (loss := self._cited_elsewhere(number, place, numbers))]
         own = self._connection.execute(select(memories.c.memory_id).where(memories.c.partition_id.in_(numbers)))
         mine = own.scalars().all()
@@ -360,12 +382,25 @@ class _ErasureTransaction:
         self._removal.partitions(numbers)
         forgotten = self._archive.journal.forget(self._connection, numbers, None)
         self._removal.counts["journal"] += forgotten
-        unnamed = self._unname(subject, numbers)
+        unnamed = unname(numbers)
         self._journal({**{number: [] for number in numbers}, **touched})
         for number in numbers:
             here = partitions.c.id == number
             self._connection.execute(update(partitions).where(here).values(**anonymous(number)))
         return self._plan(partition_ids=numbers, messages={}, collections=homes, blobs=blobs, **unnamed)
+
+    def _unname_all(self, tenant: Tenant, own: Sequence[int]) -> dict[str, Any]:
+        """Take the names of whoever acted from the journals of a tenant, and those of its users from nameless ones."""
+        places = tenancy.around(self._connection, tenant.tenant)
+        users, nameless = {place.user for place in places.values()}, list(places.keys() - set(own))
+        acted: set[str] = set()
+        for some in chunks(nameless):
+            query = select(events.c.actor).where(events.c.partition_id.in_(some)).distinct()
+            acted |= set(self._connection.execute(query).scalars())
+        unname = partial(self._archive.journal.unname, self._connection)
+        self._removal.counts["actors"] += unname(own, None, _NAMELESS)
+        self._removal.counts["actors"] += sum(unname(nameless, name, _NAMELESS) for name in sorted(acted & users))
+        return {}
 
     def _unname(self, subject: Subject, own: Collection[int]) -> dict[str, Any]:
         """Take the name of a person from what they decided about others; return what is left of it."""
@@ -487,6 +522,10 @@ class _ErasureTransaction:
         removal.named(messages, messages.c.message_id, ids, messages.c.partition_id == number)
         for thread in named:
             self._end_thread(number, thread)
+        left = select(func.coalesce(func.sum(func.length(messages.c.body)), 0)).where(messages.c.partition_id == number)
+        files = select(func.coalesce(func.sum(attachments.c.size), 0)).where(attachments.c.partition_id == number)
+        stored_now = left.scalar_subquery() + files.scalar_subquery()
+        self._connection.execute(update(partitions).where(partitions.c.id == number).values(stored=stored_now))
 
     def _calls(self, number: int, ids: Sequence[str]) -> list[str]:
         """Return the ids of the calls that messages asked for or answer."""

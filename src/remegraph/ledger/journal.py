@@ -166,17 +166,21 @@ class Journal:
             self._chain_anew(connection, number, salted=True, key=self._sealing)
         return count
 
-    def unname(self, connection: Connection, partition_ids: Collection[int], name: str, instead: str) -> int:
+    def unname(self, connection: Connection, partition_ids: Collection[int], name: str | None, instead: str) -> int:
         """Take the name of whoever acted from events, and chain their partitions again; return how many events that were.
 
         Args:
             connection: A write transaction that has locked the partitions.
+            name: Who acted; none: whoever did.
             instead: What stands there from now on.
         """
         count = 0
         self._sealing = connection.execute(_SEALING).scalar_one()
         for number in acted_in(connection, partition_ids, name):
-            mine = (events.c.partition_id == number, events.c.actor == name)
+            mine = (
+                events.c.partition_id == number,
+                events.c.actor == name if name is not None else events.c.actor != instead,
+            )
             connection.execute(update(events).where(*mine, events.c.version == 0).values(digest=""))  # it told the name
             count += connection.execute(update(events).where(*mine).values(actor=instead)).rowcount
             self._chain_anew(connection, number, salted=True, key=self._sealing)
@@ -317,8 +321,10 @@ _TOLD = ("time", "actor", "action", "record_id", "version", "operation_id", "dig
 """The columns that the chain covers, in its order."""
 
 
-def acted_in(connection: Connection, partition_ids: Collection[int], name: str) -> list[int]:
-    """Return the partitions in whose journal this name acted."""
+def acted_in(connection: Connection, partition_ids: Collection[int], name: str | None) -> list[int]:
+    """Return the partitions in whose journal this name acted; without a name: all of them."""
+    if name is None:
+        return sorted(partition_ids)
     found = connection.execute(select(events.c.partition_id).where(events.c.actor == name).distinct()).scalars()
     return sorted(set(found).intersection(partition_ids))
 

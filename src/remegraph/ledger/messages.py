@@ -10,12 +10,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, case, select, update
 
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.ledger import attachments, withheld
 from remegraph.ledger.index import fulltext
-from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micros, upsert
+from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micros, minute_of, upsert
 from remegraph.ledger.schema import messages, partitions, threads
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
 from remegraph.models.messages import Blob, revised
@@ -41,7 +41,17 @@ _OF_PARTITION = select(messages).where(messages.c.partition_id == bindparam("her
 _BY_SEQ = _OF_PARTITION.where(messages.c.seq.in_(bindparam("named", expanding=True)))
 _BY_ID = _OF_PARTITION.where(messages.c.message_id.in_(bindparam("named", expanding=True)))
 _LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
-_MOVE_PARTITION = update(partitions).where(partitions.c.id == bindparam("here")).values(last_seq=bindparam("to"))
+_SAME_MINUTE = partitions.c.minute == bindparam("now")
+_MOVE_PARTITION = (
+    update(partitions)
+    .where(partitions.c.id == bindparam("here"))
+    .values(
+        last_seq=partitions.c.last_seq + bindparam("added"),
+        stored=partitions.c.stored + bindparam("size"),
+        minute=bindparam("now"),
+        in_minute=case((_SAME_MINUTE, partitions.c.in_minute), else_=0) + bindparam("added"),
+    )
+)
 
 
 def add(
@@ -103,7 +113,9 @@ def add(
         _move_threads(connection.dialect.name),
         [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
     )
-    connection.execute(_MOVE_PARTITION, {"here": partition_id, "to": last + len(rows)})
+    size = sum(len(body) for _, body, _ in rows) + attachments.size([message for message, _, _ in rows], blobs)
+    moved = {"here": partition_id, "added": len(rows), "size": size, "now": minute_of(recorded)}
+    connection.execute(_MOVE_PARTITION, moved)
     return len(rows)
 
 

@@ -44,6 +44,7 @@ from remegraph.ledger.schema import (
     tool_calls,
     topics,
     totals,
+    usage,
     vectors,
     versions,
     work,
@@ -58,7 +59,7 @@ __all__ = ["ACTOR", "Lost", "PartitionLoss", "Removal"]
 _KINDS: tuple[HitKind, ...] = ("message", "block", "memory")
 
 _WHOLE: tuple[Table, ...] = (
-    totals, vectors, dirty, tool_calls, reviews, injections, outcomes, shares, endorsements,
+    totals, usage, vectors, dirty, tool_calls, reviews, injections, outcomes, shares, endorsements,
     item_texts, items, item_namespaces, summaries, work, jobs, operations, blocks, attachments, messages, threads,
 )  # fmt: skip
 """What goes with a partition, in the order of their keys; memories and grants, which others may name, go before."""

@@ -14,7 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from remegraph.ledger.schema import metadata, seals
 
-__all__ = ["chunks", "counts", "digest", "from_micros", "insert_rows", "micros", "offset_seconds", "upsert"]
+__all__ = [
+    "chunks", "counts", "day_of", "digest", "from_micros", "insert_rows", "micros", "minute_of", "offset_seconds", "upsert",
+]  # fmt: skip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,6 +57,16 @@ def _sqlite_insert(table: Table, columns: tuple[str, ...]) -> tuple[str, list[st
 def micros(time: datetime) -> int:
     """Return the microseconds since the epoch; exact, unlike `timestamp()`."""
     return (time - _EPOCH) // _MICROSECOND
+
+
+def minute_of(time: int) -> int:
+    """Return the minute since the epoch of a time in microseconds."""
+    return time // 60_000_000
+
+
+def day_of(time: int) -> int:
+    """Return the day since the epoch, of UTC, of a time in microseconds."""
+    return time // 86_400_000_000
 
 
 def offset_seconds(time: datetime) -> int:

@@ -61,6 +61,7 @@ __all__ = [
     "tool_calls",
     "topics",
     "totals",
+    "usage",
     "vectors",
     "versions",
     "work",
@@ -103,7 +104,23 @@ partitions = Table(
     Column("last_seq", Big, nullable=False, server_default="0"),  # seq of its newest message
     Column("journal_head", Text, nullable=False, server_default=""),  # chain of its newest event
     Column("erasures", Big, nullable=False, server_default="0"),  # how many touched it: what is cached of it is stale
+    Column("stored", Big, nullable=False, server_default="0"),  # bytes of its messages and their attachments
+    Column("minute", Big, nullable=False, server_default="0"),  # since the epoch, of its newest message
+    Column("in_minute", Big, nullable=False, server_default="0"),  # messages that were recorded in it
     Index(None, "tenant", "user"),
+    Index(None, "tenant", "minute"),
+)
+
+# What chat models were used for a partition on a day, and how often its callers were refused.
+usage = Table(
+    "usage",
+    metadata,
+    partition(primary_key=True),
+    Column("day", Big, primary_key=True),  # since the epoch, of UTC
+    Column("calls", Big, nullable=False),
+    Column("input_tokens", Big, nullable=False),
+    Column("output_tokens", Big, nullable=False),
+    Column("refused", Big, nullable=False),
 )
 
 
@@ -415,6 +432,7 @@ attachments = Table(
     partition(),
     Column("message_id", Text, nullable=False),
     Column("sha256", Text, nullable=False),
+    Column("size", Big, nullable=False),
     Column("reading", Text),  # JSON text
     Column("reader", Text),  # JSON text
     UniqueConstraint("partition_id", "message_id", "sha256"),

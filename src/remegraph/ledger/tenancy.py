@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, Row, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Text, bindparam, cast, func, literal, or_, select
 
 from remegraph.ledger.database import Database
 from remegraph.ledger.rows import chunks, digest, upsert
@@ -22,7 +22,9 @@ from remegraph.models import Partition, Scope
 from remegraph.models import visible as own_first
 from remegraph.ports import Pulse
 
-__all__ = ["anonymous", "around", "ensure", "every", "forget", "hold", "known", "partition_of", "pulse", "renamed"]
+__all__ = [
+    "anonymous", "around", "ensure", "every", "forget", "hold", "known", "named", "partition_of", "pulse", "renamed",
+]  # fmt: skip
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
@@ -127,15 +129,21 @@ def renamed(connection: Connection) -> tuple[int, ...]:
     return tuple(row.id for row in rows if row.key != _key(partition_of(row)))
 
 
+def named() -> ColumnElement[bool]:
+    """Return the condition that a partition has not lost its name."""
+    nameless = literal("erased-") + cast(partitions.c.id, Text) + "-"
+    return func.substr(partitions.c.tenant, 1, func.length(nameless)) != nameless
+
+
 def partition_of(row: Row[Any]) -> Partition:
     """Return the partition of a row of the table `partitions`."""
     return Partition(tenant=row.tenant, user=row.user, agent=row.agent, project=row.project)
 
 
-def anonymous(partition_id: int) -> dict[str, str | None]:
+def anonymous(partition_id: int) -> dict[str, str | int | None]:
     """Return the columns of a partition that lost its name: no one's, and found by no one."""
     nobody = Partition(tenant=f"{_nameless(partition_id)}{token_hex(8)}")
-    return {**nobody.model_dump(), "key": _key(nobody)}
+    return {**nobody.model_dump(), "key": _key(nobody), "stored": 0, "minute": 0, "in_minute": 0}
 
 
 def _nameless(partition_id: int) -> str:

@@ -10,7 +10,7 @@ from remegraph.models.base import AwareTime, Record, Text, Token
 from remegraph.models.changes import Event
 from remegraph.models.memories import Memory, Status
 from remegraph.models.recall import Quote
-from remegraph.models.scope import Partition, Subject
+from remegraph.models.scope import Partition, Subject, Tenant
 
 __all__ = [
     "NOT_COVERED",
@@ -193,9 +193,10 @@ class Known(Record):
 
 
 class ErasureRequest(Record):
-    """What shall be erased: all of a person, or, of one place, a thread, messages or memories."""
+    """What shall be erased: all of a person or a tenant, or, of one place, a thread, messages or memories."""
 
     subject: Subject | None = Field(default=None, description="The person, wherever their rows live.")
+    tenant: Tenant | None = Field(default=None, description="The tenant, with all its users and agents.")
     partition: Partition | None = Field(default=None, description="The place, where it is not the whole person.")
     thread: Token | None = Field(default=None, description="All messages of this thread.")
     message_ids: tuple[Token, ...] = Field(default=(), description="These messages.")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from remegraph.models.base import Record, Token
 
-__all__ = ["Partition", "Scope", "Subject", "visible"]
+__all__ = ["Partition", "Scope", "Subject", "Tenant", "visible"]
 
 _Name = Annotated[Token, Field(min_length=1)]
 
@@ -59,10 +59,16 @@ class Partition(Record):
 
 
 class Subject(Record):
-    """Whom an erasure is about."""
+    """A person: whom an export or an erasure is about."""
 
     tenant: _Name = Field(default="default", description="The organisation.")
     user: _Name = Field(description="The person.")
+
+
+class Tenant(Record):
+    """An organisation with all that is recorded under its name: whom an export or an erasure is about."""
+
+    tenant: _Name = Field(description="The organisation.")
 
 
 def visible(scope: Scope, partitions: Iterable[Partition]) -> tuple[Partition, ...]:

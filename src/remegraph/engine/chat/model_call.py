@@ -7,6 +7,7 @@ What to say is a generator (`_dialogue`) that knows no I/O; `ask` and `aask` are
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -172,7 +173,9 @@ class Asker:
             RequestRefusedError: The provider does not take the question; it is not sent again.
             ModelUnavailableError: The model did not answer, retries included.
             BudgetExceededError: A call would go over the budget.
+            RateLimitError: The tokens of this day are used up.
         """
+        meter.admit()
         bound = self._bind(question.schema)
         dialogue = self._dialogue(question, takes_tools=self._takes_tools(bound))
         step = _advance(dialogue, None)
@@ -186,6 +189,7 @@ class Asker:
 
     async def aask(self, question: Question[A, T], meter: Meter) -> T:
         """Return the accepted answer; see `ask`."""
+        await asyncio.to_thread(meter.admit)  # it may read the ledger
         bound = self._bind(question.schema)
         dialogue = self._dialogue(question, takes_tools=self._takes_tools(bound))
         step = _advance(dialogue, None)
