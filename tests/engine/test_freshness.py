@@ -74,6 +74,24 @@ def test_what_no_rival_concerns_stays_in_its_place(
     assert shown(question, one, other, speaker=speakers) == [one, other]
 
 
+def test_within_a_talk_a_sentence_adds_to_the_one_before_it() -> None:
+    """Whoever describes a matter at length does not take back each sentence with the next; the next day they may."""
+    one, other = "My order of the espresso machine is with the courier.", "My espresso machine order now has a number."
+    first = Said("Ann", one, NOON, 0.5)
+    places = [
+        [place for place, _ in freshened("Where is the espresso machine order?", [first, later], 1)]
+        for later in (Said("Ann", other, NOON + apart, 0.4) for apart in (timedelta(minutes=2), timedelta(days=1)))
+    ]
+    assert places == [[0, 1], [1, 0]]
+
+
+def test_of_a_long_question_a_rival_concerns_more_than_a_word() -> None:
+    """Where a whole conversation is the question, any two notes share some word of it."""
+    one, other = "I was happy at the zoo with the red pandas.", "I was happy to learn that the new pool is open now."
+    question = "We talked of pandas and bears, lions, parrots, snakes, tickets and trains; what made Ann happy at the zoo?"
+    assert shown(question, one, other) == [one, other]
+
+
 def test_what_changed_twice_shows_its_last_state() -> None:
     """A date is moved, and moved again."""
     first, second, third = "My exam is on May 2.", "My exam moved to May 9.", "My exam moved to May 16."

@@ -50,7 +50,10 @@ _NEAR = 0.5
 """A rival's score is at least this share of the other's."""
 
 _ASKED = 0.3
-"""And it holds so much of what is asked as the other holds, and the two share so much of it."""
+"""The two share so much of what is asked."""
+
+_ANOTHER_TIME = timedelta(hours=1)
+"""What became of a matter is told so much later: within a talk, a sentence adds to the one before it."""
 
 _ALIKE = 0.5
 """Share of words from which two statements say the same but for a value, or one is about the other's thing to do."""
@@ -112,23 +115,21 @@ def _goes_before(one: Said, other: Said, asked: frozenset[str], *, past: bool) -
 
 def _replaces(new: Said, old: Said, asked: frozenset[str]) -> bool:
     """Return whether a statement says what became of another, as far as is asked."""
-    comparable = new.speaker == old.speaker and new.time > old.time
+    comparable = new.speaker == old.speaker and new.time - old.time >= _ANOTHER_TIME
     if not comparable or min(new.score, old.score) < _NEAR * max(new.score, old.score):
         return False
     about = wording(old.speaker).words
     now, then = wording(new.words), wording(old.words)
-    mine, yours = now.words - about, then.words - about
-    asked = asked - about
-    answered, before = weight(asked & mine), weight(asked & yours)
-    if not answered or answered < _ASKED * before:
+    mine, yours, asked = now.words - about, then.words - about, asked - about
+    both_answer = weight(mine & yours & asked)
+    if not both_answer or both_answer < _ASKED * weight(asked):
         return False
     shared, longer = weight(mine & yours), max(weight(mine), weight(yours))
     todo = _speaks_of("todo", old.words)
     as_much = asked & yours <= mine or todo  # "held in Bern", "lasts five days": two facts, not a new one
     if now != then and as_much and shared >= _ALIKE * (weight(yours) if todo else longer):
         return True
-    shared_of_asked = weight(mine & yours & asked)
-    return shared_of_asked >= _ASKED * max(answered, before) and _says_so(new.words, asked)
+    return _says_so(new.words, asked)
 
 
 def _says_so(text: str, asked: frozenset[str]) -> bool:
