@@ -88,7 +88,9 @@ def test_within_a_talk_a_sentence_adds_to_the_one_before_it() -> None:
 def test_of_a_long_question_a_rival_concerns_more_than_a_word() -> None:
     """Where a whole conversation is the question, any two notes share some word of it."""
     one, other = "I was happy at the zoo with the red pandas.", "I was happy to learn that the new pool is open now."
-    question = "We talked of pandas and bears, lions, parrots, snakes, tickets and trains; what made Ann happy at the zoo?"
+    question = (
+        "We talked of pandas and bears, lions, parrots, snakes, tickets and trains; what made Ann happy at the zoo?"
+    )
     assert shown(question, one, other) == [one, other]
 
 
