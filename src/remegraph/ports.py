@@ -532,8 +532,16 @@ Deliver = Callable[[str, int], datetime | None]
 class Courier(Protocol):
     """Brings jobs to workers, in place of workers that look for them; the queue stays the truth."""
 
-    def work(self, deliver: Deliver, *, concurrency: int, policy: CapturePolicy, stop: Event) -> None:
-        """Deliver jobs until `stop` is set, then wait for those at hand.
+    def work(
+        self,
+        deliver: Deliver,
+        *,
+        concurrency: int,
+        policy: CapturePolicy,
+        stop: Event,
+        alive: Callable[[], object],
+    ) -> None:
+        """Deliver jobs until `stop` is set, then wait for those at hand; call `alive` again and again while it listens.
 
         Raises:
             SetupError: What it works with cannot be used.

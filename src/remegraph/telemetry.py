@@ -38,7 +38,7 @@ __all__ = [
 Attributes = dict[str, str | int | float | bool]
 
 Reading = Callable[[], Mapping[str, int]]
-"""Reads a metric now: how many there are, by state; of what has no states, under no name."""
+"""Reads a metric now: how many or how much, by state; of what has no states, under no name."""
 
 Gauges = Mapping[str, Reading]
 
@@ -84,6 +84,7 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.refused": Metric("counter", "{call}", "Calls that a limit of a tenant or a user refused."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
+    "remegraph.queue.age": Metric("gauge", "s", "How long the job waits that is due the longest."),
     "remegraph.queue.foreign": Metric("gauge", "{job}", "Jobs that are due, left to workers with other settings."),
     "remegraph.threads.unrecorded": Metric(
         "gauge", "{thread}", "Conversations of which this process could not record a turn yet."
@@ -92,6 +93,9 @@ METRICS: Mapping[str, Metric] = {
 }
 
 EVENTS: Mapping[str, str] = {
+    "remegraph.access.answered": "A server answered a caller, known by the digest of the token.",
+    "remegraph.access.refused": "A server refused a caller, known by the digest of the token; also who showed none.",
+    "remegraph.access.tokens": "The tokens of a server were read again; where they cannot be, those before hold.",
     "remegraph.operation.done": "An operation ended, with its figures and its seconds.",
     "remegraph.host.spared": "Recall, capture or background work failed, and the host goes on.",
     "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remegraph import MemoryKit, Scope
-from remegraph.ledger.backup import LEDGER
+from remegraph.ledger.connections import LEDGER
 from remegraph.testing import InMemoryVectorIndex
 from tests.cli.conftest import Run
 from tests.reliability.released import FIRST, WIDER, later, make, wider

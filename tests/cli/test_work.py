@@ -37,8 +37,8 @@ def talk(home: Path) -> None:
 def test_a_monitor_learns_by_the_exit_code_that_nobody_works(run: Run, tmp_path: Path) -> None:
     """What waits, for how long, and whose: before anybody complains that the agent forgot."""
     talk(tmp_path / "home")
-    assert run("admin", "health").exit_code == 0
-    late = run("admin", "health", "--overdue", "0", "--json")
+    assert run("health").exit_code == 0
+    late = run("health", "--overdue", "0", "--json")
     told = json.loads(late.stdout)
     assert (late.exit_code, told["healthy"], told["queue"]["waiting"]) == (1, False, 1)
     listed = json.loads(run("work", "jobs", "--revive", "--json").stdout)

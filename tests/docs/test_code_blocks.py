@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import yaml
 from langchain_core.messages import AIMessage, ToolCall
 
 from conftest import Figure as Note
@@ -20,6 +21,7 @@ from evals._figures import Figure, Sense
 from remegraph import MemoryKit, Message, Scope, Settings
 from remegraph.models import Signature
 from remegraph.packs.format import Document, Manifest
+from remegraph.servers.watch import PROBES
 from remegraph.testing import ModelCall, ScriptedChatModel
 from tests.docs import commands
 from tests.docs.blocks import DOCS, ENGLISH, PAGES, ROOT, Block, blocks, prose
@@ -129,6 +131,25 @@ def _toml(_: Reader, block: Block) -> None:
     Settings.model_validate(tomllib.loads(block.text))
 
 
+def _yaml(_: Reader, block: Block) -> None:
+    """What it has an orchestrator run or ask is there."""
+    for document in yaml.safe_load_all(block.text):
+        for probe in _probes(document):
+            if "exec" in probe:
+                commands.hold(probe["exec"]["command"])
+            else:
+                assert probe["httpGet"]["path"] in PROBES
+
+
+def _probes(found: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield what any part of a manifest has for a probe."""
+    parts = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
+    if isinstance(found, dict) and {"exec", "httpGet"} & found.keys():
+        yield found
+    for part in parts:
+        yield from _probes(part)
+
+
 def _text(_: Reader, block: Block) -> None:
     """What is no output was generated, between markers, or printed by an eval; verdicts follow from the figures."""
     assert block.place or "`python -m evals " in block.around, "who wrote this? Put it after what prints it"
@@ -169,6 +190,7 @@ _HELD: Mapping[str, Callable[[Reader, Block], None]] = {
     "mermaid": _mermaid,
     "markdown": _markdown,
     "toml": _toml,
+    "yaml": _yaml,
 }
 
 

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from remegraph import MemoryKit, Scope, SetupError
 from remegraph.servers.inspector import Session, inspector
 from remegraph.servers.inspector.access import listen
+from remegraph.servers.watch import PROBES
 from tests.inspector.conftest import HOST, Visit, Visiting
 from tests.talk import NOON
 
@@ -22,7 +23,7 @@ def _routes(method: str) -> list[str]:
     return [each.path for each in app.routes if isinstance(each, Route) and method in (each.methods or ())]
 
 
-_PAGES = [path for path in _routes("GET") if path != "/login"]
+_PAGES = [path for path in _routes("GET") if path not in {"/login", *PROBES}]
 _FORMS = _routes("POST")
 _DEEDS = [path for path in _FORMS if path != "/look"]
 

@@ -111,7 +111,7 @@ def test_a_worker_goes_on_bringing_in_what_waits_for_the_index_however_it_fails(
     with opened(tmp_path) as kit:
         monkeypatch.setattr(worker_module, "_KEEP", 0.001)
         monkeypatch.setattr(kit._open_parts().projection, "sync", sync)
-        worker_module._keep_index(kit._open_parts(), kit.health, stop)
+        worker_module._keep_index(kit._open_parts(), kit.health, stop, [])
         assert kit.health.stats()["background_failures"] == 3
 
 
@@ -169,7 +169,8 @@ def test_health_tells_how_long_work_waits_and_whether_the_index_answers(
             raise VectorIndexError("connection refused")
 
         monkeypatch.setattr(kit._open_parts().projection._index, "ids", refused)
-        assert (kit.admin.health().index, kit.admin.health().healthy) == ("down", False)
+        found = kit.admin.health()
+        assert (found.index, found.healthy, found.degraded, kit.admin.ready()) == ("down", True, True, True)
 
 
 def test_when_too_much_waits_blocks_grow_and_nothing_is_refused(tmp_path: Path) -> None:

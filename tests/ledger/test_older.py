@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import create_engine, select
 
-from remegraph.ledger.backup import LEDGER
+from remegraph.ledger.connections import LEDGER
 from remegraph.ledger.schema import memories, versions
 from remegraph.models import ChangeSet, Memory, MemoryChange
 from tests.talk import ANN, NOON, open_kit

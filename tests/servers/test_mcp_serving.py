@@ -101,7 +101,7 @@ async def test_tokens_are_read_from_a_file_that_others_cannot_read(tmp_path: Pat
     file.write_text(json.dumps({token: scope.model_dump() for token, scope in TOKENS.items()}), encoding="utf-8")
     assert await Tokens.of_file(file).verify_token("a" * 32) is not None
     file.chmod(0o644)
-    with pytest.raises(SetupError, match="chmod 600"):
+    with pytest.raises(SetupError, match="chmod 640"):
         Tokens.of_file(file)
 
 

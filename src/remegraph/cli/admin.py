@@ -104,20 +104,6 @@ def verify(session: Session, *, heads: Heads = None) -> None:
 
 
 @of_home(admin)
-def health(
-    session: Session,
-    *,
-    overdue: Annotated[
-        float | None, Option("--overdue", min=0, help="Seconds that work may wait for a worker.", metavar="SECONDS")
-    ] = None,
-) -> None:
-    """Say whether ledger and index answer and how much work waits. Exit code 1 where they do not, or work is overdue."""
-    found = session.kit().admin.health()
-    late = overdue is not None and found.queue.overdue_seconds > overdue
-    _show_health(session, found, _health(found, late=late), healthy=found.healthy and not late)
-
-
-@of_home(admin)
 def rebuild(session: Session) -> None:
     """Make the vector index again from the ledger. Nothing is embedded again."""
     count = session.kit().admin.rebuild(progress=session.bars())
@@ -459,24 +445,6 @@ def verification(found: models.Verification) -> Views:
             ("where", "record", "problem"),
             lambda each: (each.where, each.record_id, each.problem),
         ),
-    )
-
-
-def _health(found: models.HealthReport, *, late: bool) -> Views:
-    """Show whether the memory works, and whether its workers keep up."""
-    queue = found.queue
-    waits = (
-        f"{queue.waiting} waiting, {queue.running} running, {queue.dead} gave up, {queue.asleep} asleep until asked."
-    )
-    oldest = f"The oldest that is due has waited for {queue.overdue_seconds:.0f} seconds."
-    foreign = f"{counted(queue.foreign, 'job')} left to workers with other settings."
-    return (
-        *lines([f"Ledger: {found.ledger}. Index: {found.index}."], "green" if found.healthy else "red"),
-        *lines([f"Jobs: {waits}"], ""),
-        *lines([oldest], "red" if late else "dim"),
-        *lines([foreign] if queue.foreign else []),
-        *lines([f"The index: {found.problem}"] if found.problem else [], "red"),
-        *lines([f"Failed last: {queue.reason}"] if queue.reason else []),
     )
 
 

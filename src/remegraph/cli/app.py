@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from remegraph.cli import admin, demo, ingestion, lifecycle, packs, recall, review, servers, sharing, work
+from remegraph.cli import admin, demo, health, ingestion, lifecycle, packs, recall, review, servers, sharing, work
 from remegraph.cli.command import AsJson, Home
 
 __all__ = ["app"]
@@ -38,6 +38,7 @@ _PANELS = {
     "Keep in order": (
         ("conflict", review.conflict),
         ("quarantine", review.quarantine),
+        ("health", health.health),
         ("doctor", admin.doctor),
         ("migrate", admin.migrate),
         ("admin", admin.admin),

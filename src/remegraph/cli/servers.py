@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -119,10 +122,25 @@ def mcp(
             note(f"Token, until this ends: {token}")
         known = protocol.Tokens({token: scope})
     server = protocol.memory_server(session.kit(create=True), rights=rights, language=language)
-
+    session.enter(_accesses_shown())
     asyncio.run(
         serve_http(server, known, host=host, port=port, names=name or (), ready=lambda url: note(f"Serving {url}"))
     )
+
+
+@contextmanager
+def _accesses_shown() -> Iterator[None]:
+    """Write the log of accesses to standard error."""
+    log, shown = logging.getLogger("remegraph.access"), logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    before = log.level
+    log.addHandler(shown)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        log.setLevel(before)
 
 
 def _address(given: str) -> tuple[str, int]:

@@ -18,8 +18,9 @@ from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from remegraph.errors import CancelledError, RemegraphError, SetupError
+from remegraph.errors import CancelledError, RemegraphError, SchemaTooNewError, SchemaTooOldError, SetupError
 from remegraph.kit.health import Health
+from remegraph.kit.probes import LifeSign
 from remegraph.kit.worker import FOREIGN, Duty, Worker
 from remegraph.ledger.files import give_up_at_fork
 from remegraph.ports import Clock, Job
@@ -57,6 +58,7 @@ class Runner:
         poll: Least seconds between two looks at the queue, and after a failure until its thread takes another job.
         health: Told what fails.
         alert: Whether to look that often for what other processes enqueue.
+        alive: Called at each look, and between the steps of each job.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Runner:
         poll: float,
         health: Health,
         alert: bool = False,
+        alive: Callable[[], object] = lambda: None,
     ) -> None:
         self._worker = worker
         self._clock = clock
@@ -75,6 +78,7 @@ class Runner:
         self._poll = poll
         self._health = health
         self._alert = alert
+        self._alive = alive
         self._lookout = threading.Lock()
         self._bell = threading.Event()
         self._alone = threading.Lock()  # for whom all others stand aside
@@ -235,6 +239,7 @@ class Runner:
         return None if due is None else max(self._poll, (due - self._clock()).total_seconds())
 
     def _stopped(self) -> bool:
+        self._alive()
         return self._closed or self._asides > 0
 
     def _leave(self) -> None:
@@ -267,18 +272,28 @@ def serve(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
         health: Told what fails.
         concurrency: How many jobs at once.
         stop: Set by whoever wants it to end.
+
+    Raises:
+        SchemaTooNewError: A newer release has changed the schema meanwhile: this one can do nothing more.
+        SchemaTooOldError: An earlier ledger was brought back meanwhile, likewise.
     """
     parts.archive.database.check_writable()
-    keeper = Thread(target=_keep_index, args=(parts, health, stop), name="remegraph-index", daemon=True)
+    misfit: list[SetupError] = []
+    keeper = Thread(target=_keep_index, args=(parts, health, stop, misfit), name="remegraph-index", daemon=True)
+    home, lease = parts.settings.home.expanduser(), parts.settings.capture.lease
+    sign = LifeSign(home, lease, lambda error: health.note("background", error))
     keeper.start()
     try:
         if parts.courier is None:
-            _look(parts, duties, health, concurrency=concurrency, stop=stop)
+            _look(parts, duties, health, concurrency=concurrency, stop=stop, alive=sign.give)
         else:
-            _listen(parts, parts.courier, duties, health, concurrency=concurrency, stop=stop)
+            _listen(parts, parts.courier, duties, health, concurrency=concurrency, stop=stop, alive=sign.give)
     finally:
         stop.set()
         keeper.join()
+        sign.close()
+    if misfit:
+        raise misfit[0]
 
 
 @contextmanager
@@ -316,25 +331,41 @@ def _hear(pipe: int, stop: Event, heard: Event) -> None:
     os.close(pipe)
 
 
-def _keep_index(parts: Parts, health: Health, stop: Event) -> None:
-    """Bring in what the index did not take when it was learned, as it may have been down; tell what is left to others."""
+def _keep_index(parts: Parts, health: Health, stop: Event, misfit: list[SetupError]) -> None:
+    """Bring in what the index did not take when it was learned, as it may have been down; tell what is left to others.
+
+    Where this release does not fit the schema any more, it says so in `misfit`, and has all end.
+    """
     while True:
         try:
+            parts.archive.database.ping()
             health.figure("jobs_foreign", parts.jobs.depth().foreign, FOREIGN)
             if stop.wait(_KEEP):
                 return
             parts.projection.sync()
+        except (SchemaTooNewError, SchemaTooOldError) as error:
+            misfit.append(error)
+            stop.set()
+            return
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and it must go on
             health.note("background", error)
             if stop.wait(_KEEP):
                 return
 
 
-def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event) -> None:
+def _look(
+    parts: Parts,
+    duties: Mapping[str, Duty],
+    health: Health,
+    *,
+    concurrency: int,
+    stop: Event,
+    alive: Callable[[], object],
+) -> None:
     """Look for work again and again."""
     poll = parts.settings.capture.poll
     worker = partial(Worker, parts, duties)
-    runner = Runner(worker, parts.clock, concurrency=concurrency, poll=poll, health=health, alert=True)
+    runner = Runner(worker, parts.clock, concurrency=concurrency, poll=poll, health=health, alert=True, alive=alive)
     try:
         runner.wake()
         stop.wait()
@@ -343,17 +374,28 @@ def _look(parts: Parts, duties: Mapping[str, Duty], health: Health, *, concurren
 
 
 def _listen(
-    parts: Parts, courier: Courier, duties: Mapping[str, Duty], health: Health, *, concurrency: int, stop: Event
+    parts: Parts,
+    courier: Courier,
+    duties: Mapping[str, Duty],
+    health: Health,
+    *,
+    concurrency: int,
+    stop: Event,
+    alive: Callable[[], object],
 ) -> None:
     """Let a courier bring the work; where it cannot, try again."""
     policy = parts.settings.capture
+
+    def stopped() -> bool:
+        alive()
+        return stop.is_set()
 
     def deliver(kind: str, job_id: int) -> datetime | None:
         worker, report = Worker(parts, duties), None
         try:
             with suppress(CancelledError):
                 job = worker.claim_one(kind, job_id)
-                report = job and worker.do(job, stop.is_set)
+                report = job and worker.do(job, stopped)
         except Exception as error:  # noqa: BLE001 - the boundary: nobody is above, and the job keeps the reason
             health.note("background", error)
             _settle(worker, stop, policy.poll)
@@ -362,7 +404,7 @@ def _listen(
 
     while not stop.is_set():
         try:
-            courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop)
+            courier.work(deliver, concurrency=concurrency, policy=policy, stop=stop, alive=alive)
         except RemegraphError as error:
             health.note("background", error)
             stop.wait(policy.poll)

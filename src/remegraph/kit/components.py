@@ -28,7 +28,8 @@ from remegraph.ledger.agreements import GrantBook
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.audit import AuditTrail
-from remegraph.ledger.backup import LEDGER, settle_copy
+from remegraph.ledger.backup import settle_copy
+from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.erasure import Eraser
 from remegraph.ledger.files import IndexOwner
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from remegraph.mek.absorption import Absorber
     from remegraph.skills.tool_guidelines import Guide
 
-__all__ = ["INDEX", "Parts", "courier_of", "lacks_ledger", "ledger_url", "make_home", "open_parts"]
+__all__ = ["INDEX", "Parts", "courier_of", "make_home", "open_parts"]
 
 INDEX = "index"
 """The folder of the vector index, in a home."""
@@ -297,17 +298,6 @@ def open_parts(
             has_index=index is not None,
             closing=opened.pop_all(),
         )
-
-
-def ledger_url(settings: Settings) -> str:
-    """Return the SQLAlchemy URL of the ledger."""
-    return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
-
-
-def lacks_ledger(home: Path) -> bool:
-    """Return whether no ledger is in a home, or an empty file in its place."""
-    ledger = home / LEDGER
-    return not (ledger.is_file() and ledger.stat().st_size)
 
 
 def _without_ledger(home: Path) -> SetupError:

@@ -78,8 +78,8 @@ def _without_rules(settings: Settings) -> Settings:
 
 def _outside(settings: Settings) -> Iterator[Seen]:
     """Look at the files, without opening a kit; stop where nothing more can be seen."""
-    from remegraph.kit.components import lacks_ledger, ledger_url
     from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest
+    from remegraph.ledger.connections import lacks_ledger, ledger_url
     from remegraph.ledger.database import Database
     from remegraph.ledger.keys import FILE
 
@@ -119,9 +119,9 @@ def _embedder(
     settings: Settings, chosen: Embedder | Embeddings | str | None
 ) -> tuple[Embedder | None, Sequence[Finding]]:
     """Return an embedder that the ledger can be opened with, and why it is not the chosen one, if so."""
-    from remegraph.kit.components import ledger_url
     from remegraph.kit.providers import as_embedder
     from remegraph.ledger.checkup import recorded_embedder
+    from remegraph.ledger.connections import ledger_url
     from remegraph.ledger.database import Database
 
     with closing(Database.as_it_is(ledger_url(settings))) as database:

@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
-from remegraph.errors import InputError, RemegraphError, SetupError, VectorIndexError
+from remegraph.errors import InputError, RemegraphError, VectorIndexError
 from remegraph.kit.base import Facade, twin
+from remegraph.kit.probes import INDEX, LEDGER, answered, queue_of
 from remegraph.kit.worker import FOREIGN, KINDS
 from remegraph.models import (
     BackgroundJob,
@@ -19,6 +21,7 @@ from remegraph.models import (
     HealthReport,
     JobState,
     Mismatch,
+    QueueDepth,
     Severity,
     Unrecorded,
 )
@@ -161,24 +164,34 @@ class Examination(Facade, ABC):
     def _revive(self) -> str:
         return f"took {self.revive()} jobs up again"
 
+    def ready(self) -> bool:
+        """Return whether the ledger answers within two seconds and fits this release: for probes, which ask all the time.
+
+        Nothing else is asked, and nothing is raised.
+        """
+        _, problem = answered(self._ping, None, LEDGER)
+        return not problem
+
+    aready = twin(ready)
+
+    def _ping(self) -> None:
+        self._parts().archive.database.ping()
+
     def health(self) -> HealthReport:
         """Ask ledger and index whether they answer, and count what waits; cheap enough for every few seconds.
 
-        Raises:
-            SetupError: The ledger does not answer.
+        The ledger has two seconds to answer, the index one. What is wrong is told, and never raised.
         """
         parts = self._parts()
-        problem = ""
-        try:
-            parts.projection.ping()
-        except (VectorIndexError, SetupError) as error:
-            problem = str(error)
+        queue, problem = answered(partial(queue_of, parts.archive.database, parts.jobs), QueueDepth(), LEDGER)
+        _, silent = answered(parts.projection.ping, None, INDEX)
         return HealthReport(
             ledger="sqlite" if parts.archive.database.is_sqlite else "postgresql",
-            index="down" if problem else "chroma" if parts.has_index else "sql",
-            problem=problem,
-            queue=parts.jobs.depth(),
-            unrecorded=len(self.unrecorded()),
+            ready=not problem,
+            index="down" if silent else "chroma" if parts.has_index else "sql",
+            problem=problem or silent,
+            queue=queue,
+            unrecorded=len(parts.unrecorded if problem else self.unrecorded()),
         )
 
     ahealth = twin(health)

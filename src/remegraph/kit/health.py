@@ -215,6 +215,7 @@ def gauges(archive: Archive, projection: VectorProjection, jobs: JobQueue, recip
     return {
         "remegraph.index.lag": lambda: {"": projection.lag()},
         "remegraph.queue.depth": jobs_by_state,
+        "remegraph.queue.age": lambda: {"": int(jobs.depth().overdue_seconds)},
         "remegraph.queue.foreign": lambda: {"": jobs.depth().foreign},
         "remegraph.blocks.pending": lambda: {"": archive.pending(recipe)},
     }

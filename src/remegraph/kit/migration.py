@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from functools import partial
 
 from remegraph.errors import SchemaTooOldError
-from remegraph.kit.components import courier_of, lacks_ledger, ledger_url, make_home
+from remegraph.kit.components import courier_of, make_home
 from remegraph.ledger import migrations
+from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.models import Migration, MigrationStep
 from remegraph.settings import Settings

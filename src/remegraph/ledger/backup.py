@@ -29,6 +29,7 @@ from remegraph.errors import BackupError, CancelledError, SetupError
 from remegraph.failpoints import failpoint
 from remegraph.ledger import attachments, migrations
 from remegraph.ledger.attachments import BlobFolder
+from remegraph.ledger.connections import LEDGER
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.files import drafted, sync_file, sync_folder
 from remegraph.ledger.index import placement
@@ -43,9 +44,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-__all__ = ["LEDGER", "BackupRun", "declare_copy", "inspect", "problems", "restore", "settle_copy"]
+__all__ = ["BackupRun", "declare_copy", "inspect", "problems", "restore", "settle_copy"]
 
-LEDGER = "ledger.sqlite"
 _BLOBS = "blobs"
 _MANIFEST = "manifest.json"
 _KNOWN = re.compile(rf"{re.escape(LEDGER)}|{re.escape(KEY)}|{_BLOBS}/[0-9a-f]{{2}}/[0-9a-f]{{2}}/[0-9a-f]{{64}}")

@@ -25,7 +25,7 @@ __all__ = ["examine_folder", "examine_key", "examine_ledger", "newest", "recorde
 
 _ROOM = 100 * 2**20  # less than this, and a busy agent fills it within days
 _NO_ROOM = 10 * 2**20
-_FOR_OTHERS = 0o077
+_FOR_OTHERS = 0o027  # its group may read it
 
 
 def examine_folder(home: Path) -> Iterator[Finding]:

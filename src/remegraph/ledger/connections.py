@@ -8,18 +8,32 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import StaticPool
 
 from remegraph.errors import MissingExtraError, SetupError
-from remegraph.settings import PoolPolicy
+from remegraph.settings import PoolPolicy, Settings
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-__all__ = ["INHERITED", "RELEASE", "Heartbeat", "engine_of", "file_of", "watched"]
+__all__ = [
+    "INHERITED",
+    "LEDGER",
+    "RELEASE",
+    "Heartbeat",
+    "engine_of",
+    "file_of",
+    "lacks_ledger",
+    "ledger_url",
+    "watched",
+]
+
+LEDGER = "ledger.sqlite"
+"""The file of a ledger, in a home."""
 
 _BUSY_MILLISECONDS = 30_000
 _SWITCH_TRIES = 20
@@ -70,6 +84,17 @@ _BEAT = 1.0  # seconds between two signs of life in a transaction that computes
 
 INHERITED: set[str] = set()
 """Files that were open when this process was forked: SQLite takes the parent's locks for its own, and loses writes."""
+
+
+def ledger_url(settings: Settings) -> str:
+    """Return the SQLAlchemy URL of the ledger."""
+    return settings.ledger_url or f"sqlite:///{settings.home.expanduser() / LEDGER}"
+
+
+def lacks_ledger(home: Path) -> bool:
+    """Return whether no ledger is in a home, or an empty file in its place."""
+    ledger = home / LEDGER
+    return not (ledger.is_file() and ledger.stat().st_size)
 
 
 def file_of(url: URL) -> str | None:

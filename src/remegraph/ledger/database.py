@@ -352,6 +352,15 @@ class Database:
                     "Let it finish, or close it; then resume.",
                 )
 
+    def ping(self) -> None:
+        """Return if the ledger answers, and this code fits its schema.
+
+        Raises:
+            SetupError: It cannot be used, or has another schema.
+        """
+        with self.read() as connection:
+            migrations.check_fit(migrations.recorded(connection))
+
     def close(self) -> None:
         """Give all connections back, and the statements that were put together for them."""
         if self.given_up:

@@ -8,6 +8,7 @@ finds nothing to claim, and leaves the rest to the next one. A delivery that nev
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -64,20 +65,38 @@ class Procrastinate:
                 _driver(connection).execute(self._app.schema_manager.get_schema())
         database.engine.update_execution_options(**{BELL: self._ring})
 
-    def work(self, deliver: Deliver, *, concurrency: int, policy: CapturePolicy, stop: Event) -> None:
+    def work(
+        self,
+        deliver: Deliver,
+        *,
+        concurrency: int,
+        policy: CapturePolicy,
+        stop: Event,
+        alive: Callable[[], object],
+    ) -> None:
         """Deliver jobs until `stop` is set, then wait for those at hand.
 
         Args:
             deliver: Does a job, if it can be claimed; returns when to come again, if at all.
             policy: How long a silent worker is believed, and how often is looked should PostgreSQL not be heard.
             stop: Set by whoever wants it to end.
+            alive: Called while it listens.
 
         Raises:
             SetupError: The database cannot be used.
         """
         with ThreadPoolExecutor(concurrency, thread_name_prefix="remegraph-worker") as pool:
             try:
-                asyncio.run(self._work(partial(self._deliver, deliver), pool, concurrency, policy, stop))
+                asyncio.run(
+                    self._work(
+                        partial(self._deliver, deliver),
+                        pool,
+                        concurrency=concurrency,
+                        policy=policy,
+                        stop=stop,
+                        alive=alive,
+                    )
+                )
             except (ProcrastinateException, psycopg.Error) as error:
                 told = type(error.__cause__ or error).__name__
                 raise SetupError(
@@ -125,9 +144,11 @@ class Procrastinate:
         self,
         deliver: partial[None],
         pool: Executor,
+        *,
         concurrency: int,
         policy: CapturePolicy,
         stop: Event,
+        alive: Callable[[], object],
     ) -> None:
         app = self._new_app()
 
@@ -148,7 +169,7 @@ class Procrastinate:
             )
             tasks = [asyncio.create_task(each) for each in (worker, self._keep_sweeping(app, policy.lease))]
             while not (any(task.done() for task in tasks) or await asyncio.to_thread(stop.wait, _TICK)):
-                pass
+                alive()
             for task in tasks:
                 task.cancel()  # the worker waits for the jobs at hand
             for outcome in await asyncio.gather(*tasks, return_exceptions=True):

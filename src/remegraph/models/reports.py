@@ -41,6 +41,7 @@ __all__ = [
     "Unrecorded",
     "Usage",
     "Verification",
+    "WorkerSign",
 ]
 
 Check = Literal[
@@ -308,20 +309,37 @@ class Unrecorded(Record):
 class HealthReport(Record):
     """Whether the memory works, and whether its workers keep up."""
 
-    ledger: Literal["sqlite", "postgresql"] = Field(description="What the ledger is kept in; it answered.")
-    index: Literal["chroma", "sql", "down"] = Field(
-        description="What searches vectors; sql: another process owns the embedded index; down: it did not answer."
+    ledger: Literal["sqlite", "postgresql"] = Field(description="What the ledger is kept in.")
+    ready: bool = Field(default=True, description="Whether it answered in time, and this release fits its schema.")
+    index: Literal["chroma", "sql", "embedded", "down"] = Field(
+        description="What searches vectors; sql: another process owns the embedded index; embedded: it was not asked, as no "
+        "kit is open; down: it did not answer."
     )
-    problem: str = Field(default="", description="What the index said.")
-    queue: QueueDepth = Field(description="How much work waits.")
+    problem: str = Field(
+        default="", description="What the ledger said where it is not ready, else what the index said."
+    )
+    queue: QueueDepth = Field(description="How much work waits; nothing is known of it where the ledger is not ready.")
     unrecorded: int = Field(
         default=0, ge=0, description="Conversations of which this process could not record a turn yet."
     )
 
     @property
     def healthy(self) -> bool:
-        """Whether all parts answered; recall works without the index, but slower."""
-        return self.index != "down"
+        """Whether it works: the ledger is ready, on which all else stands."""
+        return self.ready
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the index did not answer: SQL is searched until it does."""
+        return self.index == "down"
+
+
+class WorkerSign(Record):
+    """What a worker of this machine shows of itself."""
+
+    process: int = Field(ge=0, description="The number of its process.")
+    silent_seconds: float = Field(ge=0, description="Since its last sign of life.")
+    alive: bool = Field(description="Whether that was within a lease, in which it looks for work or renews a job.")
 
 
 class MigrationStep(Record):

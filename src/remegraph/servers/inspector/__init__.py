@@ -20,8 +20,9 @@ from starlette.staticfiles import StaticFiles
 
 from remegraph import ConflictError, InputError, MemoryKit, NotFoundError, RemegraphError, Scope
 from remegraph.servers.inspector import decisions, views
-from remegraph.servers.inspector.access import Guard, Session, cookie_name
+from remegraph.servers.inspector.access import Guard, Session, cookie_name, shown
 from remegraph.servers.inspector.pages import Desk, Language, desk, render, words
+from remegraph.servers.watch import AccessLog, probes
 
 __all__ = ["Session", "inspector"]
 
@@ -52,9 +53,13 @@ def inspector(
             Route("/login", _login),
             *views.ROUTES,
             *decisions.ROUTES,
+            *probes(kit),
             Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         ],
-        middleware=[Middleware(Guard, session=session, hosts=hosts)],
+        middleware=[
+            Middleware(AccessLog, server="inspector", shown=shown),
+            Middleware(Guard, session=session, hosts=hosts),
+        ],
         exception_handlers={RemegraphError: _failed, HTTPException: _refused},
     )
     app.state.desk = Desk(kit, scope, session, write, language, clock or kit.clock)

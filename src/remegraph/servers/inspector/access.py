@@ -14,8 +14,9 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remegraph import SetupError
+from remegraph.servers.watch import PROBES
 
-__all__ = ["ADDRESS", "Guard", "Session", "cookie_name", "listen"]
+__all__ = ["ADDRESS", "Guard", "Session", "cookie_name", "listen", "shown"]
 
 ADDRESS = "127.0.0.1"
 _OPEN = ("/static/", "/login")
@@ -90,6 +91,12 @@ def cookie_name(host: str) -> str:
     return f"remegraph-inspector-{host.rpartition(':')[2]}"
 
 
+def shown(scope: Scope) -> str | None:
+    """Return the secret that a request shows: its cookie, or the token of a login."""
+    request = Request(scope)
+    return request.cookies.get(cookie_name(request.headers.get("host", ""))) or request.query_params.get("token")
+
+
 class Guard:
     """Wraps the inspector: refuses foreign hosts, origins and visitors, and sets the headers of all answers.
 
@@ -123,6 +130,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         """Return the answer to a visitor who may not come in."""
+        if scope["path"] in PROBES:  # whoever asks has neither our name nor a token, and learns nothing
+            return None
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if host not in self._hosts:

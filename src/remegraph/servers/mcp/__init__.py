@@ -12,14 +12,16 @@ from remegraph.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from remegraph.servers.mcp.server import memory_server
-    from remegraph.servers.mcp.transport import Tokens, http_app, serve_http, serve_stdio
+    from remegraph.servers.mcp.transport import MemoryServer, Tokens, http_app, serve_http, serve_stdio
 
-__all__ = ["Tokens", "http_app", "memory_server", "serve_http", "serve_stdio"]
+__all__ = ["MemoryServer", "Tokens", "http_app", "memory_server", "serve_http", "serve_stdio"]
 
 Rights = Literal["read", "save", "write"]
 """What a client may do: look things up; state new memories, too; take memories back and decide conflicts, too."""
 
-_HOMES = dict.fromkeys(("Tokens", "http_app", "serve_http", "serve_stdio"), "transport") | {"memory_server": "server"}
+_HOMES = dict.fromkeys(("MemoryServer", "Tokens", "http_app", "serve_http", "serve_stdio"), "transport") | {
+    "memory_server": "server"
+}
 _EXTRA = frozenset({"mcp", "mcp_types", "starlette", "uvicorn"})
 
 

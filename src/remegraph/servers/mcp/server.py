@@ -16,7 +16,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langchain_core.utils.function_calling import convert_to_openai_function
 from mcp import MCPError, UriTemplate, types
-from mcp.server import Server, ServerRequestContext
+from mcp.server import ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.types import Resource, ResourceTemplate
 
@@ -31,7 +31,7 @@ from remegraph.models import LIVE, BlockSummary, Memory, Scope, Shelf, StoredMes
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.prompts import LANGUAGES, Language, load
 from remegraph.servers.mcp import Rights
-from remegraph.servers.mcp.transport import scope_of
+from remegraph.servers.mcp.transport import MemoryServer, scope_of
 
 __all__ = ["memory_server"]
 
@@ -52,7 +52,7 @@ def _allows(rights: Rights, needed: Rights) -> bool:
 
 def memory_server(
     kit: MemoryKit, scope: Scope | None = None, *, rights: Rights = "save", language: Language = "en"
-) -> Server[Any]:
+) -> MemoryServer:
     """Return the kit as a server of the SDK, to be served by `serve_stdio` or `http_app`, or tested in memory.
 
     Args:
@@ -70,7 +70,7 @@ def memory_server(
             raise InputError(f"There is no {given!r} here.", f"Give one of {', '.join(known)}.")
     requests = _Requests(kit, None if scope is None else required(scope), rights, language)
     parts = ["mcp_instructions", *(["mcp_saving"] if _allows(rights, "save") else [])]
-    server: Server[Any] = Server(
+    server = MemoryServer(
         "remegraph",
         version=version("remegraph"),
         title="remegraph",
@@ -83,6 +83,7 @@ def memory_server(
         on_list_prompts=requests.bounded(requests.list_prompts),
         on_get_prompt=requests.bounded(requests.get_prompt),
     )
+    server.kit = kit
     server.middleware.clear()  # the SDK's own tells OpenTelemetry of every request: nothing leaves unasked
     return server
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
+import signal
 import socket
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Self
@@ -20,12 +24,17 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl, ValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.types import Scope as Request
 
-from remegraph.errors import InputError, SetupError
+from remegraph.errors import InputError, RemegraphError, SetupError
+from remegraph.kit import MemoryKit
 from remegraph.kit.validation import required
 from remegraph.models import Scope
+from remegraph.servers.watch import AccessLog, digest, probes
+from remegraph.telemetry import event
 
-__all__ = ["Tokens", "http_app", "scope_of", "serve_http", "serve_stdio"]
+__all__ = ["MemoryServer", "Tokens", "http_app", "scope_of", "serve_http", "serve_stdio"]
 
 _PATH = "/mcp"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -34,6 +43,16 @@ _LARGEST = 1_000_000
 _SHORTEST = 16
 """Characters of a token."""
 _SCOPE = "remegraph_scope"
+_OTHERS = 0o027
+"""What may be allowed to nobody: all of it to others, and writing to the group."""
+
+_log = logging.getLogger("remegraph.access")
+
+
+class MemoryServer(Server[Any]):
+    """A server of the SDK over a kit; see `memory_server`."""
+
+    kit: MemoryKit
 
 
 class Tokens(TokenVerifier):
@@ -48,53 +67,88 @@ class Tokens(TokenVerifier):
     """
 
     def __init__(self, scopes: Mapping[str, Scope]) -> None:
-        if not scopes or any(len(token) < _SHORTEST for token in scopes):
-            raise InputError(
-                f"A token has under {_SHORTEST} characters, or there is none.", "Make one: openssl rand -hex 32."
-            )
-        self._scopes = {_digest(token): required(scope) for token, scope in scopes.items()}
+        self._scopes = _known(scopes)
+        self._file: Path | None = None
+        self._stamp: tuple[int, ...] = ()
 
     @classmethod
     def of_file(cls, path: Path) -> Self:
         """Read tokens from a JSON file: `{"TOKEN": {"user": ..., "agent": ...}, ...}`.
 
+        When the file has changed, the next request is held against what it says then: a token that was taken out is
+        refused, and a new one let in. Replace it whole; one that cannot be used changes nothing, and the log says so.
+
         Args:
-            path: The file; others must not be able to read it.
+            path: The file; its group may read it, others may not use it at all.
 
         Raises:
             SetupError: It cannot be read, others can read it, or it holds something else.
             InputError: A token is too short.
         """
+        stamp = _stamp(path)
+        tokens = cls(_read(path))
+        tokens._file, tokens._stamp = path, stamp
+        return tokens
+
+    def reload(self) -> None:
+        """Read the file again, if there is one. Where it cannot be used, those known so far are kept."""
+        if self._file is None:
+            return
+        self._stamp = _stamp(self._file)
         try:
-            others = stat.S_IMODE(path.stat().st_mode) & 0o077 if os.name == "posix" else 0
-            given = json.loads(path.read_text(encoding="utf-8"))
-            scopes = {token: Scope.model_validate(scope) for token, scope in dict(given).items()}
-        except (OSError, ValueError, TypeError, ValidationError) as error:
-            raise SetupError(
-                f"The tokens in {path} cannot be read ({type(error).__name__}).",
-                'Write {"TOKEN": {"user": "ann"}} there.',
-            ) from error
-        if others:
-            raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 600 {path}.")
-        return cls(scopes)
+            self._scopes = _known(_read(self._file))
+        except RemegraphError as error:
+            _log.error("Tokens stay as they were: %s", error, extra=event("access.tokens", error))
+        else:
+            _log.info("Tokens read: %d", len(self._scopes), extra=event("access.tokens", tokens=len(self._scopes)))
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return whom a token stands for; nobody, if it is unknown."""
-        digest = _digest(token)
-        scope = self._scopes.get(digest)
+        if self._file is not None and _stamp(self._file) != self._stamp:
+            self.reload()
+        name = digest(token)
+        scope = self._scopes.get(name)
         if scope is None:
             return None
-        return AccessToken(token=digest, client_id=digest, scopes=[], claims={_SCOPE: scope.model_dump()})
+        return AccessToken(token=name, client_id=name, scopes=[], claims={_SCOPE: scope.model_dump()})
+
+
+def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
+    if not scopes or any(len(token) < _SHORTEST for token in scopes):
+        raise InputError(
+            f"A token has under {_SHORTEST} characters, or there is none.", "Make one: openssl rand -hex 32."
+        )
+    return {digest(token): required(scope) for token, scope in scopes.items()}
+
+
+def _read(path: Path) -> dict[str, Scope]:
+    try:
+        others = stat.S_IMODE(path.stat().st_mode) & _OTHERS if os.name == "posix" else 0
+        given = json.loads(path.read_text(encoding="utf-8"))
+        scopes = {token: Scope.model_validate(scope) for token, scope in dict(given).items()}
+    except (OSError, ValueError, TypeError, ValidationError) as error:
+        raise SetupError(
+            f"The tokens in {path} cannot be read ({type(error).__name__}).",
+            'Write {"TOKEN": {"user": "ann"}} there.',
+        ) from error
+    if others:
+        raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 640 {path}, or 600.")
+    return scopes
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes with a file, also where it is replaced by way of a link, as secrets of Kubernetes are."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def scope_of(token: AccessToken) -> Scope | None:
     """Return whom a token stands for that `Tokens` verified."""
     claims = token.claims or {}
     return Scope.model_validate(claims[_SCOPE]) if _SCOPE in claims else None
-
-
-def _digest(token: str) -> str:
-    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def serve_stdio(server: Server[Any]) -> None:
@@ -107,8 +161,8 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def http_app(server: Server[Any], tokens: Tokens, *, names: Sequence[str] = _LOOPBACK) -> Starlette:
-    """Return the server as an ASGI application, at `/mcp`.
+def http_app(server: MemoryServer, tokens: Tokens, *, names: Sequence[str] = _LOOPBACK) -> Starlette:
+    """Return the server as an ASGI application, at `/mcp`; beside it, without a token, the [probes](../health.md).
 
     A request needs a token, must be addressed to one of the names (else a web page could reach it by a name of its own
     that leads here), and must not come from a web page at all: one that has an `Origin` is refused.
@@ -119,18 +173,27 @@ def http_app(server: Server[Any], tokens: Tokens, *, names: Sequence[str] = _LOO
         names: The host names that clients reach it by, without port.
     """
     security = TransportSecuritySettings(allowed_hosts=[host for name in names for host in (name, f"{name}:*")])
-    return server.streamable_http_app(
+    app = server.streamable_http_app(
         streamable_http_path=_PATH,
         max_request_body_size=_LARGEST,
         transport_security=security,
         token_verifier=tokens,
         # tokens are given by hand
         auth=AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None),
+        custom_starlette_routes=probes(server.kit),
     )
+    app.add_middleware(AccessLog, server="mcp", shown=_bearer)
+    return app
+
+
+def _bearer(request: Request) -> str | None:
+    """Return the token that a request shows."""
+    kind, _, token = Headers(scope=request).get("authorization", "").partition(" ")
+    return token if kind.casefold() == "bearer" else None
 
 
 async def serve_http(
-    server: Server[Any],
+    server: MemoryServer,
     tokens: Tokens,
     *,
     host: str = "127.0.0.1",
@@ -138,7 +201,7 @@ async def serve_http(
     names: Sequence[str] = (),
     ready: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve over HTTP until the process is told to stop.
+    """Serve over HTTP until the process is told to stop. SIGHUP has tokens of a file read again, as any change of it does.
 
     Args:
         server: As `memory_server` returns it, without a scope.
@@ -161,7 +224,22 @@ async def serve_http(
     with _listening(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
         ready(f"http://{address}:{listener.getsockname()[1]}{_PATH}")
-        await uvicorn.Server(config).serve(sockets=[listener])
+        with _hearing_hangups(tokens.reload):
+            await uvicorn.Server(config).serve(sockets=[listener])
+
+
+@contextmanager
+def _hearing_hangups(heard: Callable[[], None]) -> Iterator[None]:
+    """Have something done at each SIGHUP, which would end the process; where there is none, or in a thread, do nothing."""
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, heard)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,240 @@
+"""What orchestrators ask every few seconds: an answer in time, whatever is down, and for next to no processor time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from urllib.parse import urlsplit
+
+import pytest
+
+from conftest import Figure
+from remegraph import MemoryKit, Settings
+from remegraph.errors import SchemaTooNewError
+from remegraph.kit import background, probes
+from remegraph.ledger.database import Database
+from remegraph.testing import InMemoryVectorIndex
+from tests.cli.conftest import Run
+from tests.kit.test_serving import PATIENCE, opened, serving, turn
+from tests.proxy import FaultyProxy
+from tests.reliability.released import LATER, later
+from tests.reliability.test_networks import before_postgres
+from tests.talk import SHARED_KEY
+
+pytestmark = pytest.mark.requirement("X9")
+
+NOWHERE = "postgresql://ann:secret@127.0.0.1:1/remegraph"
+_HEALTH = """
+import resource, sys
+from remegraph.cli import main
+sys.argv = ["remegraph", "health", "--json"]
+try:
+    main()
+except SystemExit as ended:
+    code = ended.code
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(*sorted(sys.modules), file=sys.stderr)
+print(used.ru_utime + used.ru_stime, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def kit_on(url: str, home: Path) -> MemoryKit:
+    settings = Settings(home=home, ledger_url=url, journal_key=SHARED_KEY)
+    return MemoryKit.open(settings=settings, model=None, embedder=None, index=InMemoryVectorIndex())
+
+
+# ------------------------------------------------------------------------------------------- from outside
+
+
+def test_a_probe_of_a_server_that_is_down_is_told_no_by_its_exit_code_and_shows_no_password(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback tells an orchestrator nothing, and a log whatever the URL holds."""
+    monkeypatch.setenv("REMEGRAPH_LEDGER_URL", NOWHERE)
+    for told in (run("health"), run("health", "--json")):
+        assert told.exit_code == 1
+        assert isinstance(told.exception, SystemExit)
+        assert "secret" not in told.output
+    found = json.loads(run("health", "--json").stdout)
+    assert (found["ready"], found["healthy"], found["ledger"]) == (False, False, "postgresql")
+    assert "refused" in found["problem"]
+
+
+@pytest.mark.slow
+def test_a_server_that_never_answers_is_not_waited_for(postgres_url: str, tmp_path: Path) -> None:
+    """A network that is gone without a word answers no probe either: the probe's own time would run out."""
+    with before_postgres(postgres_url) as (proxy, through), kit_on(through, tmp_path) as kit:
+        assert kit.admin.ready()
+        proxy.deaf = True
+        found = probes.health(Settings(home=tmp_path, ledger_url=through))
+        assert (found.ready, found.problem) == (False, "There was no answer in 2 seconds.")
+        assert not kit.admin.ready()
+        assert (kit.admin.health().ready, kit.admin.health().healthy) == (False, False)
+        proxy.deaf = False
+        proxy.cut()
+        assert kit.admin.ready()
+
+
+def test_a_chroma_server_that_is_down_or_silent_leaves_the_memory_ready_and_degraded(run: Run, tmp_path: Path) -> None:
+    """Recall works from SQL: to restart all services for it would turn a nuisance into an outage."""
+    (tmp_path / "home").mkdir()
+    assert run("migrate", "--apply").exit_code == 0
+    home = Settings(home=tmp_path / "home")
+    assert probes.health(home).index == "embedded"
+    with FaultyProxy(("127.0.0.1", 1)) as proxy:
+        proxy.deaf = True
+        for url in ("http://127.0.0.1:1", proxy.url):
+            found = probes.health(home.evolve(chroma_url=url))
+            assert (found.ready, found.healthy, found.index, found.degraded) == (True, True, "down", True)
+            assert found.problem
+
+
+@pytest.mark.slow
+def test_a_chroma_server_that_answers_is_found_from_outside(chroma_url: str, tmp_path: Path) -> None:
+    """The probe asks it by plain HTTP, as importing its client takes a second of processor time."""
+    with opened(tmp_path):
+        assert urlsplit(chroma_url).port
+        found = probes.health(Settings(home=tmp_path, chroma_url=chroma_url))
+    assert (found.index, found.problem) == ("chroma", "")
+
+
+@pytest.mark.slow
+def test_a_health_check_imports_neither_engine_nor_model_nor_chroma(
+    postgres_url: str, tmp_path: Path, figure: Figure
+) -> None:
+    """It is run every few seconds beside each worker: what it imports is what it costs."""
+    kit_on(postgres_url, tmp_path).close()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "REMEGRAPH_LEDGER_URL": postgres_url}
+    done = subprocess.run([sys.executable, "-c", _HEALTH], capture_output=True, text=True, env=environment, check=True)
+    modules, seconds = done.stderr.strip().splitlines()
+    imported = modules.split()
+    figure("remegraph health, PostgreSQL", f"{len(imported)} modules, {float(seconds):.2f} s of processor time")
+    heavy = {"langchain_core", "langgraph", "chromadb", "httpx", "alembic", "procrastinate"}
+    assert heavy & {name.partition(".")[0] for name in imported} == set()
+    assert len(imported) < 800
+    assert json.loads(done.stdout)["ready"] is True
+
+
+def test_a_schema_of_another_release_is_not_ready_and_is_left_alone(run: Run, tmp_path: Path) -> None:
+    """The probe of a new image, beside a service of the old one, must not bring the ledger up under it."""
+    (tmp_path / "home").mkdir()
+    run("migrate", "--apply")
+    with later():
+        early = run("health")
+        assert early.exit_code == 1
+        assert "remegraph migrate --apply" in " ".join(early.stdout.split())
+        run("migrate", "--apply")
+    late = run("health")
+    assert late.exit_code == 1
+    assert "Upgrade remegraph" in " ".join(late.stdout.split())
+
+
+# ------------------------------------------------------------------------------------------- of an open kit
+
+
+def test_a_kit_is_ready_until_it_is_closed_or_its_ledger_is_gone(tmp_path: Path) -> None:
+    """A load balancer asks before it sends anybody, also while the process ends."""
+    kit = opened(tmp_path)
+    assert kit.admin.ready()
+    kit.close()
+    assert not kit.admin.ready()
+
+
+def test_a_kit_is_not_ready_once_the_schema_is_another_releases(tmp_path: Path) -> None:
+    """It can record nothing any more: whoever is sent to it is answered without memory."""
+    with opened(tmp_path) as kit:
+        url = str(kit._open_parts().archive.database.engine.url)
+        with later():
+            Database.open(url).close()
+        found = kit.admin.health()
+        assert (kit.admin.ready(), found.ready) == (False, False)
+        assert "Upgrade remegraph" in found.problem
+
+
+# ------------------------------------------------------------------------------------------- workers
+
+
+def until(true: Callable[[], object]) -> None:
+    end, pause = time.monotonic() + PATIENCE, Event()
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        pause.wait(0.02)
+
+
+def test_a_worker_shows_that_it_lives_until_it_ends(run: Run, tmp_path: Path) -> None:
+    """A pod without a port is probed by a command."""
+    home = tmp_path / "home"
+    assert run("health", "--worker").exit_code == 1
+    with opened(home) as kit, serving(kit):
+        until(lambda: probes.workers(home))
+        told = json.loads(run("health", "--worker", "--json").stdout)
+        (worker,) = told["workers"]
+        assert (told["healthy"], worker["process"], worker["alive"]) == (True, os.getpid(), True)
+        (file,) = (home / "workers").iterdir()
+        os.utime(file, (0, 0))  # its clock stood still for long
+        until(lambda: probes.workers(home)[0].silent_seconds < PATIENCE)
+    assert probes.workers(home) == ()
+    assert run("health", "--worker").exit_code == 1
+
+
+def test_a_worker_that_is_silent_for_longer_than_a_lease_is_taken_for_stuck(run: Run, tmp_path: Path) -> None:
+    """Others take over its jobs by then; whoever runs it starts it again."""
+    home, sign = tmp_path / "home", probes.LifeSign(tmp_path / "home", 300, lambda error: pytest.fail(str(error)))
+    sign.give()
+    assert run("health", "--worker").exit_code == 0
+    (file,) = (home / "workers").iterdir()
+    os.utime(file, (time.time() - 301,) * 2)
+    assert run("health", "--worker").exit_code == 1
+    sign.close()
+
+
+def test_what_a_killed_worker_left_is_no_sign_of_life(run: Run, tmp_path: Path) -> None:
+    """Its file is as young as its death."""
+    home, sign = tmp_path / "home", probes.LifeSign(tmp_path / "home", 300, lambda error: pytest.fail(str(error)))
+    sign.give()
+    (file,) = (home / "workers").iterdir()
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait(PATIENCE)
+    left = file.with_name(f"{ended.pid}@{file.name.partition('@')[2]}")
+    file.rename(left)
+    assert run("health", "--worker").exit_code == 1
+    assert not left.exists()
+
+
+def test_a_home_that_cannot_be_written_costs_a_worker_its_sign_and_no_work(tmp_path: Path) -> None:
+    """A file system that is read-only is a common rule of clusters."""
+    with opened(tmp_path) as kit:
+        (tmp_path / "workers").write_text("in the way", encoding="utf-8")
+        turn(kit)
+        with serving(kit):
+            until(lambda: not kit.admin.jobs())
+        assert kit.health.stats()["background_failures"] == 1
+
+
+def test_a_worker_ends_with_the_reason_once_the_schema_is_another_releases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can do nothing more: its supervisor starts the next one, of the new release, and an exit code says why."""
+    monkeypatch.setattr(background, "_KEEP", 0.01)
+    ended: list[Exception] = []
+
+    def serve(kit: MemoryKit, stop: Event) -> None:
+        try:
+            kit.serve(stop)
+        except SchemaTooNewError as error:
+            ended.append(error)
+
+    with opened(tmp_path) as kit:
+        worker = Thread(target=serve, args=(kit, Event()))
+        worker.start()
+        with kit._open_parts().archive.database.write() as connection:
+            connection.exec_driver_sql(f"UPDATE remegraph_schema SET version_num = '{LATER}'")
+        worker.join(PATIENCE)
+        assert "Upgrade remegraph" in str(ended[0])
