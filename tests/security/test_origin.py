@@ -398,6 +398,24 @@ def test_a_name_number_or_date_that_stands_nowhere_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("content", "quote", "fields", "strange"),
+    [
+        ("Kate visits Ann soon.", "My sister visits soon", {}, "Kate"),
+        ("Ann wohnt in Leipzig.", "Ich wohne in der Stadt", {}, "Leipzig"),
+        ("安搬到了杭州。", "我搬家了", {}, "杭州"),
+        ("安换了工作。", "我换了工作", {"slot": "works_at", "value": "腾讯"}, "腾讯"),
+    ],
+)
+def test_what_may_be_a_name_and_stands_nowhere_is_asked_about_once(
+    tmp_path: Path, content: str, quote: str, fields: Mapping[str, str], strange: str
+) -> None:
+    """It may be a word as well, so that the model has the last one; the report says that it was asked."""
+    found, report, asked = fault(tmp_path, content, quote, **fields)
+    assert (found, asked) == ([content], 2)
+    assert strange in report
+
+
+@pytest.mark.parametrize(
     ("content", "quote"),
     [
         ("Ann meets Bob on 2025-03-05.", "I meet Bob tomorrow"),

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 
 from remegraph.engine.origin import telling
 from remegraph.engine.telltales import capitalizes_nouns, values
-from remegraph.text.scripts import HAN, has_cjk
+from remegraph.text.entities import entities
+from remegraph.text.scripts import HAN, has_cjk, number, simplified, spoken
 from remegraph.text.sentences import sentences
+from remegraph.text.tables import table, word_list
 from remegraph.text.terms import (
     WrittenDate,
     counts_from_today,
@@ -24,7 +26,7 @@ from remegraph.text.terms import (
     written_dates,
 )
 from remegraph.text.times import resolve
-from remegraph.text.tokens import tokenize
+from remegraph.text.tokens import stop_words, tokenize
 
 __all__ = ["Ground", "Said"]
 
@@ -33,6 +35,14 @@ _DATE = re.compile(r"(?P<year>\d{4})[-/.年](?P<month>\d{1,2})(?:[-/.月](?P<day
 _MONTH_AHEAD = re.compile(r"\s*[月월]")
 _SEPARATED = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _NAME = re.compile(rf"(?<![\w.'’@/#-])[^\W\d_a-z{HAN}][\w’'-]*[a-z][\w-]*")
+_CAPITALS = re.compile(r"(?<![\w.'’@/#-])(?<!\d\s)(?:[A-Z]{2,}\d*|[a-z]+[A-Z][A-Za-z]+)(?![\w@/-])")
+"""What a capital inside marks, in whatever language: IBM, iPhone; not a unit, as 32 GB."""
+
+_RUN_OF_NAMES = re.compile(r"[A-Z][\w’'-]*(?: [A-Z][\w’'-]*)+")
+_HAN_COUNT = re.compile("[〇零一二两三四五六七八九十百千万亿]+")
+_LATIN = re.compile("[A-Za-z0-9]")
+_HALF_DOZEN = re.compile(r"\bhalf a dozen\b|半打", re.IGNORECASE)
+_HAN_RUN = re.compile(f"[{HAN}]+")
 _NEAR = timedelta(days=15)
 """How far a day of the week, or one counted from today, is from when it was said."""
 
@@ -87,8 +97,15 @@ class Ground:
         """
         return tuple(dict.fromkeys((*self._names(text), *self._numbers(text))))
 
-    def alien(self, text: str) -> tuple[str, ...]:
-        """Return the words of a text of which not one stands anywhere; none where one does, or where they are few."""
+    def strange(self, text: str, value: str = "") -> tuple[str, ...]:
+        """Return what of a text, and of the value that it gives an attribute, somebody should be asked about.
+
+        These are all its words where not one of them stands anywhere and they are not few; else what may be a name that stands
+        nowhere, and may be a word as well.
+        """
+        return self._alien(f"{text} {value}") or tuple(dict.fromkeys((*self._likely(text), *self._valued(value))))
+
+    def _alien(self, text: str) -> tuple[str, ...]:
         words = telling(text).difference(*map(telling, self.named))
         if self._other_script(text) or weight(words) < _FEWEST or words & self._words:
             return ()
@@ -111,18 +128,71 @@ class Ground:
         return has_cjk(self._whole) != has_cjk(text)
 
     def _names(self, text: str) -> Iterator[str]:
-        if capitalizes_nouns(self._whole) or self._other_script(text):
+        if self._other_script(text):
             return
+        if has_cjk(text):
+            yield from self._unsaid(_introduced("sure", "zh", text))
+            return
+        german = capitalizes_nouns(f"{self._whole} {text}")
+        short = {word for run in _RUN_OF_NAMES.findall(text) if self._has_initials(run) for word in run.split()}
+        found = _introduced("sure", "de", text) if german else _names_in(text)
+        yield from (name for name in self._unsaid((*found, *_shouted(text))) if name not in short)
+
+    def _likely(self, text: str) -> Iterator[str]:
+        """Yield what may be names that stand nowhere, by where they stand in the text."""
+        if self._other_script(text):
+            return
+        if has_cjk(text):
+            yield from (each for each in _introduced("likely", "zh", text) if self._unheard(each))
+        elif capitalizes_nouns(f"{self._whole} {text}"):
+            yield from self._unsaid(_introduced("likely", "de", text))
+        else:
+            first = (name for span in sentences(text) for name in _introduced("likely", "en", span.text))
+            known = (*stop_words(), *table("names")["words"]["speakers"].split())
+            yield from self._unsaid(name for name in first if name.casefold() not in known)
+
+    def _valued(self, value: str) -> tuple[str, ...]:
+        """Return a Chinese value of which nothing stands anywhere, or the names in another that stand nowhere."""
+        if self._other_script(value):
+            return ()
+        if has_cjk(value):
+            return (value,) if self._unheard(value) else ()
+        return () if capitalizes_nouns(self._whole) else tuple(self._unsaid(_NAME.findall(value)))
+
+    def _unsaid(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield those of some names that stand nowhere, in no form."""
         written, stems = self._spelled
         joined = re.sub(r"\W+", "", self._whole.casefold())
-        for name in _names_in(text):
+        for name in names:
+            if has_cjk(name):
+                pairs = {name[at : at + 2] for at in range(max(len(name) - 1, 1))}
+                if not any(simplified(pair) in self._plain for pair in pairs):
+                    yield name
+                continue
             parts = [part for part in re.findall(r"\w+", name.casefold()) if len(part) > 1]
             if is_calendar_word(name) or all(part in written or _akin(part, written) for part in parts):
                 continue
             if len(name) >= _LONG and re.sub(r"\W+", "", name.casefold()) in joined:  # EpiPen, epi pen
                 continue
-            if not set(tokenize(name)) <= stems:
+            if not (set(tokenize(name)) <= stems or self._has_initials(name)):
                 yield name
+
+    def _unheard(self, text: str) -> bool:
+        """Return whether no Chinese character of a text stands anywhere, and it has some."""
+        han = "".join(_HAN_RUN.findall(simplified(text)))
+        return len(han) > 1 and not _LATIN.search(text) and not set(han) & set(self._plain)
+
+    def _has_initials(self, name: str) -> bool:
+        """Return whether somebody wrote NYC for New York City, or the other way round."""
+        words = name.split()
+        if len(words) > 1:
+            return "".join(word[0] for word in words).casefold() in self._spelled[0]
+        initials = "".join(word[0] for word in re.findall(r"\w+", self._whole.casefold()))
+        return name.isupper() and name.casefold() in initials
+
+    @cached_property
+    def _plain(self) -> str:
+        return simplified(self._whole)
 
     def _numbers(self, text: str) -> Iterator[str]:
         left = legible(text)
@@ -140,6 +210,19 @@ class Ground:
             scaled = values(left[match.start() : match.end() + 2]) - values(match[0])
             if not (_MONTH_AHEAD.match(left, match.end()) or self._has(match[0]) or scaled & self._said):
                 yield match[0]
+        yield from (value for value in self._counted(left) if not self._has(value))
+
+    def _counted(self, text: str) -> Iterator[str]:
+        """Yield the numbers that a text has in words."""
+        if has_cjk(text):
+            counts = (_HAN_COUNT.match(each.text) for each in entities(text) if each.kind == "number")
+            yield from (str(number(spoken(count[0]))) for count in counts if count)
+        elif capitalizes_nouns(f"{self._whole} {text}"):
+            for word in re.findall(r"\w+", text.casefold()):
+                if not any(other.startswith(word) for other in self._spelled[0]):  # four, where it is said: zu viert
+                    yield from map(str, numbers(word))
+        else:
+            yield from wording(text).numbers - {match.replace(",", "") for match in _RUN.findall(text)}
 
     def _has(self, written: str) -> bool:
         """Return whether a number stands somewhere, whole or part by part."""
@@ -150,9 +233,22 @@ class Ground:
         plain = value.lstrip("0") or "0"
         if plain in self._said or not plain.isdecimal():
             return plain in self._said
-        number = int(plain)
-        hours = {str(number - 12), str(number + 12)} if number <= 24 else set[str]()
-        return number <= _SMALL or not hours.isdisjoint(self._said) or plain in self._of_times or number in self._sums
+        amount = int(plain)
+        hours = {str(amount - 12), str(amount + 12)} if amount <= 24 else set[str]()
+        return (
+            amount <= _SMALL
+            or not hours.isdisjoint(self._said)
+            or plain in self._of_times
+            or amount in self._sums
+            or self._is_of_clock(amount)
+            or (plain[:-2] in {"19", "20"} and plain[-2:] in self._short_years)
+        )
+
+    def _is_of_clock(self, amount: int) -> bool:
+        """Return whether a number may be of a time that is told as people do: half past seven, Viertel vor acht."""
+        told = re.search(table("names")["words"]["quarters"], self._whole) is not None
+        next_hours = {str(amount + 1), str((amount + 1) % 12)} if amount < 24 else set[str]()
+        return told and (amount in {15, 30, 45} or not next_hours.isdisjoint(self._said))
 
     def _has_date(self, match: re.Match[str]) -> bool:
         year, day = match["year"], match["day"]
@@ -182,6 +278,10 @@ class Ground:
     @cached_property
     def _said(self) -> frozenset[str]:
         return frozenset(form for each in self.shown for form in _forms(each.text))
+
+    @cached_property
+    def _short_years(self) -> frozenset[str]:
+        return frozenset(re.findall(r"['’](\d\d)\b", self._whole))
 
     @cached_property
     def _of_times(self) -> frozenset[str]:
@@ -215,6 +315,28 @@ def _names_in(text: str) -> Iterator[str]:
                 yield match[0]
 
 
+def _shouted(text: str) -> list[str]:
+    """Return the words that capitals mark as names; not what the text also writes as a word, as `new SLUG` for slugs."""
+    plain = re.findall(r"[a-z]+", text)
+    return [name for name in _CAPITALS.findall(text) if not any(word.startswith(name.lower()) for word in plain)]
+
+
+def _introduced(how: str, language: str, text: str) -> list[str]:
+    """Return what is a name by what stands beside it."""
+    return [found[1] for pattern in _patterns(how, language) for found in pattern.finditer(text)]
+
+
+@cache
+def _patterns(how: str, language: str) -> Sequence[re.Pattern[str]]:
+    told = table("names")
+    parts = {**told["parts"], "surname": "|".join(word_list("surnames_zh.txt"))}
+
+    def whole(pattern: str) -> str:
+        return re.sub(r"<(\w+)>", lambda named: parts[named[1]], pattern)
+
+    return [re.compile(whole(pattern)) for pattern in told[how][language]]
+
+
 def _akin(part: str, written: Iterable[str]) -> bool:
     """Return whether a word is another form of one that was written, as Portuguese of Portugal, or Road of Rd."""
     least = max(_PREFIX, round(0.6 * len(part)))
@@ -228,7 +350,8 @@ def _forms(text: str) -> Iterator[str]:
     """Yield the numbers of a text: whole, and the parts of dates and times."""
     text = legible(text)
     yield from map(str, numbers(text))
-    yield from (number.lstrip("0") or "0" for number in wording(text).numbers)
+    yield from ["6"] * len(_HALF_DOZEN.findall(text))
+    yield from (value.lstrip("0") or "0" for value in wording(text).numbers)
     yield from (value.lstrip("0") or "0" for value in values(text))
     for numeral in re.findall(
         r"[一二两兩三四五六七八九十百千万]{3,8}", text

@@ -233,6 +233,25 @@ def numbers(text: str) -> Iterator[int]:
     pattern, values = _numbers()
     for match in pattern.finditer(text):
         yield values[match[0].casefold()]
+    yield from _german_numbers(text)
+
+
+_ONES = {word: value for value, word in enumerate("ein zwei drei vier fünf sechs sieben acht neun".split(), 1)}
+_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
+_GERMAN_TENS = {word: 10 * value for value, word in enumerate(_TENS, 2)} | {"dreissig": 30}
+_GERMAN = re.compile(
+    rf"\b(?:(?P<hundreds>{'|'.join(_ONES)})?(?P<hundred>hundert)(?:und)?)?(?:(?P<ones>{'|'.join(_ONES)})und)?"
+    rf"(?P<tens>{'|'.join(_GERMAN_TENS)})\b",
+    re.IGNORECASE,
+)
+
+
+def _german_numbers(text: str) -> Iterator[int]:
+    """Yield the numbers from twenty on that a text has in German words, such as zweihundertfünfundzwanzig."""
+    for match in _GERMAN.finditer(text):
+        hundreds, hundred, ones, tens = (part and part.lower() for part in match.groups())
+        above = 100 * (_ONES[hundreds] if hundreds else 1) if hundred else 0
+        yield above + (_ONES[ones] if ones else 0) + _GERMAN_TENS[tens]
 
 
 def is_calendar_word(word: str) -> bool:

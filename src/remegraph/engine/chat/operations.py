@@ -264,7 +264,7 @@ class Reader:
     def _founded(
         self, operation: OperationAnswer, evidence: Sequence[Evidence], olds: Sequence[Memory], place: _Place
     ) -> None:
-        """Refuse a text with names, numbers or dates that stand nowhere; ask once about one that shares no word.
+        """Refuse a text with names, numbers or dates that stand nowhere; ask once about what may be a name, or shares no word.
 
         Raises:
             InvalidAnswerError: Some stand nowhere; all of them are told.
@@ -275,8 +275,11 @@ class Reader:
         said = f"{operation.content} {self._worded(operation.value, place, ground)}"
         if lacking := ground.lacking(said):
             raise self._refused("stand_nowhere", words=", ".join(map(repr, lacking)))
-        if (alien := ground.alien(said)) and operation.content not in self._doubts:
-            self._doubts[operation.content] = f"- {_title(operation)}: {self._told('no_word', words=', '.join(alien))}"
+        strange = ground.strange(said, "" if place.field is not None else operation.value)
+        if strange and operation.content not in self._doubts:
+            self._doubts[operation.content] = (
+                f"- {_title(operation)}: {self._told('no_word', words=', '.join(strange))}"
+            )
 
     @staticmethod
     def _worded(value: str, place: _Place, ground: Ground) -> str:
