@@ -1,1 +1,1 @@
-"""What writes and reads memory: the LangGraph graphs of summariser and retriever, and the writers of single things."""
+"""Writing and reading memory: the LangGraph graphs of summariser and retriever, and the writers of single records."""

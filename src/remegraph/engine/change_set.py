@@ -173,7 +173,7 @@ _REPORT = re.compile(
 def review(
     messages: Sequence[Message], before: Sequence[Memory], after: Sequence[Memory], *, lenience: float = 0.0
 ) -> tuple[Objection, ...]:
-    """Check the memories of the touched topics as they would stand after a change.
+    """Check the memories of the touched topics as they would be after a change.
 
     Looked for are quotes that the messages do not hold, statements that no memory covers, memories of one topic that
     say the same words or give a slot the same value, and those that give a slot of one value several. What was so
@@ -248,7 +248,7 @@ def _conflicts(pairs: Sequence[tuple[Memory, Memory]]) -> Iterator[Objection]:
 
 
 _OF_ITSELF = frozenset({"create", "corroborate", "dispute", "release", "fade", "revive"})
-"""What becomes of a memory without a person, and leaves it the work of those who read its block."""
+"""Actions by code alone: a memory that went through one still counts as the work of the readers of its block."""
 
 
 def change_set(
@@ -358,7 +358,7 @@ def touched_by(conflict: ConflictError, proposals: Mapping[str, Proposal], archi
 
 
 def former(archive: Archive, home: Partition, block: Block, reader: str) -> tuple[Memory, ...]:
-    """Return what somebody's reading of a block made that is nobody else's work: it gives way once the block is read again.
+    """Return what one reading of a block made and nobody has changed since: it gives way once the block is read again.
 
     Not: what other blocks bear out, what a person or an agent stated or changed, what is firm, and what was counted.
     """
@@ -377,7 +377,7 @@ def former(archive: Archive, home: Partition, block: Block, reader: str) -> tupl
 
 
 def giving_way(changes: ChangeSet, gone: Sequence[Memory], reason: str) -> ChangeSet:
-    """Return a block's change with what its last reading made retired, in favour of what stands on the same words now.
+    """Return a block's change that also retires what its last reading made, in favour of what rests on the same words now.
 
     Nothing is where a part of it failed: it gives way once that is done. `gone` is what `former` returned.
     """
@@ -399,7 +399,7 @@ def _in_place_of(memory: Memory, gone: Sequence[Memory]) -> Memory:
 
 
 def _retired(memory: Memory, hidden: Collection[str], reason: str) -> MemoryChange:
-    """Return a memory as it is once another says it; what stands on words that are forgotten is forgotten with them."""
+    """Return a memory as it is once another says it; one that rests on forgotten words is forgotten with them."""
     forgotten = any(item.message_id in hidden for item in memory.evidence)
     after = memory.evolve(
         version=memory.version + 1,

@@ -1,4 +1,4 @@
-"""What is written is held against what is known (G7): by its words, its slot and its time, never by likeness.
+"""Disputes (G7): each change is compared with what is known, by words, slot and time, never by likeness.
 
 This is the one place where it is decided without a model or a person, whichever door a change comes through. A later value
 of a slot replaces the earlier one of the same source; what else is at odds is kept, marked and linked, not resolved (K4).
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 __all__ = ["UPDATE", "Disputes", "Finding", "compare"]
 
 UPDATE = "update"
-"""The action of a change by which somebody says outright what a memory says from now on."""
+"""The action of a change that states outright what a memory says from now on."""
 
 _LOOKED_AT = 8
 """Memories that an item of the protocol is held against: those that share most words with it."""
 
 _ATTEMPTS = 4
-"""How often a change is weighed anew because a memory that it touches changed meanwhile."""
+"""How often a change is compared again because a memory that it touches changed meanwhile."""
 
 _TOLD: frozenset[LinkType] = frozenset({*CONTRARY, "supersedes", "settled"})
 """Links by which a change says itself what two memories are to each other."""
@@ -88,7 +88,7 @@ class Disputes:
     def weigh(self, changes: ChangeSet) -> ChangeSet:
         """Return a change with what follows from it.
 
-        New memories, and those that somebody approves or updates, are held against those of their slot, and items of the
+        New memories, and those that are approved or updated, are compared with those of their slot, and items of the
         protocol against those like them, whose content keys are compared. Of one slot with one value, the later
         statement of a source replaces its earlier one, the same value is the same memory, and any other two are in
         dispute. What has more keys than another is linked both ways. A memory whose last open contradiction ends is
@@ -382,12 +382,12 @@ _MAY = re.compile(
     r"必须|一律|总是|应该?|可以|允许|需要|请|都|要",
     re.IGNORECASE,
 )
-"""What orders or allows, and tells nothing of what is spoken of."""
+"""Words that order or allow, and say nothing about their subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one memory is to another that was there before, and in what they differ."""
+    """The relation of a memory to an earlier one, and in what they differ."""
 
     kind: ConflictKind
     reason: str

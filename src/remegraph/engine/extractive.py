@@ -91,7 +91,7 @@ _FAILING = 0.3
 
 
 _SHORT = 8
-"""A turn of fewer words, or twice as many Chinese characters, is told with the question that it answers."""
+"""A turn of fewer words, or twice as many Chinese characters, is kept with the question that it answers."""
 
 _LONGEST_QUESTION = 200
 
@@ -101,7 +101,7 @@ _LONG, _LINES, _FORMAL = 600, 6, 0.5
 
 @dataclass(slots=True)
 class _Turn:
-    """What one person said in a row."""
+    """Messages of one person in a row."""
 
     speaker: str
     task: str
@@ -145,7 +145,7 @@ class ExtractiveThinker:
         return Digest(summary=summary, topics=tuple(keys))
 
     def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:
-        """Read nothing: there is nobody to look."""
+        """Read nothing: without a model, attachments stay unread."""
         return {}
 
     def propose(self, task: ProposeTask, meter: Meter) -> Proposal:
@@ -166,11 +166,11 @@ class ExtractiveThinker:
         )
 
     def review(self, task: ReviewTask, meter: Meter) -> tuple[Objection, ...]:
-        """Return what the rules flag: there is nobody to weigh it."""
+        """Return what the rules flag: without a model, nothing is weighed."""
         return task.flags
 
     def screen(self, task: ScreenTask, meter: Meter) -> Screened:
-        """Let nothing pass where only a model could tell: what code can tell, whoever asks has told already."""
+        """Let nothing pass that only a model could judge; callers have already judged what code can."""
         return Screened(tuple(1 if task.rules.need_a_model else 0 for _ in task.texts))
 
     def distil(self, task: DistilTask, meter: Meter) -> Skill:
@@ -178,7 +178,7 @@ class ExtractiveThinker:
         return skill_of(task.run, steps_of(task.run), task=task.task, name=name_of(task.task, task.run), when_to_use="")
 
     async def athink(self, verb: Verb, task: Any, meter: Meter) -> Any:
-        """Return what the method of this name returns: nobody is waited for."""
+        """Return what the method of this name returns, at once."""
         return getattr(self, verb)(task, meter)
 
 
@@ -213,7 +213,7 @@ def _with_marks(summary: str, task: DigestTask) -> str:
 
 
 def _turns(messages: Sequence[StoredMessage], scope: Scope) -> list[_Turn]:
-    """Return what persons said, turn by turn, without what is not theirs or tells nothing."""
+    """Return what persons said, turn by turn, without quoted text and small talk."""
     turns: list[_Turn] = []
     asked, going = "", False
     for message in messages:
@@ -258,7 +258,7 @@ def _pasted(text: str) -> bool:
 
 
 def _tells(words: str, asked: str) -> bool:
-    """Return whether words are more than a greeting, or than questions; a plain yes tells what was asked."""
+    """Return whether words are more than a greeting or questions; a plain yes states what was asked."""
     if asked and telling_words(asked) and _forms("answers")[0].fullmatch(words.strip(" .!。！,，")):
         return True
     return any(_states(span.text) for span in sentences(words))

@@ -1,4 +1,4 @@
-"""The frame in which recalled words are shown: as data, disarmed where nobody vouches for them, attachments as marks."""
+"""The frame in which recalled words are shown: as data, disarmed where they are not trusted, attachments as marks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _RULES = (
     (("]",), re.compile(r"\](?=[(\[:])"), "] "),  # a link, by address or by reference
     (("<",), re.compile(r"<(?=[\w/!?])"), "‹"),  # a tag
 )
-"""What to look for, by what no match is without: most texts hold none of it, and every recall shows some hundred."""
+"""Patterns, by a substring that each match has: most texts hold none, and every recall shows some hundred texts."""
 
 
 def disarmed(text: str) -> str:
@@ -63,7 +63,7 @@ def disarmed(text: str) -> str:
 
 
 def vouched(text: str, trust: float) -> str:
-    """Return a text as a model may see it: as it is, or disarmed where nobody vouches for it."""
+    """Return a text as a model may see it: as it is, or disarmed where it is not trusted."""
     return disarmed(text) if trust < QUARANTINE_BELOW else text
 
 
@@ -77,7 +77,7 @@ _ESCAPED = re.compile(
     "[<>&\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""What could close the frame or begin a line of it, and what nobody sees: invisible, turned round, or a hidden tag."""
+"""Characters that could close the frame or begin a line of it, and hidden ones: invisible, reversing, or tags."""
 
 _RECORD = re.compile(r"\[([^\]]*)\] (.*)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -112,12 +112,12 @@ def framed_lines(lines: Sequence[str]) -> str:
 
 
 def holds_recalled(text: str) -> bool:
-    """Return whether a text holds recalled memory in the frame: nobody said that, so nothing is learned from it."""
+    """Return whether a text holds recalled memory in the frame: no person said it, so nothing is learned from it."""
     return _OPENING in text
 
 
 def written(text: str) -> str:
-    """Return a text as it stands in a line of the frame: it cannot close it, begin another line, or hide from a reader.
+    """Return a text as it is written in a line of the frame: it cannot close it, begin another line, or hide from a reader.
 
     What could is written as JSON's escapes, which mean the same; `read_back` undoes them.
     """
@@ -130,7 +130,7 @@ def _shown(text: str) -> str:
 
 
 def _field(text: str) -> str:
-    """Return what stands in the brackets of a line: nothing in it ends them, or begins another field."""
+    """Return a text for the brackets of a line: nothing in it ends them, or begins another field."""
     return written(text).replace(",", "\\u002c").replace("]", "\\u005d")
 
 
@@ -263,13 +263,13 @@ _WORDS: dict[_Language, dict[str, str]] = {
            "refused": "未保存", ":": "：", ",": "，"},
 }  # fmt: skip
 _LONGEST = 200
-"""Characters of a reading that stand for it."""
+"""Characters of a reading that are shown."""
 
 
 def marks(message: Message, language: _Language, *, told: bool = True) -> tuple[str, ...]:
     """Return one mark for each attachment of a message: `[image: photo.png, 12 KB, not read]`.
 
-    `told` says whether they tell what is in it, as far as it was read.
+    With `told`, they include what is in it, as far as it was read.
     """
     return tuple(_mark(each, _reading(message, each), language, told=told) for each in message.attachments)
 

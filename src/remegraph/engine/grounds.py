@@ -1,4 +1,4 @@
-"""What a statement says that stands nowhere: a memory says no more than its words do."""
+"""Grounds of a statement: a memory says no more than the words that it cites."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _SHORT = {
 }
 
 _SMALL = 3
-"""Numbers up to this count what is listed; nobody need have said them."""
+"""Numbers up to this may count a list: they need not have been said."""
 
 _LONG = 6
-"""Letters of a name that stands where they follow each other, in however many words."""
+"""Letters of a name that is found wherever they follow each other, in however many words."""
 
 _PREFIX = 3
 _FEWEST = 3.0
@@ -81,8 +81,8 @@ class Ground:
 
     Args:
         shown: What was shown to whoever wrote it: messages, memories, names.
-        named: Whom it may be about: that their names stand somewhere bears nothing out.
-        cited: What it rests on; of numbers that stand there, it may say the sum or the difference.
+        named: Whom it may be about: their names support nothing.
+        cited: What it rests on; it may give the sum or the difference of numbers in it.
     """
 
     shown: Sequence[Said]
@@ -90,9 +90,9 @@ class Ground:
     cited: Sequence[str] = ()
 
     def lacking(self, text: str) -> tuple[str, ...]:
-        """Return the names, numbers and dates of a text that stand nowhere.
+        """Return the names, numbers and dates of a text that are found nowhere.
 
-        Written otherwise they stand: in words or digits, with or without separators, in twelve hours or twenty-four, as the
+        They may be written otherwise: in words or digits, with or without separators, in twelve hours or twenty-four, as the
         day that a word of time means; so do sums of what is cited, and the year of an age.
         """
         return tuple(dict.fromkeys((*self._names(text), *self._numbers(text))))
@@ -225,7 +225,7 @@ class Ground:
             yield from wording(text).numbers - {match.replace(",", "") for match in _RUN.findall(text)}
 
     def _has(self, written: str) -> bool:
-        """Return whether a number stands somewhere, whole or part by part."""
+        """Return whether a number is found, whole or part by part."""
         forms = {_SEPARATED.sub("", written), written, *values(written)}
         return any(map(self._has_value, forms)) or all(map(self._has_value, re.findall(r"\d+", written)))
 
@@ -262,7 +262,7 @@ class Ground:
         return False
 
     def _has_days(self, date: WrittenDate) -> bool:
-        """Return whether the days of a date are some that a word of time may mean which somebody said."""
+        """Return whether the days of a date are some that a word of time in the sources may mean."""
         years = {date.year} if date.year else {each.time.year + step for each in self.shown for step in (-1, 0, 1)}
         with suppress(ValueError):
             return all(
@@ -271,7 +271,7 @@ class Ground:
         return False
 
     def _is_near(self, date: datetime) -> bool:
-        """Return whether a day is one that a word of time may mean which somebody said."""
+        """Return whether a day is one that a word of time in the sources may mean."""
         said = (each.time.date() for each in self.shown if counts_from_today(each.text))
         return any(abs(date.date() - day) <= _NEAR for day in said)
 

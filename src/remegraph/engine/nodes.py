@@ -1,4 +1,4 @@
-"""What the nodes of the graphs share: one body for sync and async, and what the error of a provider's client means.
+"""Nodes of the graphs: one body for sync and async, and what the error of a provider's client means.
 
 A node is a generator that yields what it wants thought. The body reads the ledger, yields a `Think`, receives the result (or
 the error, thrown in), and returns the state's update. The sync driver calls the thinker; the async one awaits it, and runs the
@@ -100,7 +100,7 @@ def _advance(run: Body, answer: object, error: RemegraphError | None) -> Think |
 
 
 _LONGEST = 600
-"""Characters of a provider's error that are told on."""
+"""Characters of a provider's error that are passed on."""
 
 
 _REFUSALS = (ModelInvalidRequestError, ContextOverflowError)
@@ -118,7 +118,7 @@ def provider_failure(name: str, error: Exception) -> ModelUnavailableError | Req
 
 
 def told(error: Exception) -> str:
-    """Return what an error says, without keys and passwords, and no more of it than anybody reads.
+    """Return what an error says, shortened and without keys and passwords.
 
     Some errors repeat the whole request.
     """

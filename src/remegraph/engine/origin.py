@@ -1,4 +1,4 @@
-"""Whether a text speaks to the agent as if it were to be obeyed: what somebody should look at before it is remembered.
+"""Origin and trust: whose words a text draws on, and whether it gives the agent orders, so that a person should see it first.
 
 A tripwire, no wall: whatever passes is still shown as data, with its source and its trust.
 """
@@ -53,7 +53,7 @@ _MOSTLY_DRAWN = 0.6
 """The same for a clause of it."""
 
 _SUPPORTED = 0.2
-"""Share of the words that somebody believed must have said, in words of whoever reads a page in between."""
+"""Share of its words that a trusted speaker must have said where someone in between reads a page aloud."""
 
 _FEWEST = 1.5
 _CLAUSE = 3.0
@@ -73,7 +73,7 @@ _ADDRESS = re.compile(
 )
 _HOUR = re.compile(r"(?::00)+\Z")
 _VALUE = re.compile(r"(?!(?:19|20)\d\d\Z)[1-9]\d{3,}(?:[.,]\d+)?")
-"""A number that is told from others: no year, no time, no version."""
+"""A number that identifies something: no year, no time, no version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,9 @@ def trust_of_summary(text: str, messages: Sequence[Message]) -> float:
 
 @dataclass(frozen=True)
 class Heard:
-    """What was said where a statement comes from.
+    """The words that a statement may come from.
 
-    Whoever says what is `known`, names and what is believed already, draws on nobody.
+    Repeating what is `known`, names and what is believed already, draws on no source.
     """
 
     messages: Sequence[Message]
@@ -149,7 +149,7 @@ class Heard:
         ]
 
     def _drawn(self, text: str, level: float, sources: Sequence[Message]) -> list[Message]:
-        """Return those of the sources that a text draws on; all of them, where nobody else said what it says."""
+        """Return those of the sources that a text draws on; all of them, where no other said what it says."""
         vouched = self._vouched(level)
         foreign = frozenset().union(*(telling(each.text) for each in sources)) - vouched
         words = telling(text)
@@ -187,7 +187,7 @@ class Heard:
         )
 
     def _lessons(self, text: str, topic: Topic) -> frozenset[str]:
-        """Return the ids of results of tools of which a text tells what an agent learned by calling them.
+        """Return the ids of tool results of which a text says what an agent learned by calling the tool.
 
         A lesson names its tool, and is about calling it: it says more than the tool did, of whom it takes a few words, and
         none of them asks for anything. What the agent passed to tools are its own words.

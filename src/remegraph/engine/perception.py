@@ -106,7 +106,7 @@ class Perceiver:
         return perceived(known), ()
 
     def _pictured(self, messages: Sequence[StoredMessage]) -> tuple[Pictured, ...]:
-        """Return what a model shall look at: what it can read and nobody read before, the first ones."""
+        """Return the attachments that a model shall read: readable and unread, the first ones."""
         found: list[Pictured] = []
         for number, message in enumerate(messages, start=1):
             readable = {each.sha256: each for each in message.attachments if each.kind in self.policy.reads}
@@ -152,12 +152,12 @@ def perceived(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
 
 
 def spoken(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """Return those of the messages that `perceived` gives that somebody said."""
+    """Return those of the messages that `perceived` gives that were spoken by someone."""
     return [message for message in messages if _SEPARATOR not in message.message_id]
 
 
 def language_spoken(messages: Iterable[StoredMessage]) -> Language:
-    """Return the language of instructions for what somebody said."""
+    """Return the language of instructions for spoken messages."""
     return language_of("\n".join(message.text for message in spoken(messages)))
 
 

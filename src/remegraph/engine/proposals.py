@@ -43,18 +43,18 @@ __all__ = [
 
 
 ProposalKey = tuple[str, int]
-"""Topic key and attempt: a rejected proposal never stands for its successor."""
+"""Topic key and attempt: a rejected proposal is never taken for its successor."""
 
 
 class SubAgentInput(TypedDict):
-    """What the Meta Agent sends to a Sub Agent."""
+    """The task that the Meta Agent sends to a Sub Agent."""
 
     task: ProposeTask
     meter: Meter
 
 
 class SubAgentOutput(TypedDict):
-    """What a Sub Agent hands back, joined with what its siblings hand back."""
+    """The result of a Sub Agent, joined with those of its siblings."""
 
     proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
 
@@ -127,7 +127,7 @@ class Writer:
         self.changes: list[MemoryChange] = []
         self.links: list[Link] = []
         self.notes: list[str] = []
-        """What was wanted and is not done, and why."""
+        """Operations that were asked for and are not done, and why."""
 
     def apply(self, operation: Operation, known: Mapping[str, Memory]) -> None:
         """Write what a checked operation changes.
@@ -166,7 +166,7 @@ class Writer:
             self.end(old, operation.evidence, until=operation.valid_to)
 
     def settle(self, operation: Operation, known: Mapping[str, Memory]) -> None:
-        """Settle what stands in one slot together: nothing new is said, so no words of this block are needed."""
+        """Settle memories that share a slot: nothing new is said, so no words of this block are needed."""
         olds = [known[memory_id] for memory_id in operation.targets]
         ids = {old.memory_id for old in olds}
         pair = next((each for each in self._task.settle if ids <= set(each)), ())
@@ -215,7 +215,7 @@ class Writer:
     ) -> Memory:
         """Add a new memory; under the trust limit it is quarantined. No talk makes a core rule: importance is capped.
 
-        `trust` stands instead of the least trust of the evidence, for what code itself counted. `replaces` are memories
+        `trust` replaces the least trust of the evidence, for what code itself counted. `replaces` are memories
         that it retires, as never true where it corrects them, else as true until now; what is firm among them stays,
         and is linked as what it may contradict.
         """

@@ -27,9 +27,9 @@ _SECRET = re.compile(
 )
 """Keys whose values are secret, whatever they look like."""
 _COUNTED = re.compile(r"tokens|token[-_ ]?(?:count|usage|limit|budget)", re.IGNORECASE)
-"""Keys whose numbers are figures: a model is told, and tells, how many tokens something took."""
+"""Keys whose numbers are figures: models report how many tokens something took."""
 _OPEN = re.compile(rf"\s*|(?:[A-Za-z]+ )?\{{[^{{}}]+\}}|{PLACEHOLDER.pattern}")
-"""What is no value yet: nothing, a slot, as in "Bearer {token}", or a placeholder."""
+"""Text that is no value yet: empty, a slot, as in "Bearer {token}", or a placeholder."""
 
 _LONGEST_KEY = 100
 """Characters of a key that may announce its value."""
@@ -115,7 +115,7 @@ class Redactor:
         return cast("str", self.json(text))
 
     def json(self, value: Any, *, keep: frozenset[str] = frozenset()) -> Any:
-        """Return JSON without what is private in its texts, its keys, and numbers that are somebody's."""
+        """Return JSON without what is private in its texts and keys, and without numbers that identify a person."""
         return _Thorough(frozenset(), self.kinds, self._table, keep=keep).clean(value) if self.kinds else value
 
     def record(self, record: R, *fields: str, keep: frozenset[str] = frozenset()) -> R:

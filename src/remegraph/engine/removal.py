@@ -1,4 +1,4 @@
-"""What goes together when something is taken back: memories, the words they stand on, and whatever repeats them."""
+"""Removal: what goes together when something is taken back: memories, the words they cite, and whatever repeats them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ANSWER = 24
 """Messages of an answer that are looked at for what it repeats."""
 
 _HELD: tuple[Status, ...] = ("proposed", "archived", "quarantined", "superseded")
-"""The statuses of memories that full text does not find, and that are shown to who asks for them."""
+"""The statuses of memories that full text does not find, and that are shown on request."""
 
 _Place = tuple[Partition, str]
 
@@ -103,7 +103,7 @@ class Words:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What shall be forgotten, and how it is known again."""
+    """What shall be forgotten, and how it is recognised elsewhere."""
 
     root: Memory
     mine: tuple[Partition, ...]
@@ -131,7 +131,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class Removal:
-    """What goes together."""
+    """Everything that one removal takes."""
 
     root: Memory | None
     along: tuple[Memory, ...]
@@ -148,12 +148,12 @@ class Removal:
 
     @property
     def withheld(self) -> tuple[Withholding, ...]:
-        """What is withheld of the messages."""
+        """Withheld parts of the messages."""
         return self.words.withheld(self.reason)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """The same, as it is told to who looks before it is done."""
+        """The same, as a preview shows it."""
         return tuple(
             Passage(
                 partition=message.partition,
@@ -290,7 +290,7 @@ class Removals:
                 yield memory
 
     def again(self, words: Words, blocks: Sequence[Block]) -> tuple[BlockSummary, ...]:
-        """Return new index entries for these blocks: in which words an entry says what goes, nobody can tell."""
+        """Return new index entries for these blocks: in which words an entry says what goes cannot be known."""
         made: list[BlockSummary] = []
         for block in blocks:
             entries = self._archive.summaries([block.partition], ids=[block.block_id])

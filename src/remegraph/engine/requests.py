@@ -54,7 +54,7 @@ _MEANT = 12
 """Memories of other topics that a request may mean, and that a writer is shown."""
 
 WAITS = "A request to forget waits for a decision; its words are withheld meanwhile."
-"""What the work on a block says where no model decides."""
+"""The reason given by the work on a block where no model decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Wish:
 
     message: StoredMessage
     cause: str = ""
-    """What withholds its words; nothing for a correction."""
+    """Cause under which its words are withheld; nothing for a correction."""
     words: tuple[StoredMessage, ...] = ()
     """The messages that it withholds, or shall withhold."""
     held: Mapping[str, tuple[Memory, Memory]] | None = None
@@ -231,7 +231,7 @@ class Wishes:
         if not decided:  # what other topics made of the words waits with them
             others = [each for each in others if not _cites([each], wishes)]
         left = [wish for wish in wishes if not decided or not _answered(wish, wishes, deleted, others)]
-        here = {row.message_id for row in rows}  # words of an earlier block that nobody learned of stay withheld, too
+        here = {row.message_id for row in rows}  # unread words of an earlier block stay withheld, too
         hidden = [(wish, row) for wish in left for row in wish.words if row.message_id in here or not wish.held]
         if decided:
             kept = [(row, hide) for wish, row in hidden if (hide := _hidden(wish, row, others))]
@@ -253,7 +253,7 @@ class Wishes:
         )
 
     def waiting(self, scope: Scope) -> tuple[StoredMessage, ...]:
-        """Return the requests to forget that nobody has decided, with the words that wait."""
+        """Return the undecided requests to forget, with the words that wait."""
         return self._archive.asked(self._mine(scope))
 
     def decide(self, scope: Scope, message_id: str, *, forget: bool, actor: str) -> None:
@@ -315,7 +315,7 @@ class Wishes:
         gone: Forgetting,
         kept: Sequence[StoredMessage],
     ) -> tuple[BlockSummary, ...]:
-        """Return the index entries, that of the block made anew where some of its words go."""
+        """Return the index entries; that of the block is rebuilt where some of its words go."""
         mine = (block.partition, block.block_id)
         entries = {(each.partition, each.block_id): each for each in (*gone.summaries, *changes.summaries)}
         hidden = {each.message_id for each in gone.withheld} | {row.message_id for row in kept}
@@ -366,7 +366,7 @@ def _withholding(
 def _asking(
     changes: Sequence[MemoryChange], roots: Sequence[Memory], rows: Sequence[StoredMessage]
 ) -> Iterator[tuple[StoredMessage, list[str]]]:
-    """Yield the sentences that ask for what is deleted, by message: they name it. Of one that tells more, the clauses."""
+    """Yield the sentences that ask for what is deleted, by message: they name it. Of one that says more, the clauses."""
     known = {root.memory_id: root.evidence for root in roots}
     asked = [
         item
@@ -445,7 +445,7 @@ def _gone(
 
 
 def asked_of(wishes: Sequence[Wish], scope: Scope, allowed: Sequence[Shelf]) -> Shelf:
-    """Return the topic whose writer decides the requests of a block: that of the person who asks first.
+    """Return the topic whose writer decides the requests of a block: that of the first person to ask.
 
     There is at least one request.
     """

@@ -1,4 +1,4 @@
-"""What is taken back: a memory and the words it stands on, messages that their host edited or abandoned; and the way back.
+"""Retraction: a memory and the words it cites, messages that their host edited or abandoned; and the way back.
 
 The raw rows stay in the ledger. What is withheld of them is shown at no depth and by no door, until it is restored.
 """
@@ -47,7 +47,7 @@ _ATTEMPTS = 4
 """How often a change is planned again because another one came first."""
 
 _WAITED: frozenset[Status] = frozenset({"proposed", "quarantined"})
-"""The statuses of what somebody refused, which is not forgotten: approving it is another matter."""
+"""The statuses of refused memories, which are not forgotten: approving them is another matter."""
 
 Discard = Callable[[Collection[Partition], Callable[[str], bool]], None]
 """Drops what these partitions have in mind, and says something."""
@@ -55,7 +55,7 @@ Discard = Callable[[Collection[Partition], Callable[[str], bool]], None]
 
 @dataclass(frozen=True)
 class Forgetting:
-    """What forgetting some memories changes, and what must not be said any more."""
+    """The changes by which memories are forgotten, and what must not be said any more."""
 
     changes: tuple[MemoryChange, ...]
     summaries: tuple[BlockSummary, ...]
@@ -64,7 +64,7 @@ class Forgetting:
     tells: tuple[Telltales, ...]
 
     def says(self, memory: Memory) -> bool:
-        """Return whether a memory that is just being made says it, or stands on nothing but its words."""
+        """Return whether a memory that is just being made says it, or rests on its words alone."""
         hidden = self.words.hides(memory)
         return (bool(hidden) and all(hidden)) or bool(telling_sentences(memory.content, self.tells, near=False))
 
@@ -100,7 +100,7 @@ class Retraction:
         dry_run: bool = False,
         discard: Discard | None = None,
     ) -> Forgotten:
-        """Forget a memory, what says the same elsewhere, and the words that they stand on.
+        """Forget a memory, what says the same elsewhere, and the words that they cite.
 
         `leave` are ids of other memories, and of messages, that stay as they are; `discard` drops what is kept in mind
         and says the same.
@@ -141,7 +141,7 @@ class Retraction:
         """Bring a forgotten memory back, with all that went with it; None where it is not forgotten.
 
         Raises:
-            ConflictError: It was learned anew meanwhile, or it changed just now.
+            ConflictError: It was learned again meanwhile, or it changed just now.
         """
         mine = own(self._archive.visible(scope), scope, self._settings.trust_boundary)
         found = self._archive.forgotten(mine, memory_id) if mine else ()

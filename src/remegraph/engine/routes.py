@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _DESCRIBED = 0.1
-"""What it adds to a topic's best score that a query describes it, or that the agent itself ties it to what is asked."""
+"""Added to a topic's best score where a query describes it, or the agent itself ties it to the question."""
 
 _TEXTS = 4096
 """Names and descriptions whose words are kept."""
@@ -55,7 +55,7 @@ _GENERIC = frozenset({"assistant", "ai", "bot", "agent", "助手", "机器人"})
 def home(scope: Scope, boundary: Literal["user", "agent"]) -> Partition:
     """Return where what is learned lives: with the user, or with the agent where its users are one team.
 
-    Where no agent is named, nobody is a team: it would be shared with all users of all agents.
+    Without an agent there is no team: it would be shared with all users of all agents.
     """
     own = scope.partition()
     return own if boundary == "user" or scope.agent is None else own.evolve(user=None)
@@ -190,7 +190,7 @@ def choose(
 
 @lru_cache(_TEXTS)
 def _described(kind: TopicType, name: str) -> frozenset[str]:
-    """Return the words that describe such a topic, in each language: somebody may ask in another than it was made in."""
+    """Return the words that describe such a topic, in each language: a question may come in another than the topic's."""
     return frozenset().union(*(_words(_topic(kind, name, language).description) for language in get_args(Language)))
 
 

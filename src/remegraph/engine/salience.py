@@ -1,4 +1,4 @@
-"""What of what was said is worth remembering, and what of it memories leave out (R11): signs with fitted weights."""
+"""Salience: what is worth remembering, and which of it memories leave out (R11): signs with fitted weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 @lru_cache(maxsize=1 << 11)
 def signs_in(text: str) -> dict[str, float]:
-    """Return which kinds of signs (data/marks.toml) stand in a sentence or clause: 1.0 or 0.0 for each."""
+    """Return which kinds of signs (data/marks.toml) a sentence or clause has: 1.0 or 0.0 for each."""
     return {kind: float(pattern.search(text) is not None) for kind, pattern in _patterns(language_of(text)).items()}
 
 
@@ -53,7 +53,7 @@ def _patterns(language: str) -> dict[str, re.Pattern[str]]:
 
 
 Purpose = Literal["now", "later"]
-"""What attention is for: to work with it now, or to summarise it for later."""
+"""The purpose of attention: working with something now, or summarising it for later."""
 
 _MOST_NEW = 12
 _MOST_NAMES = 2
@@ -79,7 +79,7 @@ def signs_of(text: str, before: Sequence[str]) -> Mapping[str, float]:
 
 
 class _Said:
-    """What a text says by itself. Names, times and persons count in statements; a question only asks."""
+    """Signs of a text by itself. Names, times and persons count in statements; a question only asks."""
 
     def __init__(self, text: str) -> None:
         parts = [span.text for span in sentences(text)]
@@ -161,7 +161,7 @@ _PARTS = re.compile(
 )
 _NAME = re.compile(r"(?<=[a-z,’'0-9] )[A-Z][\w’'-]+")
 _ATTITUDES = frozenset("=dislik =fear =allergi =avoid =vegetarian =vegan =讨厌 =害怕 =过敏 =不要".split())
-"""Synonym groups that say how somebody stands to a thing: it is the thing that must be looked for."""
+"""Synonym groups for an attitude towards a thing: the thing itself must be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Omission:
 
     message_id: str
     statement: str
-    """The words, as they stand in the message."""
+    """The words, as the message has them."""
     reason: str
 
 
@@ -187,7 +187,7 @@ class Statement:
     moved: bool
     """Whether a memory holds all of it but for the day: that memory is wrong."""
     lacking: tuple[str, ...]
-    """What no memory holds: names, numbers and days, or else words."""
+    """Missing from all memories: names, numbers and days, or else words."""
 
 
 def uncovered(messages: Sequence[Message], memories: Sequence[str], *, lenience: float = 0.0) -> list[Omission]:
@@ -232,7 +232,7 @@ def statements(messages: Sequence[Message], memories: Sequence[str]) -> Iterator
 
 
 class _Known:
-    """What the memories hold, with the names of the speakers."""
+    """The terms of the memories, with the names of the speakers."""
 
     def __init__(self, memories: Sequence[str], speakers: Sequence[str]) -> None:
         self._texts = memories
@@ -269,7 +269,7 @@ class _Known:
 
 
 def _holders(memories: Sequence[frozenset[str]]) -> dict[str, list[int]]:
-    """Return for each word or n-gram in which memories it stands; in most of them, it tells none from another."""
+    """Return for each word or n-gram the memories that hold it; one that most of them hold distinguishes none."""
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for at, found in enumerate(memories):
         for each in found:

@@ -37,7 +37,7 @@ _UNSAID = frozenset({"title", "default"})
 
 @dataclass(frozen=True)
 class SchemaField:
-    """A field of a schema: a slot of its topic, and how what stands there is read."""
+    """A field of a schema: a slot of its topic, and how its values are read."""
 
     name: str
     """As the model names it."""
@@ -48,7 +48,7 @@ class SchemaField:
     closed: bool
     """Whether it names all its values itself, so that no words need hold them."""
     form: str
-    """What it holds, as JSON schema."""
+    """Its values, as JSON schema."""
     _schema: type[BaseModel]
     _item: TypeAdapter[Any]
     _options: Mapping[str, Any]
@@ -224,7 +224,7 @@ def _aliases(field: FieldInfo) -> Iterator[str]:
 
 
 def _plain(annotation: Any) -> Any:
-    """Return a type without what stands around it: names, notes, and that there may be none."""
+    """Return a type without its wrapping: names, notes, and optionality."""
     if hasattr(annotation, "__value__"):  # type X = ...
         return _plain(annotation.__value__)
     if get_origin(annotation) is Annotated:
@@ -285,14 +285,14 @@ def _form(reader: TypeAdapter[Any], description: str | None, *, many: bool) -> s
 
 
 def _inlined(schema: Any, known: Mapping[str, Any]) -> Any:
-    """Return a JSON schema without what tells a writer nothing, what it refers to put in its place."""
+    """Return a JSON schema without what is no use to a writer, with references resolved."""
     if isinstance(schema, list):
         return [_inlined(each, known) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
-        rest = {key: value for key, value in known.items() if key != name}  # one that holds itself is told once
+        rest = {key: value for key, value in known.items() if key != name}  # a recursive one is inlined once
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _inlined({**known[name], **beside}, rest) if name in known else {}
     some = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
@@ -318,7 +318,7 @@ def _told(error: ValidationError) -> str:
 S = TypeVar("S", bound=BaseModel)
 
 _READ: frozenset[Status] = LIVE | {"superseded", "archived"}
-"""What holds, and what did: not what waits for approval, nor what was taken back."""
+"""Present and past values: not those that wait for approval, nor those taken back."""
 
 
 def profile(archive: Archive, scope: Scope, model: type[S], topic: Topic, now: datetime) -> Profile[S]:

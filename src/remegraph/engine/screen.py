@@ -1,6 +1,6 @@
 """Holds what a block taught against the rules of the agent's owner, before anything of it is written.
 
-It fails closed: where nobody said that a statement may pass, none does. A model that is out leaves the block pending; one
+It fails closed: a statement passes only where it was found to. A model that is out leaves the block pending; one
 whose answer cannot be used, failed, for the next try. Reports name rules, and never what broke them.
 """
 
@@ -39,7 +39,7 @@ _FOLLOWING = frozenset({"supersede", "correct", "dispute"})
 
 @dataclass(frozen=True)
 class Draft:
-    """What a block would teach."""
+    """The lessons of a block."""
 
     rows: Sequence[StoredMessage]
     """All its messages."""
@@ -54,12 +54,12 @@ class Draft:
 
 @dataclass(frozen=True)
 class Passed:
-    """What the rules let pass of it."""
+    """The part of it that the rules let pass."""
 
     summary: BlockSummary
     proposals: dict[str, Proposal]
     withheld: tuple[Withholding, ...]
-    """Words of the block that nobody shall be shown."""
+    """Words of the block that must not be shown."""
     rows: Mapping[str, StoredMessage]
     kept_out: tuple[str, ...] = ()
     """The rule that each statement broke which is left out."""
@@ -130,7 +130,7 @@ def broken(rules: OwnerRules, texts: Sequence[str], language: Language, thinker:
     """Return the name of the first rule that a statement breaks which comes by itself; nothing where it breaks none.
 
     Raises:
-        ModelError: The model did not answer, or not what was asked: then nobody knows.
+        ModelError: The model did not answer, or not what was asked: then it is unknown.
     """
     text = "; ".join(filter(None, texts))
     number = rules.broken_by(text) or thinker.screen(ScreenTask(rules, (text,), (), language), meter).rules[0]
@@ -175,7 +175,7 @@ def _entry(draft: Draft, left: Sequence[str]) -> BlockSummary:
 def _withheld(
     rules: OwnerRules, rows: Mapping[str, StoredMessage], told: Collection[tuple[str, str]]
 ) -> tuple[Withholding, ...]:
-    """Return what is withheld of the messages of a block: what breaks a rule by its form, and what somebody named."""
+    """Return what is withheld of the messages of a block: what breaks a rule by its form, and what a person named."""
     found: dict[str, dict[str, None]] = {}
     for row in rows.values():
         texts = (row.text, *leaves(row.evolve(extra={})))
@@ -183,7 +183,7 @@ def _withheld(
             found.setdefault(row.message_id, {})[phrase] = None
     for name, phrase in told:
         row = rows[message_of(name)]
-        torn = "\n" in phrase and not isinstance(row.content, str)  # it stands in several parts
+        torn = "\n" in phrase and not isinstance(row.content, str)  # it spans several parts
         found.setdefault(row.message_id, {})["" if torn else phrase] = None
     return tuple(_withholding(rows[name], phrases) for name, phrases in found.items() if not rows[name].hidden)
 

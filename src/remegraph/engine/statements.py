@@ -1,4 +1,4 @@
-"""What is stated outright: its fields as governance has them (G3), and how it is recorded as a message and a block of its own."""
+"""Outright statements: their fields as governance has them (G3), and how each is recorded as a message and a block of its own."""
 
 from __future__ import annotations
 

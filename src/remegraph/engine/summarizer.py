@@ -56,7 +56,7 @@ __all__ = ["BlockOutcome", "Redo", "SummarizerInput", "Tools", "build_summarizer
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the summariser works with."""
+    """Components of the summariser."""
 
     archive: Archive
     searcher: Searcher
@@ -75,7 +75,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """Topics of a block to try again; its digest stands. No topics: the block is read again as a whole."""
+    """Topics of a block to try again; its digest is kept. No topics: the block is read again as a whole."""
 
     block_id: str
     topics: tuple[str, ...]
@@ -91,13 +91,13 @@ class SummarizerInput(TypedDict):
 
 
 class BlockOutcome(TypedDict, total=False):
-    """What came of one run; without a block there was nothing to do."""
+    """The result of one run; without a block there was nothing to do."""
 
     block: Block | None
     receipt: Receipt
     objections: Annotated[tuple[str, ...], operator.add]
     notes: Annotated[tuple[str, ...], operator.add]
-    """What a model wrote that was read otherwise or left out, and why."""
+    """Notes on what a model wrote that was read otherwise or left out, and why."""
     kept_out: tuple[str, ...]
     """The owner's rule that each statement broke which is left out."""
 
@@ -106,10 +106,10 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     rows: tuple[StoredMessage, ...]
     """The whole block."""
     messages: tuple[StoredMessage, ...]
-    """What was said in it and got attention. All else is shown to no thinker, and nothing is learned from it; nor is
+    """The messages that got attention. All else is shown to no thinker, and nothing is learned from it; nor is
     what was merely recalled."""
     wishes: tuple[Wish, ...]
-    """What it asks to be forgotten or put right."""
+    """Its requests to forget or to put right."""
     summary: BlockSummary
     last: str | None
     """Who read the block last, where it is read again as a whole."""
@@ -121,7 +121,7 @@ class _State(SummarizerInput, BlockOutcome, total=False):
     digest_failure: str
     proposals: Annotated[dict[ProposalKey, Proposal], operator.or_]
     standing: tuple[Objection, ...]
-    """What the reviser says of the newest attempts."""
+    """Objections of the reviser to the newest attempts."""
     unreviewed: str
     """Why no model reviewed them, where one should have."""
     again: dict[str, tuple[str, ...]]
@@ -310,7 +310,7 @@ class _Steps:
             return {"standing": (), "again": {}, "unreviewed": ""}
         language, weighs = language_spoken(state["messages"]), self._weighs(state)
         asked = {row.message_id for wish in state["wishes"] for row in (wish.message, *wish.words)}
-        messages = [row for row in state["messages"] if row.message_id not in asked]  # nobody misses what is to be gone
+        messages = [row for row in state["messages"] if row.message_id not in asked]  # what is to be gone is not missed
         task = inspect(state["scope"], messages, newest.values(), language, weighed=weighs)
         if ruled := bool(self._rules(state["scope"])):
             task = replace(task, flags=unmissed(task.flags))
@@ -319,7 +319,7 @@ class _Steps:
             try:
                 objections = yield Think(self._thinker(state), "review", task, state["meter"])
             except (InvalidAnswerError, ModelUnavailableError) as error:
-                unreviewed = f"not reviewed: {error}"  # what the rules flagged stands where no model can weigh it
+                unreviewed = f"not reviewed: {error}"  # without a model, what the rules flagged counts
         objections = unmissed(objections) if ruled else objections
         again = self._rejected(state, newest, objections)
         objections = unreasoned(objections) if ruled else objections

@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 ONLY = "remember"
-"""What the rule is called that everything breaks which the owner did not ask for."""
+"""Name of the rule that everything breaks which the owner did not ask for."""
 
 _BY_FORM: dict[str, frozenset[PrivateKind]] = {
     "credentials": frozenset({"key", "password"}),
@@ -131,7 +131,7 @@ class Voice:
     mode: Mode = "factual"
     perspective: Perspective = "third-person"
     language: str = ""
-    """What they are written in; empty: in the language of the words that they stand on."""
+    """The language they are written in; empty: that of the words that they cite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +166,13 @@ class Digest:
     """Ids of messages that say that something remembered is wrong."""
 
     def read_by(self, reader: str) -> Digest:
-        """Return the index entry alone, as that of a block that somebody read."""
+        """Return the index entry alone, as that of a block that was read."""
         return replace(self, topics=(), summary=self.summary.evolve(extractor=reader))
 
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """An attachment that somebody looks at."""
+    """An attachment to be read."""
 
     number: int
     """Of its message in the block, from 1."""
@@ -200,7 +200,7 @@ class ProposeTask:
     block: Block
     messages: tuple[StoredMessage, ...]
     reasons: tuple[str, ...]
-    """What the reviser objected to in the last attempt."""
+    """Objections of the reviser to the last attempt."""
     language: Language
     now: datetime
     recipe: str
@@ -212,26 +212,26 @@ class ProposeTask:
     beside: tuple[Memory, ...] = ()
     """Memories of other topics of the same person: for knowing, not for changing."""
     before: tuple[StoredMessage, ...] = ()
-    """What was said in the thread right before the block: it was dealt with already."""
+    """Messages of the thread right before the block, already dealt with."""
     itself: tuple[Memory, ...] = ()
-    """What the agent knows of itself; for a thinker that looks back as the agent."""
+    """Self-knowledge of the agent, for a thinker that looks back as the agent."""
     wishes: tuple[StoredMessage, ...] = ()
     """Messages of the block that ask for something to be forgotten or put right."""
     meant: tuple[Memory, ...] = ()
-    """What they may mean, of all topics of the person: to be changed only for them."""
+    """Memories that they may mean, of all topics of the person: to be changed only for them."""
     last: tuple[Operation, ...] = ()
-    """What stands of the last attempt: this one amends it."""
+    """Operations kept from the last attempt: this one amends them."""
     former: frozenset[str] = frozenset()
     """Ids of memories that give way, as the block is read again: they are not shown as known."""
 
 
 Action = Literal["CREATE", "CORROBORATE", "REFINE", "SUPERSEDE", "CORRECT", "END", "CONTRADICT", "DELETE"]
-"""What becomes of memories: see the prompt `propose`."""
+"""Operations on memories: see the prompt `propose`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change that a model wants, checked: each id was shown to it, each quote stands in its message."""
+    """One change that a model asks for, checked: each id was shown to it, each quote is in its message."""
 
     action: Action
     evidence: tuple[Evidence, ...]
@@ -251,7 +251,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a Sub Agent wants, or why it has nothing to say."""
+    """The operations that a Sub Agent asks for, or why there are none."""
 
     shelf: Shelf
     attempt: int
@@ -262,7 +262,7 @@ class Proposal:
     failure: str = ""
     """Why it, or the rest of it, never became valid."""
     operations: tuple[Operation, ...] = ()
-    """What the changes follow from, where a model decided."""
+    """The operations that the changes follow from, where a model decided."""
     notes: tuple[str, ...] = ()
     """What was read otherwise than it was written, or left out, and why."""
 
@@ -293,7 +293,7 @@ class ScreenTask:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """What breaks the owner's rules."""
+    """Statements that break the owner's rules."""
 
     rules: tuple[int, ...]
     """For each statement, the number of the rule that it breaks; 0: none."""
@@ -306,7 +306,7 @@ class DistilTask:
     """Make a skill of a run that succeeded."""
 
     task: str
-    """What it was about: its name."""
+    """The name of its subject."""
     run: Run
     language: Language
 
@@ -324,7 +324,7 @@ class Thinker(Protocol):
 
     @property
     def learns(self) -> bool:
-        """Whether a second attempt, told what was wrong, can come out otherwise."""
+        """Whether a second attempt, given the objections, can come out otherwise."""
         ...
 
     @property
@@ -334,7 +334,7 @@ class Thinker(Protocol):
 
     @property
     def similar_tokens(self) -> int:
-        """What the memories of a topic that it looks at may cost."""
+        """Tokens that the memories of a topic may take in a task."""
         ...
 
     def describe(self, task: DescribeTask, meter: Meter) -> Mapping[tuple[str, str], Reading]:

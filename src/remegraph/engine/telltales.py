@@ -1,8 +1,8 @@
-"""What tells of forgetting in words: a person who asks for it, and the words that give a statement away, wherever they are said.
+"""Requests to forget, and the words by which a forgotten statement is recognised, wherever they are said.
 
 Phrases flag the plain forms of a request, in seven languages and scripts (data/requests.toml), and nothing else follows from
 them alone but that words are withheld until somebody has decided. Most requests are worded otherwise; those the model
-that reads the block names, in whatever language. What stands in quotes was said by others.
+that reads the block names, in whatever language. Words in quotes were said by others.
 
 What gives a statement away are its values, or nearly all of its words together.
 """
@@ -119,7 +119,7 @@ def _any(patterns: Sequence[str]) -> re.Pattern[str]:
 
 
 _DIGITS = 4
-"""From so many digits on a number is told from others; fewer count guests, hours and floors."""
+"""From so many digits on a number identifies something; fewer count guests, hours and floors."""
 
 _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\u00a0\u202f _-](?=\d)")
 _CODE = re.compile(r"[\w+@./-]*\d[\w+@./-]*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
@@ -146,7 +146,7 @@ _ASKING = frozenset("rememb pleas note forget tell told know say said bitt merk 
 _FUNCTION = re.compile(
     "[的了是在我你他她它们這这那有不没沒很都也和就还還说說要会會去来來吗嗎呢吧啊给給把被对對从從到着著过過请請叫做为為与與跟请請]|一下|已经|已經|别忘|別忘|忘记|忘記|记得|記得|记住|記住|告诉|告訴|知道"
 )
-"""Characters that stand between the words of a Chinese statement; what they divide are its words."""
+"""Characters between the words of a Chinese statement; what they divide are its words."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class Telltales:
 
     Args:
         text: What it says.
-        names: Whom it is told of, as everything is: they give nothing away.
-        part: Whether it is a clause of more: others say so little, too, so that it tells only where it was said.
+        names: Whom it is about, as everything is: they give nothing away.
+        part: Whether it is a clause of more: others say so little, too, so that it counts only where it was said.
     """
 
     text: str
@@ -181,13 +181,13 @@ class Telltales:
 
     @cached_property
     def everywhere(self) -> bool:
-        """Whether it tells wherever it is said, and not only where it was: a clause does so by a value or a name."""
+        """Whether it counts wherever it is said, and not only where it was: a clause does so by a value or a name."""
         named = any(not each.isdigit() for each in self.hints) and _NOUNS.search(self.text) is None
         return not self.part or bool(self.values) or named
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All that it says: stems, and in Chinese what stands between the function words."""
+        """All that it says: stems, and in Chinese the runs between the function words."""
         return frozenset(_words(self._told)) - self._known - _ASKING
 
     @cached_property
@@ -248,7 +248,7 @@ def telling_sentences(text: str, tells: Iterable[Telltales], *, beside: bool = F
 
 
 def asking_for(text: str, quotes: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return the sentences of a text in which quotes stand; of a sentence that says something else, too, the clauses.
+    """Return the sentences of a text that hold quotes; of a sentence that says something else, too, the clauses.
 
     `others` are words of the same text that something else was learned from.
     """
@@ -313,7 +313,7 @@ def _strong(value: str) -> bool:
 
 
 def _forms(value: str) -> set[str]:
-    """Return how people write a value, as far as our index tells the forms apart."""
+    """Return how people write a value, as far as our index distinguishes the forms."""
     if not (value.isascii() and value.isdecimal() and len(value) < 20):
         return {value}
     whole = int(value)

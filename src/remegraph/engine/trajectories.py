@@ -1,4 +1,4 @@
-"""What a run teaches: its successful calls become the steps of a skill, and failed runs of the same task say what matters.
+"""Trajectories: successful calls of a run become the steps of a skill, and failed runs of the same task say what matters.
 
 No word of a tool's result comes into a skill: what was taken from a result is a slot.
 """
@@ -54,7 +54,7 @@ class Run:
     """One attempt at a task."""
 
     requests: tuple[str, ...]
-    """What people asked for."""
+    """Requests of people."""
     calls: tuple[Call, ...]
     """Those that were answered, in their order."""
 
@@ -234,7 +234,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as it would stand in a text; nothing for what is too short or too common to tell."""
+    """Return a value as a text would have it; nothing for what is too short or too common to identify anything."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     said = str(value).strip().casefold()

@@ -54,10 +54,10 @@ __all__ = ["Change", "MemoryCandidate", "MemoryWriter"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryCandidate:
-    """What someone wants remembered."""
+    """A statement to be remembered."""
 
     key: str
-    """What it is about, in a few words."""
+    """Its subject, in a few words."""
     content: str
     tags: tuple[str, ...] = ()
     importance: float = 0.5
@@ -68,7 +68,7 @@ class MemoryCandidate:
     call_id: str = ""
     """Names the call: the same call again changes nothing."""
     heard: tuple[Message, ...] = ()
-    """What was said to a model that states it, where the ledger does not hold that yet."""
+    """Words said to the model that states it, where the ledger does not hold them yet."""
     trust: float = 1.0
     """How far it is believed at most, whoever states it."""
     by_model: bool = False
@@ -76,7 +76,7 @@ class MemoryCandidate:
     usage: Literal["memory", "knowledge"] | None = None
     """As what it is kept; as the agent's settings say unless given."""
     governed: Governed = UNGOVERNED
-    """What it says of itself as governance has it."""
+    """Its governance fields."""
     sentiment: float | None = None
     """How good or bad it is for whom it is about, where the caller says so."""
     item: MemoryItem | None = None
@@ -84,7 +84,7 @@ class MemoryCandidate:
 
     @property
     def believed(self) -> bool:
-        """Whether it holds without somebody's approval."""
+        """Whether it holds without approval."""
         return self.trust >= QUARANTINE_BELOW
 
     @property
@@ -94,7 +94,7 @@ class MemoryCandidate:
 
     @property
     def indexed_text(self) -> str:
-        """What is embedded and searched: the content, under its key where it does not hold it."""
+        """The text that is embedded and searched: the content, under its key where it does not hold it."""
         return self.content if self.key.casefold() in self.content.casefold() else f"{self.key}: {self.content}"
 
     def actor(self, scope: Scope) -> str:
@@ -236,7 +236,7 @@ _HEARD = 60
 """The newest messages that a model's statement is held against."""
 
 _ATTEMPTS = 4
-"""How often a change is decided anew because another one came first."""
+"""How often a change is decided again because another one came first."""
 
 _LOOKED_AT = 32
 """Memories that a statement is compared with, by words and by vectors each."""

@@ -1,1 +1,1 @@
-"""What a chat model is asked, and what is taken from its answers."""
+"""Calls of a chat model: tasks as prompts, answers as checked operations."""

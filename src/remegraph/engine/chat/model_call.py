@@ -70,7 +70,7 @@ _SAID_LIMIT = 60_000
 """Characters of an unusable answer that are shown to the model again: whole, unless it repeats itself without end."""
 
 _THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL)
-"""What a model says to itself; the opening mark may be in the prompt, the closing one beyond the end."""
+"""A model's thoughts; the opening mark may be in the prompt, the closing one beyond the end."""
 
 _MARKED = frozenset({"anthropic"})
 """Providers that cache the beginning of a prompt up to a mark, the form of the answer included; others find it by themselves."""
@@ -86,7 +86,7 @@ _OPENING = re.compile(r"[{\[]")
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[A, T]):
-    """What is asked, in which form, and what makes an answer acceptable."""
+    """A question: its messages, the form of the answer, and what makes one acceptable."""
 
     operation: str
     prompt: tuple[str, str]
@@ -98,7 +98,7 @@ class Question(Generic[A, T]):
     shown: Sequence[dict[str, Any]] = ()
     """Content blocks that the model looks at, after the data."""
     settle: Callable[[str], T] | None = None
-    """Told what is wrong with the rest, returns what was sound in the answers; none: then all of it must be."""
+    """Given what is wrong with the rest, returns what was sound in the answers; none: then all of it must be."""
     begun: bool = False
     """Whether something was sound before, so that there is a result even if no answer comes."""
 
@@ -117,7 +117,7 @@ class Asker:
         backoff: First wait before such a retry, in seconds; doubles, with jitter.
         longest_wait: Longest such wait in seconds, also where the provider asks for more (Retry-After).
         timeout: Seconds that a call may take.
-        telemetry: Told of each call.
+        telemetry: Records each call.
         gate: Bounds how many calls are under way at once; none: nothing does.
     """
 
@@ -353,7 +353,7 @@ def _schema_tokens(schema: type[BaseModel]) -> int:
 
 
 def _said(reply: AIMessage) -> str:
-    """What the model said, as text: the arguments of its tool calls, else its content."""
+    """Return the model's answer as text: the arguments of its tool calls, else its content."""
     args = [call["args"] for call in reply.tool_calls]
     told = json.dumps(args[0] if len(args) == 1 else args, ensure_ascii=False) if args else reply.text
     return told.encode("utf-8", "replace").decode("utf-8")[:_SAID_LIMIT] or "(nothing)"
@@ -389,7 +389,7 @@ def _read(reply: AIMessage, schema: type[A]) -> A:
 
 
 def _joined(calls: Sequence[Any], schema: type[A]) -> A | None:
-    """Return parallel calls as one answer, where it is a list; what one of them lacks is told with the others."""
+    """Return parallel calls as one answer, where it is a list; faults of one are reported with the others."""
     asked = [name for name in schema.model_fields if name not in {"notes", "cut"}]
     if len(calls) < 2 or len(asked) != 1:
         return None
@@ -416,7 +416,7 @@ class _Found:
 
 
 def _found(text: str) -> Iterator[_Found]:
-    """Yield the JSON objects and lists of objects that stand in a text, outermost only, mended where they are sloppy."""
+    """Yield the JSON objects and lists of objects in a text, outermost only, mended where they are sloppy."""
     decoder = json.JSONDecoder(strict=False)
     at = _opening(text, 0)
     while at >= 0:

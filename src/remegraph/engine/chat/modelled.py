@@ -1,4 +1,4 @@
-"""Who asks a chat model: the thinker, with one call to digest a block, one per touched topic and one to review, and what has memories concluded or put in general words."""
+"""The thinker with a chat model: one call to digest a block, one per touched topic, one to review; and calls that conclude from memories or put them in general words."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def _screen(task: ScreenTask) -> Question[ScreenAnswer, Screened]:
 
 
 def _copied(quote: QuoteAnswer, task: ScreenTask) -> tuple[str, str]:
-    """Return the words of a message that a model copied, from wherever they stand; all of it where they stand nowhere."""
+    """Return the words of a message that a model copied; all of it where they are not found."""
     named = task.messages[quote.n - 1 : quote.n] if quote.n > 0 else ()
     for message in (*named, *task.messages):
         if place := find_copied(quote.quote, message.text):
@@ -312,7 +312,7 @@ def _named(numbers: Sequence[int], task: DigestTask) -> tuple[str, ...]:
 
 
 def _part(name: str, language: Language, values: Mapping[str, str]) -> str:
-    """Return a part of a prompt, told what it asks for."""
+    """Return a part of a prompt, with its variables filled in."""
     prompt = load(name, language)
     return prompt.render(**{variable: values[variable] for variable in prompt.variables})[1]
 
@@ -359,7 +359,7 @@ class ModelGeneralizer:
         self.name = asker.name
 
     def names(self, texts: Sequence[str], language: str) -> tuple[str, ...]:
-        """Return the names that stand in texts; see `Generalizer`."""
+        """Return the names in texts; see `Generalizer`."""
         return self._asker.ask(_naming(texts, _language(language)), self._meter)
 
     def generalize(self, drafts: Sequence[Draft], language: str) -> tuple[Reworded | None, ...]:

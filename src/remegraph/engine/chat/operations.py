@@ -38,17 +38,17 @@ _LONGEST_ANSWER = 300
 """Characters of a tool's answer that bear out the call."""
 
 _TITLE = 80
-"""Characters of a memory's text by which a fault is told."""
+"""Characters of a memory's text that name a fault."""
 
 _REDUCED = re.compile(r"(\d{4})(?:[-/.](\d{2}))?")
 
 _ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 
 _FOR_WISHES = frozenset({"DELETE", "CORRECT", "SUPERSEDE", "END"})
-"""What a request in talk may do to a memory of another topic."""
+"""Operations that a request in talk may ask for on a memory of another topic."""
 
 _TOPICS_OWN = frozenset({"user", "the user", "用户"})
-"""What models call whom a topic is about."""
+"""Names that models give the subject of a topic."""
 
 
 _ENDINGS = frozenset({"END", "DELETE"})
@@ -67,7 +67,7 @@ class _Place:
 class Reader:
     """Reads a proposal operation by operation: what is sound is kept, whatever the others are.
 
-    Every id must be one of those shown, every quote must stand in its message. A later answer amends what was kept.
+    Every id must be one of those shown, every quote must be in its message. A later answer amends what was kept.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Reader:
         self._prompt = prompt
         self._kept = list(task.last)
         self._earlier: list[Operation] = list(task.last)
-        """What earlier answers gave: a later one may say it otherwise."""
+        """Kept from earlier answers: a later one may say it otherwise."""
         self._faults: list[str] = []
         self._doubts: dict[str, str] = {}
-        """What was asked about once, and is kept, by the text."""
+        """Asked about once, and kept, by the text."""
         self._notes: list[str] = []
 
     def read(self, answer: ProposalAnswer) -> Proposal:
@@ -267,7 +267,7 @@ class Reader:
         """Refuse a text with names, numbers or dates that stand nowhere; ask once about what may be a name, or shares no word.
 
         Raises:
-            InvalidAnswerError: Some stand nowhere; all of them are told.
+            InvalidAnswerError: Some are found nowhere; all of them are listed.
         """
         if not operation.content.strip() or operation.action == "CORROBORATE" or not evidence:
             return
@@ -283,7 +283,7 @@ class Reader:
 
     @staticmethod
     def _worded(value: str, place: _Place, ground: Ground) -> str:
-        """Return what of a value somebody must have said: a schema asks for it in a form that nobody speaks in."""
+        """Return the part of a value that must have been said: a schema asks for a form that people do not speak in."""
         if place.field is None:
             return value
         if place.field.closed:  # it names its values itself
@@ -345,7 +345,7 @@ class Reader:
         """Return the words that an operation rests on.
 
         Raises:
-            InvalidAnswerError: There are none, or some stand nowhere; all of those are told.
+            InvalidAnswerError: There are none, or some are found nowhere; all of those are listed.
         """
         found = {quote: self._found(quote) for quote in operation.evidence}
         if missing := [quote for quote, evidence in found.items() if evidence is None]:
@@ -356,13 +356,13 @@ class Reader:
         return [evidence for evidence in found.values() if evidence is not None]
 
     def _settles(self, operation: OperationAnswer) -> bool:
-        """Return whether an operation settles what stands in one slot together: that needs no words of this block."""
+        """Return whether an operation settles memories that share a slot: that needs no words of this block."""
         ids = {memory.memory_id for name in operation.id if (memory := self._names.get(name))}
         wanted = operation.action in {"CORROBORATE", "SUPERSEDE", "CORRECT", "END"}
         return wanted and bool(ids) and any(ids <= set(pair) for pair in self._task.settle)
 
     def _found(self, quote: QuoteAnswer) -> Evidence | None:
-        """Return the words of a quote as they stand in its message; in another one, if they stand in that alone."""
+        """Return the words of a quote as its message has them; those of another one, if that alone has them."""
         messages = self._task.messages
         named = messages[quote.n - 1] if 1 <= quote.n <= len(messages) else None
         if named is not None and (found := self._shown(quote.quote, named, quote.n)) is not None:
@@ -424,12 +424,12 @@ class Reader:
 
 
 def named_operations(task: ProposeTask) -> dict[str, Operation]:
-    """Return what stands of the last attempt, by the names that the prompt gives."""
+    """Return the operations kept from the last attempt, by the names that the prompt gives."""
     return {f"o{number}": operation for number, operation in enumerate(task.last, start=1)}
 
 
 def _title(operation: OperationAnswer | UnreadOperation) -> str:
-    """Return how an operation is told from the others: what it does, to what, and how its text begins."""
+    """Return the name of an operation in a report of faults: what it does, to what, and how its text begins."""
     if isinstance(operation, UnreadOperation):
         return operation.written
     said = [f'"{operation.content[:_TITLE]}"'] if operation.content else []

@@ -48,7 +48,7 @@ _SLOTS = 8
 def block_lines(messages: Sequence[Message], language: Language) -> str:
     """Return a block as numbered lines, the day and zone on top and relative dates resolved; tool output is cut.
 
-    Attachments are marked behind the words, outside the quotation marks: nobody said that.
+    Attachments are marked behind the words, outside the quotation marks: they were not spoken.
     """
     lines = [f"({describe(messages[0].time)})"]
     day = messages[0].time.date()
@@ -63,7 +63,7 @@ def block_lines(messages: Sequence[Message], language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A message as a prompt shows it: its words, and what stands around them."""
+    """A message as a prompt shows it: its words, and the marks around them."""
 
     speaker: str
     text: str
@@ -113,7 +113,7 @@ def name_of_agent(scope: Scope) -> str:
 
 
 def name_of_user(scope: Scope) -> str:
-    """Return who speaks in a block where a message of a user names nobody."""
+    """Return the speaker of a user's message without a name."""
     return _quoted(scope.user)[1:-1]
 
 
@@ -166,7 +166,7 @@ def _mark(memory: Memory) -> str:
 
 
 def operation_lines(operations: Mapping[str, Operation], names: Mapping[str, str]) -> str:
-    """Return what stands of an attempt, one operation per line under its short name."""
+    """Return the operations of an attempt, one per line under its short name."""
     lines = (
         " ".join((name, each.action, *(names.get(target, "") for target in each.targets), _quoted(each.content)))
         for name, each in operations.items()
@@ -175,7 +175,7 @@ def operation_lines(operations: Mapping[str, Operation], names: Mapping[str, str
 
 
 def before_lines(task: ProposeTask) -> str:
-    """Return what a writer knows already: the words before the block, and what stands under other topics."""
+    """Return what a writer knows already: the words before the block, and memories of other topics."""
     parts: list[str] = []
     if task.before:
         messages = block_lines(task.before, task.language)
@@ -215,7 +215,7 @@ def reason_lines(reasons: Iterable[str], *, numbered: bool = False) -> str:
 
 
 def rule_lines(rules: OwnerRules, language: Language) -> str:
-    """Return the owner's rules, one per line under its number; a kind is told with what it takes in."""
+    """Return the owner's rules, one per line under its number; a kind with what it covers."""
     kinds = dict(line.split(": ", 1) for line in load("kinds", language).render()[1].splitlines())
     said = [f"{rule}: {kinds[rule]}" if rule in kinds else _quoted(rule)[1:-1] for rule in (*rules.never, *rules.only)]
     never, only = said[: len(rules.never)], "; ".join(said[len(rules.never) :])
