@@ -156,7 +156,7 @@ class PackError(InputError):
 class SignatureError(InputError):
     """A signature that is missing, wrong, or of nobody who is trusted."""
 
-    cure = "Take it from somebody whose key you trust, or trust the key that signed it."
+    cure = "Take it from someone whose key you trust, or trust the key that signed it."
 
 
 class SkillError(InputError):
@@ -172,7 +172,7 @@ class ConsensusError(InputError):
 class ErasedError(InputError):
     """What was erased, and does not come back."""
 
-    cure = "Leave it out. What somebody says anew is recorded under a new id."
+    cure = "Leave it out. What is said again is recorded under a new id."
 
 
 class NotFoundError(InputError):
@@ -327,7 +327,7 @@ class VectorIndexError(RemegraphError):
     """The vector index failed. What it did before that is unknown."""
 
     retryable = True
-    cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() makes the index anew."
+    cure = "The ledger is whole: recall goes on from SQL, and kit.admin.rebuild() rebuilds the index."
 
 
 WITHOUT_VECTORS = (EmbedderMismatchError, ModelError, VectorIndexError)

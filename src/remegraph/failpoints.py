@@ -1,4 +1,4 @@
-"""Named places where a test may stop, delay or kill the process; free while nobody listens."""
+"""Named places where a test may stop, delay or kill the process; free without a listener."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def failpoint(name: str) -> None:
 
 
 def listen(listener: Callable[[str], None] | None) -> None:
-    """Set who is told; for tests only.
+    """Set the listener; for tests only.
 
     Args:
         listener: Called with the name of each place; none to stop.

@@ -139,7 +139,7 @@ class SummaryPolicy(_Policy):
     longest_wait: float = Field(
         default=30.0, ge=0, description="Longest wait before such a retry, also where the provider asks for more."
     )
-    recipe: str = Field(default="1", min_length=1, description="Name of this way; another name summarises anew.")
+    recipe: str = Field(default="1", min_length=1, description="Name of this way; another name summarises again.")
 
 
 class RecallPolicy(_Policy):
@@ -336,7 +336,7 @@ class LifecyclePolicy(_Policy):
         default=None,
         gt=timedelta(0),
         description="How often maintenance runs in the background, from the next session's capture on; none: only when "
-        "called, as nothing should be forgotten behind anybody's back.",
+        "called, as nothing should be forgotten unnoticed.",
     )
     active_entries: int = Field(
         default=20, ge=0, description="Memories that stand ready without a query, at most; see `kit.active`."
@@ -464,7 +464,7 @@ class SharingPolicy(_Policy):
         default_factory=dict, description="How far other agents are believed, 0 to 1, by name; packs, by key."
     )
     default_trust: float = Field(
-        default=0.4, ge=0, le=1, description="How far those not named are; under .5, somebody must approve."
+        default=0.4, ge=0, le=1, description="How far those not named are; under .5, a person must approve."
     )
     require_signature: bool = Field(
         default=False, description="Whether packs are refused that no trusted key has signed."
@@ -554,7 +554,7 @@ class Settings(_Policy):
     )
     opentelemetry: bool = Field(
         default=False,
-        description="Whether spans and metrics are told to the OpenTelemetry of the process; see docs/observability.md.",
+        description="Whether spans and metrics go to the OpenTelemetry of the process; see docs/observability.md.",
     )
     redact: frozenset[PrivateKind] = Field(
         default=frozenset(),

@@ -1,8 +1,8 @@
 """OpenTelemetry, where the settings ask for it: spans and metrics of what memory does, and names for what it logs.
 
 Not asked for, nothing is imported and nothing is done. Asked for, all goes to the providers of the host, which alone
-decide where it ends up. Names, numbers and kinds of errors are told: no words of a conversation, of a memory or of an
-error, and nobody's name.
+decide where it ends up. Names, numbers and kinds of errors are recorded: no words of a conversation, of a memory or of an
+error, and no person's name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Gauges = Mapping[str, Reading]
 
 
 class Metric(NamedTuple):
-    """What is measured."""
+    """Metrics."""
 
     kind: Literal["counter", "gauge", "histogram"]
     unit: str
@@ -58,9 +58,9 @@ OPERATIONS: Mapping[str, str] = {
     "summarize": "What is new becomes blocks and memories; also in the background.",
     "recall": "A query is answered.",
     "maintain": "A scope is tidied up; also in the background.",
-    "sync": "The vector index is told what is new: texts are embedded, and vectors written.",
+    "sync": "The vector index is brought up to date: texts are embedded, and vectors written.",
 }
-"""What has a span, `remegraph.` before its name, and a duration. A call of a chat model has one, too: `chat MODEL`."""
+"""Operations with a span, `remegraph.` before its name, and a duration. A call of a chat model has one, too: `chat MODEL`."""
 
 METRICS: Mapping[str, Metric] = {
     "gen_ai.client.operation.duration": Metric(
@@ -80,7 +80,9 @@ METRICS: Mapping[str, Metric] = {
     "remegraph.memories.moved": Metric("counter", "{memory}", "Memories that maintenance gave another status."),
     "remegraph.vectors.written": Metric("counter", "{vector}", "Records that were brought into the index."),
     "remegraph.degraded": Metric("counter", "{operation}", "Operations that had to do without something."),
-    "remegraph.failures": Metric("counter", "{failure}", "Failures that a host was spared, or that nobody waited for."),
+    "remegraph.failures": Metric(
+        "counter", "{failure}", "Failures that a host was spared, or that happened in the background."
+    ),
     "remegraph.refused": Metric("counter", "{call}", "Calls that a limit of a tenant or a user refused."),
     "remegraph.index.lag": Metric("gauge", "{record}", "Records that the vector index does not know yet."),
     "remegraph.queue.depth": Metric("gauge", "{job}", "Jobs that are not done."),
@@ -101,7 +103,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.host.warned": "Something waits that this process does not do, or could not record; said of the first.",
     "remegraph.index.behind": "Records have no vector yet; they are found by their words.",
     "remegraph.index.copied": "The ledger is a copy, and leaves the collections of its original to it.",
-    "remegraph.index.damaged": "A collection of the index is damaged and made anew.",
+    "remegraph.index.damaged": "A collection of the index is damaged and rebuilt.",
     "remegraph.index.failed": "The index failed a search; SQL is searched until it answers again.",
     "remegraph.index.unexamined": "The index could not be examined after an unclean stop.",
     "remegraph.index.unsealed": "How the index was left could not be noted; it is examined at the next open.",
@@ -110,7 +112,7 @@ EVENTS: Mapping[str, str] = {
     "remegraph.search.words": "Something was searched or listed without vectors.",
     "remegraph.tool.failed": "A memory tool could not do what its model asked for.",
 }
-"""What is logged: each record names its event in `event.name`."""
+"""Log events: each record names its event in `event.name`."""
 
 
 def event(name: str, error: BaseException | None = None, **figures: float | str) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def event(name: str, error: BaseException | None = None, **figures: float | str)
 
     Args:
         name: One of `EVENTS`, without `remegraph.`.
-        error: What went wrong; its kind is told.
+        error: What went wrong; its kind is recorded.
         figures: Numbers and names, by what they are of.
     """
     told = {"event.name": f"remegraph.{name}", **{f"remegraph.{key}": value for key, value in figures.items()}}
@@ -126,7 +128,7 @@ def event(name: str, error: BaseException | None = None, **figures: float | str)
 
 
 class Telemetry:
-    """Tells nobody anything: what a kit has unless its settings ask for more."""
+    """Records nothing: the default, unless settings ask for more."""
 
     def operation(self, name: str) -> AbstractContextManager[Attributes]:  # noqa: ARG002 - see _OpenTelemetry
         """Tell of an operation while it is done: its span, how long it takes, how it fails.
@@ -164,7 +166,7 @@ class Telemetry:
         """Let gauges be read whenever the host's exporter asks, until what is returned is called.
 
         Args:
-            ledger: Tells ledgers apart; it says nothing of where they are.
+            ledger: Distinguishes ledgers; it does not say where they are.
             gauges: How to read them, by metric.
         """
         return _nothing
@@ -186,7 +188,7 @@ def telemetry_of(*, asked: bool) -> Telemetry:
 
 
 class _OpenTelemetry(Telemetry):
-    """Tells the providers of the process. There is one of it in a process, as there is one of them."""
+    """Records with the providers of the process. There is one of it in a process, as there is one of them."""
 
     def __init__(self) -> None:
         from opentelemetry import metrics, trace
@@ -260,7 +262,7 @@ class _OpenTelemetry(Telemetry):
 
     @contextmanager
     def _span(self, name: str, kind: SpanKind, about: Attributes, duration: str) -> Iterator[Attributes]:
-        """Tell of something while it is done. An error is told by its kind: its words may be a conversation's."""
+        """Record something while it is done. An error is recorded by its kind: its words may be a conversation's."""
         told: Attributes = {}
         failed: Attributes = {}
         began = time.perf_counter()

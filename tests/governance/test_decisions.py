@@ -320,7 +320,7 @@ def test_a_decision_about_words_that_changed_since_is_refused(kit: MemoryKit, an
     ("given", "error", "says"),
     [
         ({"decision": "ignore"}, InputError, "no decision"),
-        ({"by": " "}, InputError, "Nobody decides"),
+        ({"by": " "}, InputError, "There is no one to decide"),
         ({"note": "x" * 501}, InputError, "501 characters"),
         ({"keep": "nowhere"}, InputError, "none of the two"),
         ({"conflict_id": "nowhere"}, NotFoundError, "no conflict"),

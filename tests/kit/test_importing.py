@@ -119,7 +119,7 @@ def test_users_are_never_mixed(kit: MemoryKit) -> None:
     [
         ({"id": "m2", "memory": " "}, r"Record 2 \(m2\): it says nothing"),
         ({"memory": "Ann runs."}, "Record 2: its id is None"),
-        (record("m1", "Ann runs."), "its id stands twice"),
+        (record("m1", "Ann runs."), "its id is in the export twice"),
         (record("m2", "Ann runs.", created_at="2024-07-20 01:30"), "does not say its zone"),
         (record("m2", "Ann runs.", user_id=["ann"]), "its user_id is"),
         (record("m2", "Ann\ud800 runs."), r"Record 2 \(m2\)"),

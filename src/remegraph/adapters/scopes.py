@@ -106,7 +106,7 @@ def resolve_scope(
         named = _named(source)
         if "user" in named:
             return _scope(dict(explicit or ScopeSource()) | named)
-    raise ScopeError("Nobody says who the user is.", _CURE)
+    raise ScopeError("The user is not known.", _CURE)
 
 
 def run_id(config: RunnableConfig) -> str:

@@ -285,7 +285,7 @@ def audit(
         ended = journal.export_audit(export, scope=scope, **times)
         total = counted(sum(head.events for head in ended), "event")
         keep = (
-            "Keep the last lines of it where nobody can change them: they show later whether anything was taken away."
+            "Keep the last lines of it where they cannot be changed: they show later whether anything was taken away."
         )
         session.show(ended, *lines([f"{total} written to {export.name}."], ""), *_heads(ended), *lines([keep], "dim"))
     else:
@@ -311,7 +311,7 @@ _Folder = Annotated[Path, Argument(help="The folder of the backup.", show_defaul
 
 @of_home(backup)
 def make(session: Session, folder: _Folder) -> None:
-    """Copy the ledger, the attachments and the journal's key to a new folder, as of now; nobody has to wait meanwhile."""
+    """Copy the ledger, the attachments and the journal's key to a new folder, as of now; nothing has to wait meanwhile."""
     taken = session.kit().admin.backup(folder, progress=session.bars())
     session.show(taken, *_backup(taken))
 

@@ -108,7 +108,7 @@ STYLES = {
 def plain(value: str) -> str:
     """Return text that a terminal shows as it is and never obeys.
 
-    U+FFFD stands for control characters and lone surrogates, and for what reverses the order of letters: a text that
+    U+FFFD replaces control characters and lone surrogates, and what reverses the order of letters: a text that
     waits for approval would be read otherwise than it is. Marks that honest Arabic and Hebrew have stay.
     """
     return "".join("\ufffd" if _is_unsafe(char) else char for char in value)
@@ -221,7 +221,7 @@ Heads = Annotated[
     Path | None,
     Option(
         "--heads",
-        help="File with the last lines of an earlier export, kept where nobody could change them.",
+        help="File with the last lines of an earlier export, kept where they could not be changed.",
         metavar="FILE",
     ),
 ]

@@ -38,7 +38,7 @@ _ELSEWHERE = (
     "REMEGRAPH_QUEUE",
     "REMEGRAPH_SETTINGS",
 )
-"""What other commands heed and the demo does not: where it is set, the next ones must go without it, too."""
+"""Settings that other commands heed and the demo does not: where one is set, the next commands must go without it, too."""
 
 
 def demo(
@@ -64,7 +64,7 @@ def demo(
 
 
 class _Show:
-    """What the demo shows, read off the kit."""
+    """Figures that the demo shows, read off the kit."""
 
     def __init__(self, kit: MemoryKit, played: Sequence[Played]) -> None:
         self.kit = kit

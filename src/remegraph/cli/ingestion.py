@@ -49,7 +49,7 @@ _WHO = "Who asks"
 
 @dataclass(slots=True)
 class _Ingested:
-    """What was done for one user."""
+    """Result for one user."""
 
     user: str
     added: int = 0

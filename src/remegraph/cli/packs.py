@@ -161,7 +161,7 @@ def keygen(
     session: Session,
     file: Annotated[Path, Argument(help="Where to write the private key; a new file.", show_default=False)],
 ) -> None:
-    """Make a key that signs packs. Give others the public key that is printed; show nobody the file."""
+    """Make a key that signs packs. Give others the public key that is printed; keep the file secret."""
     from remegraph.mek.items import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
 
     key = SigningKey.generate()

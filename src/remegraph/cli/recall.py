@@ -149,7 +149,7 @@ def topics(
     *,
     graph: Annotated[bool, Option("--graph", help="Draw them around the agent, with what ties them.")] = False,
 ) -> None:
-    """List the topics: the shelves on which memories stand."""
+    """List the topics of memories."""
     if graph:
         drawn = session.kit().topic_graph(scope=scope)
         session.show(drawn, topic_tree(drawn))

@@ -68,7 +68,7 @@ def resolve(
         ),
     ] = "",
 ) -> None:
-    """Decide a conflict. No version is lost, and the journal tells who decided what, and why."""
+    """Decide a conflict. No version is lost, and the journal records who decided what, and why."""
     facade = session.kit().conflicts
     known = (each.conflict_id for each in facade.list(scope=scope, kinds=_ALL))
     name, keep = first_match(known, conflict_id, "conflicts"), session.memory_id(scope, keep)

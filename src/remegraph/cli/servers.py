@@ -83,7 +83,7 @@ def mcp(
         Path | None,
         Option(
             "--tokens",
-            help='JSON file that says whom each token stands for: {"TOKEN": {"user": "ann"}}. Unless given, one token '
+            help='JSON file that names the user of each token: {"TOKEN": {"user": "ann"}}. Unless given, one token '
             f"stands for the user named here: ${_TOKEN}, else a new one, which is printed.",
             metavar="FILE",
         ),
@@ -96,7 +96,7 @@ def mcp(
 ) -> None:
     """Serve the memory to an MCP client, such as Claude: its tools, resources and prompts. No model is called.
 
-    Whose memory it is stands in these options, or with the token; no argument of a tool can change it.
+    These options, or the token, say whose memory it is; no argument of a tool can change it.
     """
     serve_stdio, serve_http = (
         protocol.serve_stdio,

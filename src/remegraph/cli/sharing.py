@@ -121,7 +121,7 @@ def propose(
         int | None, Option("--expected-version", min=1, help="The version of that memory that was read.")
     ] = None,
 ) -> None:
-    """Propose a memory of an agent (--agent) for all agents of the user. Nobody recalls it until they agree."""
+    """Propose a memory of an agent (--agent) for all agents of the user. It is not recalled until they agree."""
     found = session.kit().sharing.propose(
         session.memory_id(scope, memory_id),
         scope=scope,

@@ -28,10 +28,10 @@ ANSWERS = "answers.jsonl"
 """Name of the file with what a model answered, in this package."""
 
 SELF = "I am Remy, a research assistant. I keep answers short and name my sources."
-"""What Remy is configured to know of itself."""
+"""Remy's configured self-knowledge."""
 
 _PLAYED_ON = re.compile(rf"\[\d{{4}}-\d\d-\d\d\](?= {re.escape(json.dumps(SELF))})")
-"""The day on which the demo is played: Remy is told then what it knows of itself, and prompts show that day beside it."""
+"""The day on which the demo is played: Remy's self-knowledge is recorded then, and prompts show that day beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Person:
     file: str
     """Name of the conversation file in this package."""
     question: str
-    """What the demo asks for them."""
+    """The question that the demo asks for them."""
 
 
 ANN = Person(
@@ -70,7 +70,7 @@ def answers() -> Mapping[str, Any]:
 
 
 def key(call: ModelCall) -> str:
-    """Return what tells a prompt from any other: a hash of the form that it asks for and of all that it says.
+    """Return the key of a prompt: a hash of the form that it asks for and of all that it says.
 
     The day on which the demo is played is left out.
 
@@ -105,7 +105,7 @@ def play(kit: MemoryKit, progress: Callable[[Progress], None] | None = None) -> 
 
     Args:
         kit: The memory.
-        progress: Told how far it is.
+        progress: Called with how far it is.
     """
     kit.remember_self(SELF, scope=ANN.scope)
     played = []

@@ -262,7 +262,7 @@ class MemoryWriter:
         """
         check_statement(candidate.content, candidate.importance)
         if holds_recalled(candidate.content):
-            return SaveResult(outcome="refused", reason="It is recalled memory, and no statement of anybody.")
+            return SaveResult(outcome="refused", reason="It is recalled memory, not a statement.")
         candidate.governed.check(scope, by_model=candidate.by_model)
         agent = self._settings.for_agent(scope.agent)
         candidate = replace(candidate, usage=candidate.usage or ("memory" if agent.usage == "memory" else "knowledge"))

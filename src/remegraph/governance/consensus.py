@@ -169,7 +169,7 @@ class Consensus:
             raise InputError(f"Memory {source.memory_id} {why}, and cannot be proposed.", cure)
         if not self._own_words(source):
             raise InputError(
-                f"Memory {source.memory_id} stands on what others gave, and cannot be proposed.",
+                f"Memory {source.memory_id} rests on what others gave, and cannot be proposed.",
                 "Whoever knows it from evidence of its own proposes it.",
             )
 
@@ -211,7 +211,7 @@ class Consensus:
     def _check_open(self, proposal: Proposal) -> None:
         if proposal.state == "stale":
             raise ConsensusError(
-                f"Agent {proposal.author} says otherwise by now, or took it back.", "The agent may propose it anew."
+                f"Agent {proposal.author} says otherwise by now, or took it back.", "The agent may propose it again."
             )
         if proposal.state != "open":
             raise ConsensusError(f"The proposal is {proposal.state}.", "Nothing is left to decide.")
@@ -309,9 +309,9 @@ def echoes(mine: Collection[Message], theirs: Iterable[Message]) -> str:
     """
     heard = [each for each in mine if each.role != "assistant" and not shows_recalled(each)]
     if not heard:
-        return "stands on the agent's own words, or on recalled memory"
+        return "rests on the agent's own words, or on recalled memory"
     known = {(each.text, each.time) for each in theirs}
-    return "stands on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
+    return "rests on the same words, heard at the same time" if {(m.text, m.time) for m in heard} <= known else ""
 
 
 def unfit(memory: Memory, runs: int) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""What waits for a person and how they decide: the queue of conflicts (K4, G7), and memories in quarantine (X6).
+"""Decisions of persons: the queue of conflicts (K4, G7), and memories in quarantine (X6).
 
 A conflict is a pair of memories that a link holds apart. It is open while both are live and no link `settled` joins them.
 Its id follows from the two and their words, so a decision about words that changed unread is refused.
@@ -133,7 +133,7 @@ def check(resolution: Resolution) -> None:
         choices = ", ".join(get_args(Decision))
         raise InputError(f"There is no decision {resolution.decision!r}.", f"Give one of {choices}.")
     if not resolution.by.strip():
-        raise InputError("Nobody decides.", "Say who does: by=...")
+        raise InputError("There is no one to decide.", "Say who does: by=...")
     if len(resolution.note) > _LONGEST_NOTE:
         raise InputError(f"The note has {len(resolution.note)} characters.", f"Give at most {_LONGEST_NOTE}.")
 

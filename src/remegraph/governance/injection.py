@@ -156,7 +156,7 @@ def triggers(text: str, *, turn: int, known: Collection[str] = (), shown: str = 
     """Return why memory should be asked for what was said; nothing where it need not.
 
     Words decide, in English, Chinese, German and Spanish (data/triggers.toml); no model does. Quoted text and titles do
-    not count. `turn` says how many messages of the person there were, this one included. A name that stands in `shown`,
+    not count. `turn` says how many messages of the person there were, this one included. A name that `shown` holds,
     what the agent has before it, needs no looking up.
     """
     return tuple(_found(text, turn, known, shown.casefold()))
@@ -205,10 +205,10 @@ def layered(
     share: float = 1.0,
     reader: str | None = None,
 ) -> Layered:
-    """Return the layers as one text, in their order; what stands in one already is not shown again.
+    """Return the layers as one text, in their order; what one shows already is not shown again.
 
     A core rule is never cut nor left out for want of room. Where there is no room for what another layer holds, its
-    summary stands for it, or it is left out, and smaller ones after it may still go in. What is in mind (`working`)
+    summary takes its place, or it is left out, and smaller ones after it may still go in. What is in mind (`working`)
     comes before what bears on the words. `share` is most of the budget that what one other agent or pack gave may take.
 
     Raises:

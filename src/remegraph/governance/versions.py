@@ -141,7 +141,7 @@ def restore(
     """Restore a version of a memory.
 
     Where nothing replaced the memory, it gets a new version with what the old one says. Where something did, a new
-    memory says it, and replaces what stands at the end of the chain: so a chain grows at its end only.
+    memory says it, and replaces the end of the chain: so a chain grows at its end only.
     """
     versions = archive.versions(own, memory_id) if own else ()
     if not versions:
@@ -252,7 +252,7 @@ def promote(
 
 
 _UNCOMPARED = frozenset({"memory_id", "version", "partition", "recorded_at", "summary"})
-"""What is the same in all versions of a memory, or in no two, or follows from the content."""
+"""Fields that are the same in all versions of a memory, or in no two, or follow from the content."""
 
 _WORD = re.compile(rf"(?:[{CJK}]|[^\W{CJK}]+|\S)\s*")
 """A word with the space after it; of a script without spaces, a character."""

@@ -1,1 +1,1 @@
-"""What comes from elsewhere: messages of other libraries, files of conversations, memories of other systems."""
+"""Imports: messages of other libraries, files of conversations, memories of other systems."""

@@ -56,10 +56,10 @@ _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """Types that say nothing."""
 
 _RECOGNISED = frozenset(_ALIASES.get(kind.mime, kind.mime) for kind in filetype.TYPES) - _UNTOLD
-"""Types whose files can be told by their first bytes."""
+"""Types whose files are recognised by their first bytes."""
 
 _CONTAINERS = frozenset({"application/msword", "application/zip"})
-"""What office files of many types begin as."""
+"""First bytes of office files of many types."""
 
 _TEXTS = frozenset(
     {"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/csv",

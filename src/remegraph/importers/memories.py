@@ -136,7 +136,7 @@ def store_items(store: BaseStore, prefix: tuple[str, ...]) -> list[dict[str, Any
                 "updated_at": _iso(item.updated_at),
             }
     if len(found) != read:
-        raise FileFormatError("The store changed while it was read.", "Import it while nobody writes to it.")
+        raise FileFormatError("The store changed while it was read.", "Import it while nothing writes to it.")
     return list(found.values())
 
 
@@ -164,7 +164,7 @@ def _new(record: object, memory: Callable[[Mapping[str, Any]], ForeignMemory], i
         raise ValueError(f"it is a {type(record).__name__}, no object")
     found = memory(record)
     if (name := (found.namespace, found.record_id)) in ids:
-        raise ValueError("its id stands twice in the export")
+        raise ValueError("its id is in the export twice")
     ids.add(name)
     return found
 

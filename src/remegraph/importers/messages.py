@@ -249,7 +249,7 @@ def to_langchain_dict(message: Message) -> dict[str, Any]:
 
 
 def _base(kind: str) -> str:
-    """Return the LangChain type that a chunk's type stands for, e.g. ai for AIMessageChunk; others as they are."""
+    """Return the LangChain type of a chunk's type, e.g. ai for AIMessageChunk; others as they are."""
     return kind.removesuffix("MessageChunk").lower()
 
 
@@ -378,7 +378,7 @@ def _call(value: object, field: str) -> ToolCall:
 
 
 def _parsed(arguments: object) -> object:
-    """Return the value that a text of arguments stands for; the text itself where it is no JSON."""
+    """Return the value of a text of arguments; the text itself where it is no JSON."""
     if not isinstance(arguments, str):
         return arguments
     try:

@@ -27,7 +27,7 @@ _IDS = UUID("5b0a3c0e-6a0b-4c53-8d0e-2f3a4f3f7c11")
 """Namespace of the ids that follow from content; changing it records whole conversations twice."""
 
 _SUMMARY = ("lc_source", "summarization")
-"""What LangChain writes into `additional_kwargs` of the message that stands for those it removed."""
+"""Key in `additional_kwargs` of the message by which LangChain replaces those it removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Course:
 
     heard: tuple[Heard, ...]
     gap: int = -1
-    """Index of the newest message that may stand for others: instructions, a framework's summary; -1: there is none."""
+    """Index of the newest message that may replace others: instructions, a framework's summary; -1: there is none."""
 
     def without(self, off: Collection[str]) -> Course:
         """Return it without some messages, and without what was answered to them: it may repeat what they say."""
@@ -83,7 +83,7 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What the ledger lacks, and how much it has."""
+    """Messages that the ledger lacks, and how many it has."""
 
     messages: tuple[Message, ...]
     known: int
@@ -179,7 +179,7 @@ class Turns:
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the forms that are shown and older than the host's, and the host's own where they are hidden as older.
 
-        Hosts that number messages anew in each thread give one id to two messages: only forms of this thread count.
+        Hosts that restart their numbers in each thread give one id to two messages: only forms of this thread count.
         """
         unsettled = {
             name: form
@@ -216,7 +216,7 @@ class Turns:
 
 
 _Words = tuple[Role | None, Any, list[tuple[Any, Any, Any]], str]
-"""What makes a message the same: who said what, and which calls it asks for or answers."""
+"""The identity of a message: who said what, and which calls it asks for or answers."""
 
 
 def _words(message: Message) -> _Words:

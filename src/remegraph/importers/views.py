@@ -1,6 +1,6 @@
-"""What a host's list of messages tells about recorded ones: an abandoned branch, a return, a removal.
+"""Views: what a host's list of messages says about recorded ones: an abandoned branch, a return, a removal.
 
-A host that trims, summarises, or hands over only the newest messages takes nothing back, so absence alone tells nothing.
+A host that trims, summarises, or hands over only the newest messages takes nothing back, so absence alone proves nothing.
 Only a list that a checkpointer keeps for the whole graph shows a rewind, and only by what follows the newest recorded
 message. Where anything is uncertain, nothing follows.
 """
@@ -32,14 +32,14 @@ _SETTLED = timedelta(minutes=5)
 """Words of other processes that are younger may be missing from a list only because both talk at the same time."""
 
 _START = ""
-"""What the first message of a list stands after."""
+"""The place after which the first message of a list comes."""
 
 _BACK: frozenset[WithheldReason] = frozenset({"rewound", "removed"})
 """Why messages are hidden that are shown again when their host has them again."""
 
 
 class View(Record):
-    """What a list of messages is to the host that gives it."""
+    """Kinds of lists that hosts hand over."""
 
     due: bool = Field(
         default=False,
@@ -54,7 +54,7 @@ class View(Record):
     channel: Text = Field(default="", description="Which of the host's lists it is; each takes a course of its own.")
     moment: Text = Field(default="", description="The host's checkpoint; the names of later ones sort after it.")
     began: Text = Field(default="", description="The checkpoint at the start of the run, where that is known.")
-    addressed: Text = Field(default="", description="The checkpoint that the run was told to go on from, if it was.")
+    addressed: Text = Field(default="", description="The checkpoint that the run was asked to go on from, if it was.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Row:
 
 
 def placed(messages: Iterable[Message], course: Course, view: View) -> tuple[Message, ...]:
-    """Return new messages with their places noted, as far as a list tells them."""
+    """Return new messages with their places noted, as far as a list shows them."""
     if not _tells(course, view):
         return tuple(messages)
     names = [heard.message_id for heard in course.heard]
@@ -126,7 +126,7 @@ class OffRecord(Recent):
 
 @dataclass(frozen=True)
 class Judge:
-    """Tells what follows from a list."""
+    """Works out what follows from a list."""
 
     course: Course
     view: View
@@ -143,7 +143,7 @@ class Judge:
 
     @cached_property
     def left(self) -> tuple[str, ...]:
-        """Ids of messages of a branch that the host left: something else stands where it began."""
+        """Ids of messages of a branch that the host left: something else is where it began."""
         gone: list[str] = []
         for point, instead in self._forks():
             branch: set[str] = set()
@@ -158,7 +158,7 @@ class Judge:
 
     @cached_property
     def gone(self) -> tuple[str, ...]:
-        """Ids of messages that the host had, and has no more, whatever stands in their place."""
+        """Ids of messages that the host had, and has no more, whatever is in their place."""
         start = self.view.moment if self.view.due else self.view.began
         if not start or not self._tells or not self.known:
             return ()
@@ -205,7 +205,7 @@ class Judge:
         return tuple(row for row in hidden if row.stands in shown)
 
     def _forks(self) -> Iterator[tuple[str, Heard | Role | None]]:
-        """Yield each message after which another branch may have been left, and what stands there instead.
+        """Yield each message after which another branch may have been left, and what is there instead.
 
         That is who speaks, where it is not said yet; None where it is known that one of the two branches was left.
         """
@@ -231,7 +231,7 @@ class Judge:
             yield last.message_id, "assistant"
 
     def _later(self, point: str) -> Iterator[_Row]:
-        """Yield what was recorded after a message; of a thread that begins anew, what came after its checkpoint."""
+        """Yield what was recorded after a message; of a thread that begins again, what came after its checkpoint."""
         if point == _START:
             since = self.view.addressed
             rows = _rows(self.recorded(thread=self.thread)) if since else []
@@ -251,7 +251,7 @@ class Judge:
         return bool(self.view.addressed) or self.mine(row.name) or self.now - row.found.recorded_at >= _SETTLED
 
     def _replaced(self, row: _Row, instead: Heard | Role | None) -> bool:
-        """Return whether something else stands in the place of a message.
+        """Return whether something else is in the place of a message.
 
         An answer whose place the next question takes may only have got lost: to hosts that keep no answers, say.
         """
@@ -264,7 +264,7 @@ class Judge:
 
 
 def _tells(course: Course, view: View) -> bool:
-    """Return whether absence from a list tells anything: derived ids shift with every change."""
+    """Return whether absence from a list proves anything: derived ids shift with every change."""
     return view.whole and all(heard.own_id for heard in course.heard)
 
 

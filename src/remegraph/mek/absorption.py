@@ -176,7 +176,7 @@ class Absorber:
             change = self._change(writing, said_in, lives_in, actor)
             try:
                 committed, receipt = self.commit(change)
-            except MessageChangedError:  # somebody else recorded one of them just now
+            except MessageChangedError:  # another call recorded one of them just now
                 continue
             except ConflictError as conflict:
                 rivals = self.archive.memories([lives_in], ids=conflict.records)

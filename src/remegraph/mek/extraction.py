@@ -161,7 +161,7 @@ class Sources:
 
 
 class ShareInput(TypedDict):
-    """What is to be shared, by whom."""
+    """A request to share, and by whom."""
 
     query: str
     scope: Scope
@@ -176,7 +176,7 @@ class ShareInput(TypedDict):
 
 
 class Shared(TypedDict):
-    """What may leave, and what became of the rest."""
+    """Items that may leave, and the outcome of the rest."""
 
     found: tuple[Memory, ...]
     items: tuple[KnowledgeItem, ...]

@@ -1,6 +1,6 @@
 """Generalisation by rules: knowledge without names, times, places and sessions (K7).
 
-What is given is clean already: a placeholder `<kind-n>` stands for each thing that was taken out.
+Texts are clean already: a placeholder `<kind-n>` takes the place of each thing that was taken out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FORMS: Mapping[Kind, str] = {
     "semantic": "concept_name",
     "episode": "event_pattern",
 }
-"""What a title is made from."""
+"""Material of a title."""
 
 
 def generalized(kind: Kind, content: Mapping[str, Any], language: str) -> dict[str, Any]:

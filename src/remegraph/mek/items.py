@@ -208,7 +208,7 @@ class TrustStore:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the list that `save` wrote; without such a file, nobody is trusted. A damaged one is never taken for empty."""
+        """Read the list that `save` wrote; without such a file, no key is trusted. A damaged one is never taken for empty."""
         try:
             text = path.read_bytes()
         except FileNotFoundError:
@@ -267,7 +267,7 @@ class TrustStore:
         except (InvalidSignature, ValueError) as error:
             raise SignatureError(
                 f"The signature is not one of {key.name} ({signature.key_id}) for this content.",
-                "Somebody changed the content, or signed it in another's name: do not use it.",
+                "The content was changed, or signed in another's name: do not use it.",
             ) from error
         return key
 

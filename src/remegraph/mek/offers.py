@@ -1,4 +1,4 @@
-"""What another agent or a pack offers: how far it is believed, and what becomes of it given what is known (K8, X6)."""
+"""Offers of another agent or a pack: how far each is believed, and what becomes of it given what is known (K8, X6)."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _skill(skill: Skill | None, known: Mapping[str, Skill], memory_id: str) -> S
     skill = skill if folded(skill.name) not in taken else skill.evolve(name=f"{skill.name} {memory_id[:8]}")
     try:
         check_skill(skill, known)
-    except SkillError:  # then it is told how it is done, and nothing executes it
+    except SkillError:  # then it says how it is done, and nothing executes it
         return None
     return skill
 
@@ -222,7 +222,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of a candidate."""
+    """The outcome for a candidate."""
 
     candidate: Candidate
     outcome: Outcome
@@ -316,7 +316,7 @@ def _refusal(each: Candidate) -> str:
     if not each.content:
         return "It says nothing."
     if holds_recalled(each.content) or holds_recalled(each.offer.title):
-        return "It is recalled memory, and no statement of anybody."
+        return "It is recalled memory, not a statement."
     return ""
 
 

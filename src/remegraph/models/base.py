@@ -1,4 +1,4 @@
-"""What all records have in common: frozen, validated, and a JSON round trip."""
+"""Base of all records: frozen, validated, and with a JSON round trip."""
 
 from __future__ import annotations
 

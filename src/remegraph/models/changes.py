@@ -115,7 +115,7 @@ AT_REQUEST = "at the person's request"
 
 
 class ChangeSet(Record):
-    """What shall change. Only `Archive.commit` applies it: all of it, once, or nothing."""
+    """A set of changes. Only `Archive.commit` applies it: all of it, once, or nothing."""
 
     operation_id: Token = Field(min_length=1, description="Names the operation; committing it again changes nothing.")
     actor: str = Field(min_length=1, description="Who wants it: an agent, a surface, a person.")
@@ -149,7 +149,7 @@ class ChangeSet(Record):
 
 
 class Receipt(Record):
-    """What a commit did."""
+    """Result of a commit."""
 
     operation_id: str = Field(description="The operation.")
     replayed: bool = Field(description="True where it had been committed before, and nothing was done now.")

@@ -23,7 +23,7 @@ TELLING: tuple[LinkType, ...] = (*CONTRARY, "settled")
 """Links that tell which contradictions there are, and which of them are settled."""
 
 _RAISE = 0.1
-"""How much more important a memory is that somebody must look at."""
+"""How much more important a memory in dispute is."""
 
 _LIMIT = 0.89
 """Only a person makes a core rule of it."""
@@ -45,7 +45,7 @@ def settled(links: Iterable[Link]) -> dict[Pair, str]:
 def opposing(links: Collection[Link], *, shown: bool = False) -> set[Pair]:
     """Return the pairs that contradict each other, or may, as far as it is not settled.
 
-    With `shown` those count, too, that were settled by keeping both: who asks for one shall see the other.
+    With `shown` those count, too, that were settled by keeping both: a reader of one should see the other.
     """
     over = {pair for pair, decision in settled(links).items() if not (shown and decision == "keep_both")}
     return {pair_of(link) for link in links if link.type in CONTRARY} - over

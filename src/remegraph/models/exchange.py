@@ -1,4 +1,4 @@
-"""What goes from agent to agent (K7 to K9): memories and knowledge in the forms of the MEK protocol, packs, signatures.
+"""Exchange between agents (K7 to K9): memories and knowledge in the forms of the MEK protocol, packs, signatures.
 
 The forms are those of its sections 2.1.2, 2.2.1 and 2.4.
 """
@@ -167,7 +167,7 @@ class _Content(Record):
 
 
 class _Item(Record):
-    """What is exchanged: its type says which form its content has, and Chinese names are read, too."""
+    """Base of items: the type says which form the content has, and Chinese names are read, too."""
 
     @model_validator(mode="before")
     @classmethod
@@ -206,14 +206,14 @@ class WorkflowContent(_Content):
 
 
 class EntityRelation(_Content):
-    """What an entity is to another."""
+    """A relation of an entity to another."""
 
     target_entity: Text = Field(description="The other entity.")
     relation_type: Text = Field(description="What the first is to it: member_of, ...")
 
 
 class ProfileContent(_Content):
-    """Who or what somebody or something is (section 2.4.2)."""
+    """A person or a thing, and its attributes (section 2.4.2)."""
 
     entity_name: Text = Field(description="The entity.")
     entity_type: Text = Field(description="user, system, ...")
@@ -222,7 +222,7 @@ class ProfileContent(_Content):
 
 
 class ConceptRelation(_Content):
-    """What a concept is to another."""
+    """A relation of a concept to another."""
 
     target_concept: Text = Field(description="The other concept.")
     relation_type: Text = Field(description="What the first is to it: is_a, ...")
@@ -238,7 +238,7 @@ class SemanticContent(_Content):
 
 
 class CausalChain(_Content):
-    """What came before an event, and what came of it."""
+    """Causes and effects of an event."""
 
     precedent: Token = Field(default="", description="Id of the event before.")
     consequence: Token = Field(default="", description="Id of the event after.")
@@ -297,7 +297,7 @@ class WorkflowKnowledge(_Content):
 
 
 class ProfileKnowledge(_Content):
-    """What entities of a type are like, none of them named."""
+    """A profile of entities of one type, none of them named."""
 
     entity_type: Text = Field(description="user, system, ...")
     generalized_attributes: dict[Text, Json] = Field(default_factory=dict, description="What they have in common.")
@@ -313,14 +313,14 @@ class SemanticKnowledge(_Content):
 
 
 class CausalPattern(_Content):
-    """What comes before events of a kind, and what comes of them."""
+    """Causes and effects of events of one kind."""
 
     precedent_pattern: Text = Field(default="", description="What leads to them.")
     consequence_pattern: Text = Field(default="", description="What follows from them.")
 
 
 class EpisodeKnowledge(_Content):
-    """What events of a kind teach, without who took part, when and where."""
+    """A lesson of events of one kind, without who took part, when and where."""
 
     event_pattern: Text = Field(description="What happens.")
     generalized_causal_chain: CausalPattern = Field(default_factory=CausalPattern, description="Why, and what follows.")
@@ -366,7 +366,7 @@ class Rejection(Record):
 
 
 class Removal(Record):
-    """What was taken out of a memory: where, of which kind and how often, never what it was."""
+    """Private data taken out of a memory: where, of which kind and how often, never the data."""
 
     memory_id: Token = Field(description="The memory.")
     path: Text = Field(description="Where in its content, as in $.steps[0].description.")
@@ -375,7 +375,7 @@ class Removal(Record):
 
 
 class ExtractionReport(Record):
-    """What became of each memory that was found."""
+    """Outcome for each memory that was found."""
 
     examined: int = Field(default=0, ge=0, description="Memories that were found.")
     rejected: tuple[Rejection, ...] = Field(default=(), description="Those that do not leave, and why.")
@@ -403,7 +403,7 @@ class SharedItem(Record):
 
 
 class Absorbed(Record):
-    """What became of one item."""
+    """Outcome for one item."""
 
     item_id: Token = Field(description="The item.")
     outcome: Literal["created", "corroborated", "quarantined", "known", "refused"] = Field(
@@ -421,7 +421,7 @@ class Absorbed(Record):
 
 
 class Absorption(Record):
-    """What `absorb` did."""
+    """Result of `absorb`."""
 
     items: tuple[Absorbed, ...] = Field(default=(), description="What became of each item, in the order given.")
     degraded: tuple[str, ...] = Field(default=(), description="What could not be brought up to date, and why.")
@@ -434,7 +434,7 @@ class Absorption(Record):
 
 
 class PackInfo(Record):
-    """What a pack says of itself, checked as far as that goes without installing it."""
+    """A pack's own account of itself, checked as far as that goes without installing it."""
 
     pack_id: Token = Field(description="Its id.")
     kind: PackKind = Field(description="preset or export.")
@@ -450,7 +450,7 @@ class PackInfo(Record):
 
 
 class PackBuilt(Record):
-    """What `build` wrote."""
+    """Result of `build`."""
 
     path: Text = Field(description="The file.")
     pack: PackInfo = Field(description="What it holds.")
@@ -459,12 +459,12 @@ class PackBuilt(Record):
 
 
 class PackDiff(Record):
-    """What installing a pack would do."""
+    """Preview of installing a pack."""
 
     pack: PackInfo = Field(description="The pack.")
     trust: float = Field(ge=0, le=1, description="How far it is believed here.")
     new: tuple[str, ...] = Field(default=(), description="Items or memories that would be new and active.")
-    known: tuple[str, ...] = Field(default=(), description="Those that are here already; some are borne out by it.")
+    known: tuple[str, ...] = Field(default=(), description="Those that are here already; some are corroborated by it.")
     conflicting: tuple[str, ...] = Field(
         default=(),
         description="Items that contradict a memory; of an export, records that are here with other content.",
@@ -474,7 +474,7 @@ class PackDiff(Record):
 
 
 class PackInstalled(Record):
-    """What `install` did: all of it in one transaction."""
+    """Result of `install`: all of it in one transaction."""
 
     pack: PackInfo = Field(description="The pack.")
     trust: float = Field(ge=0, le=1, description="How far it is believed here.")

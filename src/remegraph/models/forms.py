@@ -59,7 +59,7 @@ __all__ = [
 
 
 _LEVELS: Mapping[ImportanceLevel, tuple[float, float]] = {"high": (0.67, 0.8), "mid": (0.34, 0.5), "low": (0.0, 0.2)}
-"""From which importance on a memory is of a level, and the importance that a level stands for: never a core rule's."""
+"""The least importance of each level, and the importance that a level means: never a core rule's."""
 
 NOTES = frozenset({"abstraction", "key", "sentiment", "session"})
 """Keys of a payload by which our own code knows how a memory was made: they are part of no content."""
@@ -73,7 +73,7 @@ def level_of(importance: float) -> ImportanceLevel:
 
 
 def importance_of(level: ImportanceLevel) -> float:
-    """Return the importance that a level stands for, which is of that level."""
+    """Return the importance that a level means, which is of that level."""
     return _LEVELS[level][1]
 
 
@@ -84,7 +84,7 @@ def payload_of(content: MemoryContent) -> dict[str, Any]:
 
 
 def content_of(memory: Memory) -> MemoryContent:
-    """Return what a memory says in the form of its kind: its payload where it has that form, else told from its fields."""
+    """Return what a memory says in the form of its kind: its payload where it has that form, else made from its fields."""
     return in_form(memory) or _TOLD[memory.kind](memory)
 
 
@@ -121,7 +121,7 @@ def item_of(memory: Memory, links: Sequence[Link] = ()) -> MemoryItem:
 
 
 def links_of(item: MemoryItem) -> tuple[Link, ...]:
-    """Return the links that an item tells of: what led to it, what came of it, and what it is related to."""
+    """Return the links that an item names: its causes, its effects, and what it is related to."""
     chain = item.content.causal_chain if isinstance(item.content, EpisodeContent) else CausalChain()
     related = (Link(source_id=item.memory_id, type="related", target_id=each) for each in item.related_memory_ids)
     found = (*_causes(item.memory_id, chain), *related)
@@ -199,7 +199,7 @@ def skill_of(content: MemoryContent) -> Skill | None:
         return None
 
 
-# -------------------------------------------------------------------------------- told from other fields
+# ----------------------------------------------------------------------------- made from other fields
 
 
 def _profile(memory: Memory) -> ProfileContent:
@@ -255,7 +255,7 @@ _TOLD: Mapping[Kind, Callable[[Memory], MemoryContent]] = {
 
 
 def _chain(memory_id: str, chain: CausalChain, links: Sequence[Link]) -> CausalChain:
-    """Return what led to an event and what came of it: as it was told, else as it is linked."""
+    """Return causes and effects of an event: as stated, else as linked."""
     causes = [link for link in links if link.type == "causes"]
     before = next((link.source_id for link in causes if link.target_id == memory_id), "")
     after = next((link.target_id for link in causes if link.source_id == memory_id), "")
@@ -287,7 +287,7 @@ _PERSONS = frozenset({"user", "person", "用户", "人", "人物"})
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What an item says."""
+    """The content of an item as a memory."""
 
     kind: Kind
     content: str
@@ -296,7 +296,7 @@ class Understood:
     topic: Topic
     language: Literal["en", "zh"]
     skill: Skill | None = None
-    """What it may be, if it is a workflow whose form is that of a skill: whether it can be executed is not said."""
+    """The skill that it may be, where it is a workflow of that form: it may still not be executable."""
 
 
 def understood(content: ItemContent, title: str = "") -> Understood:
@@ -381,7 +381,7 @@ def _is_person(content: ProfileContent) -> bool:
 
 
 def _skill(kept: Mapping[str, Any]) -> Skill | None:
-    """Return a workflow as a skill; none where it does not have the form of one, or is told as what failed."""
+    """Return a workflow as a skill; none where it does not have the form of one, or describes what failed."""
     if kept["result_status"] == "failed":
         return None
     steps = [{**step["details"], "name": step["name"], "description": step["description"]} for step in kept["steps"]]

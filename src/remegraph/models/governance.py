@@ -1,4 +1,4 @@
-"""What became of a memory and who did it: versions, differences, audit (G6, X4), conflicts (K4, G7), erasure (X7)."""
+"""Governance: versions, differences, audit (G6, X4), conflicts (K4, G7), erasure (X7)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ConflictState = Literal["open", "resolved"]
 Decision = Literal["add", "supersede", "merge", "keep_both", "dismiss"]
 
 ErasureStage = Literal["ledger", "index", "files", "done"]
-"""What is to be done next: rows of the ledger, vectors of the index, bytes of the files; or nothing."""
+"""The next step: rows of the ledger, vectors of the index, bytes of the files; or nothing."""
 
 NOT_COVERED: tuple[str, ...] = (
     "backups of the home or the database",
@@ -48,13 +48,13 @@ NOT_COVERED: tuple[str, ...] = (
     "packs and audit exports that were written to files; heads of the journal exported before no longer fit it",
     "what a model or embedding provider keeps of its requests",
     "working memory of other processes, until its tasks end",
-    "what other people told of them, and the names of trusted keys",
+    "what other people said about them, and the names of trusted keys",
 )
-"""What no erasure can reach."""
+"""Places that no erasure can reach."""
 
 
 class Decided(Record):
-    """What was decided about a conflict; the journal holds it."""
+    """A decision on a conflict; the journal holds it."""
 
     decision: Decision = Field(description="add, supersede, merge, keep_both or dismiss.")
     by: str = Field(description="Who decided.")
@@ -72,7 +72,7 @@ class Conflict(Record):
     certain: bool = Field(description="False where they only may contradict each other: then neither is disputed.")
     reason: Text = Field(default="", description="In what they differ.")
     state: ConflictState = Field(description="open, or resolved: decided, or one of them is gone.")
-    decided: Decided | None = Field(default=None, description="What was decided, if somebody decided it.")
+    decided: Decided | None = Field(default=None, description="What was decided, if anything was.")
 
 
 class VersionNote(Record):
@@ -89,7 +89,7 @@ class Find(Record):
     """A memory of a chain, and its versions."""
 
     memory_id: str = Field(description="The memory.")
-    status: Status = Field(description="Where it stands in its life.")
+    status: Status = Field(description="Its status.")
     versions: tuple[VersionNote, ...] = Field(description="Its versions, oldest first.")
     replaced: tuple[str, ...] = Field(default=(), description="Ids of what it replaced, within the chain.")
     replaced_by: tuple[str, ...] = Field(default=(), description="Ids of what replaced it, within the chain.")
@@ -140,7 +140,7 @@ class WordDiff(Record):
 
 
 class Diff(Record):
-    """What differs between two versions of a memory."""
+    """Differences between two versions of a memory."""
 
     memory_id: str = Field(description="The memory.")
     before: int = Field(ge=1, description="Number of the first version.")
@@ -185,7 +185,7 @@ class Shown(Record):
 
 
 class Known(Record):
-    """What an agent knew then: what it was shown, in the versions of then."""
+    """An agent's knowledge at a time: what it was shown, in the versions of that time."""
 
     shown: Shown = Field(description="The record of it.")
     memories: tuple[Memory, ...] = Field(default=(), description="The memories, as they were shown.")
@@ -193,7 +193,7 @@ class Known(Record):
 
 
 class ErasureRequest(Record):
-    """What shall be erased: all of a person or a tenant, or, of one place, a thread, messages or memories."""
+    """The target of an erasure: all of a person or a tenant, or, of one place, a thread, messages or memories."""
 
     subject: Subject | None = Field(default=None, description="The person, wherever their rows live.")
     tenant: Tenant | None = Field(default=None, description="The tenant, with all its users and agents.")
@@ -207,7 +207,7 @@ class ErasedPlace(Record):
     """One place where it was."""
 
     place: str = Field(description="The place: a table of the ledger, the full text, the index, files.")
-    removed: int = Field(ge=0, description="How many records went, or were made anew without it.")
+    removed: int = Field(ge=0, description="How many records went, or were rebuilt without it.")
     left: int = Field(ge=0, description="How many a look at the end still found.")
 
 
@@ -219,7 +219,7 @@ class Erasure(Record):
     finished_at: AwareTime | None = Field(default=None, description="When the last step was done.")
     stage: ErasureStage = Field(description="What is to be done next; `done` where nothing is.")
     places: tuple[ErasedPlace, ...] = Field(default=(), description="Each place, with counts.")
-    rederived: int = Field(default=0, ge=0, description="Memories that live on, made anew from what remains.")
+    rederived: int = Field(default=0, ge=0, description="Memories that live on, rebuilt from what remains.")
     not_covered: tuple[Text, ...] = Field(default=(), description="What it does not reach.")
 
     @property

@@ -59,12 +59,12 @@ def content_digest(text: str) -> str:
 
 
 Relation = Literal["same", "supersedes", "disputes", "beside"]
-"""What a statement is to one that was there before: the same again, its successor, at odds with it, or another."""
+"""The relation of a statement to an earlier one: the same again, its successor, at odds with it, or another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What somebody states, with the slot that they give it."""
+    """A statement, with its slot."""
 
     content: str
     said_at: datetime
@@ -80,7 +80,7 @@ def canonical(topic: str) -> str:
 
 
 def attribute(name: str) -> str:
-    """Return the name of an attribute as it stands in a slot: `Lives in` is `lives_in`."""
+    """Return the name of an attribute as a slot has it: `Lives in` is `lives_in`."""
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
@@ -122,7 +122,7 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What shall become of a statement: it is refused, merged into `target`, or new."""
+    """The decision on a statement: refused, merged into `target`, or new."""
 
     refusal: str = ""
     target: Alike | None = None
@@ -234,7 +234,7 @@ def _rank(memory: Memory) -> tuple[float, int, float, str]:
 def folded_together(kept: Memory, others: Sequence[Memory]) -> Memory:
     """Return the next version of a memory, with all that the others say and rest on.
 
-    It is no more often said for that: whether the copies come of several witnesses, nobody knows.
+    It does not count as said more often: whether the copies come from several witnesses is unknown.
     """
     content, all_of_them = kept.content, (kept, *others)
     for other in others:

@@ -1,4 +1,4 @@
-"""What the content of an item says in words, in the language that most of it is in: the text that is searched and shown."""
+"""The content of an item in words, in the language that most of it is in: the text that is searched and shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS = re.compile("[:_]")
 _STOPS = ".。 "
 
 STATEMENTS = "statements"
-"""The attribute of a profile that holds what was said of somebody, word for word."""
+"""The attribute of a profile that holds what was said about a person, word for word."""
 
 
 def sentence(content: MemoryContent) -> str:
@@ -146,6 +146,6 @@ def _value(value: Any, texts: Mapping[str, str]) -> str:
 
 
 def likings() -> Mapping[str, str]:
-    """Return which names of attributes mean that somebody likes, or dislikes, what they hold."""
+    """Return the names of attributes that hold likes, or dislikes."""
     named: Mapping[str, str] = table("forms")["likings"]
     return named

@@ -50,7 +50,7 @@ Category = Literal["preference", "fact", "decision", "emotion", "episode"]
 Layer = Literal["sensory", "working", "episodic", "long_term", "procedural"]
 Source = Mode
 Tier = Literal["active", "long_term", "compressed"]
-"""active: stands ready without a query; compressed: abstracted from others; long_term: everything else."""
+"""active: at hand without a query; compressed: abstracted from others; long_term: everything else."""
 MemoryClass = Literal["policy", "episodic", "mixed"]
 """policy: a rule, which is replaced only by who names it; episodic: may run out and be replaced; mixed: both."""
 EnforcementLevel = Literal["soft", "hard"]
@@ -92,7 +92,7 @@ ReviewKind = Literal["seen", "hit", "used"]
 """seen: recall returned it beside what was asked for; hit: as what was asked for; used: an answer drew on it."""
 
 REVIEWING: frozenset[ReviewKind] = frozenset({"hit", "used"})
-"""What postpones forgetting: what merely came along does not, or no noise that resembles questions would ever go."""
+"""Uses that postpone forgetting. Being found along with others is none, or noise that resembles questions would never go."""
 
 
 def may_move(old: Status, new: Status) -> bool:
@@ -151,7 +151,7 @@ class Memory(Record):
     memory_id: Token = Field(min_length=1, description="Stable id.")
     version: int = Field(default=1, ge=1, description="Number of this version, from 1.")
     partition: Partition = Field(description="Where it lives.")
-    topic: Topic = Field(description="The shelf it stands on.")
+    topic: Topic = Field(description="Its topic.")
     content: str = Field(min_length=1, description="What recall returns.")
     summary: str = Field(default="", description="The content in at most 50 words, or 50 Chinese characters.")
     when_to_use: str = Field(default="", description="The situation to recall it in; embedded instead of content.")
@@ -159,7 +159,7 @@ class Memory(Record):
     category: Category = Field(default="fact", description="What sort of statement it is (F).")
     payload: Json = Field(default_factory=dict, description="Further content in the form of its kind, as JSON.")
     canonical_topic: str = Field(default="", description="Its slot: whose and which attribute, e.g. ann:lives_in.")
-    slot_value: str = Field(default="", description="What stands in the slot, where a model or a caller says so.")
+    slot_value: str = Field(default="", description="The value of the slot, where a model or a caller gives one.")
     slot_many: bool = Field(default=False, description="Whether the slot holds many values at once, e.g. ann:likes.")
     memory_class: MemoryClass = Field(default="episodic", description="policy, episodic or mixed (G).")
     enforcement_level: EnforcementLevel | None = Field(default=None, description="How binding it is (policies only).")
@@ -170,10 +170,10 @@ class Memory(Record):
     evidence: tuple[Evidence, ...] = Field(default=(), description="The words it came from.")
     block_ids: tuple[str, ...] = Field(default=(), description="The blocks it came from, oldest first.")
     layer: Layer = Field(default="episodic", description="The layer of memory it is in (B).")
-    status: Status = Field(default="active", description="Where it stands in its life.")
+    status: Status = Field(default="active", description="Its status.")
     importance: float = Field(default=0.5, ge=0, le=1, description="0 to 1; .9 and more only by a person.")
     resident: bool | None = Field(
-        default=None, description="Whether it is active by somebody's word: true, always; false, never; none: by use."
+        default=None, description="Whether it is active by decision: true, always; false, never; none: by use."
     )
     tags: tuple[str, ...] = Field(default=(), description="Labels.")
     language: str = Field(default="en", description="Language of the content: en or zh.")
@@ -344,7 +344,7 @@ class MemoryMetadata(Record):
 
 
 class TopicNode(Record):
-    """A topic, and how much stands on its shelf."""
+    """A topic, and how many memories it has."""
 
     topic: Topic = Field(description="The topic.")
     memories: int = Field(default=0, ge=0, description="Live memories on it.")
@@ -352,7 +352,7 @@ class TopicNode(Record):
 
 
 class TopicEdge(Record):
-    """What two topics have in common."""
+    """A tie between two topics."""
 
     source: str = Field(description="Key of the first topic; of the centre in the edges of the centre.")
     target: str = Field(description="Key of the second topic.")

@@ -57,7 +57,7 @@ _KINDS: dict[str, AttachmentKind] = {
     "media": "file",
     "text-plain": "file",
 }
-"""What a content block is by its type, in the forms of LangChain, OpenAI and Anthropic."""
+"""Kinds of content blocks by type, in the forms of LangChain, OpenAI and Anthropic."""
 
 _LONGEST_NAME = 100
 _LONGEST_TYPE = 255
@@ -83,7 +83,7 @@ FOLLOWS = "follows"
 
 
 class Attachment(Record):
-    """What a message refers to; its bytes are elsewhere."""
+    """A reference from a message; the bytes are elsewhere."""
 
     kind: AttachmentKind = Field(default="file", description="image, audio, video or file.")
     name: Token = Field(default="", max_length=_LONGEST_NAME, description="Its file name, as it can be shown.")
@@ -94,7 +94,7 @@ class Attachment(Record):
 
 
 class Reading(Record):
-    """What is in an attachment, in words that somebody else than the speaker chose."""
+    """The content of an attachment, in words that are not the speaker's."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="Of the bytes that were read.")
     text: Text = Field(description="The text of a text file, or a description.")
@@ -107,7 +107,7 @@ class Blob:
 
     data: bytes
     reading: Reading | None = None
-    """What is in it, where that takes no model."""
+    """Its content, where reading it takes no model."""
 
 
 def held_by(messages: Iterable[Any], blobs: Mapping[str, Blob]) -> dict[str, Blob]:
@@ -159,7 +159,7 @@ def _attachment(block: Any) -> Attachment | None:
 
 
 def _names(block: dict[str, Any]) -> Iterator[str]:
-    """Yield names by which a block without bytes can be told: of a file, the end of a URL, an id."""
+    """Yield names that identify a block without bytes: of a file, the end of a URL, an id."""
     inner = [part for key in ("file", "image_url", "source", "extras") if isinstance(part := block.get(key), dict)]
     for key in ("name", "filename", "title", "url", "image_url", "file_url", "file_id", "id"):
         for part in (block, *inner):
@@ -201,7 +201,7 @@ def printable(value: str) -> str:
 
 
 def _deed(block: object) -> str:
-    """Return in words what an interaction block says that somebody did: `[input: city = Lisbon]`; else nothing.
+    """Return in words what a person did by an interaction block: `[input: city = Lisbon]`; else nothing.
 
     Args:
         block: `{"type": "interaction", "action": ..., "target": ..., "value": ...}`, also as the value of LangChain's
@@ -268,7 +268,7 @@ class Message(Record):
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """What it refers to beside words, in its order."""
+        """Its attachments, in order."""
         return attachments_of(self.content)
 
     @property
@@ -313,7 +313,7 @@ def marked(extra: object, mark: str) -> bool:
 
 
 def revised(body: Mapping[str, Any]) -> str:
-    """Return the id of the message that a revision stands for; nothing for any other message.
+    """Return the id of the message that a revision replaces; nothing for any other message.
 
     Args:
         body: A message, as plain JSON.
@@ -351,7 +351,7 @@ class Withheld(Record):
 
 
 class StoredMessage(Message):
-    """A message as the ledger shows it: a mark stands where words are withheld."""
+    """A message as the ledger shows it: a mark takes the place of withheld words."""
 
     partition: Partition = Field(description="Where it lives.")
     seq: int = Field(ge=1, description="Its place in the partition, in the order of recording, from 1.")
@@ -374,7 +374,7 @@ class StoredMessage(Message):
 
     @property
     def asked(self) -> frozenset[str]:
-        """The requests to forget, by their causes, of which nobody has decided yet whether they mean its words."""
+        """The undecided requests to forget, by cause, that may mean its words."""
         return frozenset(each.cause for each in self.withheld if each.reason == "asked")
 
     @property
@@ -392,7 +392,7 @@ class StoredMessage(Message):
 
 
 class AddReceipt(Record):
-    """What `add_messages` did: durable once returned."""
+    """Result of `add_messages`: durable once returned."""
 
     message_ids: tuple[str, ...] = Field(description="The ids, in the order of the messages given.")
     added: int = Field(ge=0, description="How many were new.")
@@ -424,7 +424,7 @@ class Block(Record):
 class BlockSummary(Record):
     """The index entry of a block: `block_id: time + summary`."""
 
-    block_id: str = Field(description="The block it stands for.")
+    block_id: str = Field(description="The block it summarises.")
     partition: Partition = Field(description="Where it lives.")
     start_time: AwareTime = Field(description="Start of the block.")
     end_time: AwareTime = Field(description="End of the block.")

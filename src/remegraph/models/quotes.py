@@ -31,7 +31,7 @@ _WORD = re.compile(
     r"|[^\w\s]"
 )
 _CLITIC = re.compile("(?<!\\w)(?:[\u0648\u0641]?[\u0628\u0643\u0644\u0633]?(?:\u0627\u0644)?)\\Z")
-"""What Arabic writes together with the word that follows: and, so, in, as, to, will, the."""
+"""Prefixes that Arabic writes together with the next word: and, so, in, as, to, will, the."""
 _ADORNS = re.compile("[\u0640\u064b-\u0652\u0670]")
 """Short vowels of Arabic, and what draws a word out: some write them, some do not."""
 _ARABIC = re.compile("[\u0621-\u064a]")
@@ -49,7 +49,7 @@ _SHORTEST_MENDED = 5
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Return where `quote` stands in `text`, or None.
+    """Return the place of `quote` in `text`, or None.
 
     It is looked for to the letter, then with what language models change when they copy folded away: case, runs of
     white space (between Chinese characters: any white space), kinds of quotation marks and dashes, full and half width,
@@ -70,7 +70,7 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
 
 
 def find_copied(quote: str, text: str) -> tuple[int, int] | None:
-    """Return where words that a model copied stand in `text`, or None.
+    """Return the place of words that a model copied in `text`, or None.
 
     Beyond what `find_quote` folds, word by word: an ellipsis for words left out, contractions written out or drawn
     together, punctuation and markup more or less, escaped line feeds, and a mended typo in one word. Every other word,
@@ -120,7 +120,7 @@ def cited_text(evidence: Evidence, message: StoredMessage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word, a number, a sign that says something, or a Chinese character, and where it stands."""
+    """A word, a number, a meaningful sign, or a Chinese character, and its place."""
 
     form: str
     start: int
@@ -188,7 +188,7 @@ def _spelled(word: str) -> Sequence[str]:
 def _in_order(
     parts: Sequence[Sequence[_Word]], shown: Sequence[_Word], text: str, known: frozenset[str] | None
 ) -> tuple[int, int] | None:
-    """Return where the parts stand, one after the other, as places in `shown`; with `known`, one word may be mended."""
+    """Return the places of the parts, one after the other, in `shown`; with `known`, one word may be mended."""
     for first in range(len(shown)):
         mends = 0 if known is None else 1
         begins = end = -1
@@ -206,7 +206,7 @@ def _in_order(
 def _from(
     part: Sequence[_Word], shown: Sequence[_Word], at: int, known: frozenset[str] | None, mends: int
 ) -> tuple[int, int, int] | None:
-    """Return where a part stands if it stands here, and how many words may still be mended."""
+    """Return the place of a part if it is here, and how many words may still be mended."""
     if at + len(part) > len(shown):
         return None
     for wanted, word in zip(part, shown[at:], strict=False):
@@ -247,9 +247,9 @@ def _mended(said: _Word, wrote: _Word, *, first: bool) -> bool:
 
 
 def _may_leave_out(gap: Sequence[_Word], text: str, shown: Sequence[_Word], end: int, begins: int) -> bool:
-    """Return whether an ellipsis may stand for these words.
+    """Return whether an ellipsis may replace these words.
 
-    No negation is left out, and what follows another sentence begins as one: else two halves would say what nobody said.
+    No negation is left out, and what follows another sentence begins as one: else two halves would say something new.
     """
     if any(word.form in _data().negations for word in gap):
         return False

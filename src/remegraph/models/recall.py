@@ -1,4 +1,4 @@
-"""What comes back: hits with their reasons, memories traced to their words, injections, and profiles."""
+"""Results of a recall: hits with their reasons, memories traced to their words, injections, and profiles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ RecallMode = Literal["exact", "semantic", "temporal", "associative", "hybrid"]
 """exact: only what holds the query to the letter; semantic: by vectors alone; temporal: what was said in the time that
 the query names, in its order, with what led to it and what came of it whenever that was said; where it names no time,
 what it finds by words and vectors, in the same way; associative: with what the memories found are linked to, and what
-carries tags that stand beside those that the query names; hybrid: words and vectors."""
+carries tags found beside those that the query names; hybrid: words and vectors."""
 Standing = Literal["current", "expired", "superseded"]
 """expired: it says itself until when it was true, and that is past; superseded: another memory replaced it."""
 LeftOut = Literal["duplicate", "at hand", "budget", "cap", "unlikely"]
@@ -88,7 +88,7 @@ class Eviction(Record):
 
 
 class Sensed(Record):
-    """What became of an event."""
+    """An effect of an event."""
 
     attention: float = Field(ge=0, le=1, description="The attention that it got.")
     attended: bool = Field(description="Whether that was enough; if not, it is forgotten after its time to live.")
@@ -198,7 +198,7 @@ class Hit(Record):
 
 
 class Candidate(Record):
-    """Something found, and what became of it; why it was found is told by `hit.why` and `hit.relevance`."""
+    """Something found, with its history; `hit.why` and `hit.relevance` say why it was found."""
 
     hit: Hit = Field(description="What was found.")
     left_out: LeftOut | None = Field(default=None, description="Why the context does not show it; None: it does.")
@@ -209,7 +209,9 @@ class Recall(Record):
 
     query: Text = Field(description="The query as given.")
     self_memories: tuple[Memory, ...] = Field(default=(), description="What the agent knows of itself: always loaded.")
-    active: tuple[Memory, ...] = Field(default=(), description="What stands ready; where the settings ask for it.")
+    active: tuple[Memory, ...] = Field(
+        default=(), description="Memories at hand without a query; where the settings ask for it."
+    )
     topics: tuple[str, ...] = Field(default=(), description="Keys of the topics that were searched.")
     memories: tuple[Hit, ...] = Field(default=(), description="Topic memories, best first.")
     blocks: tuple[Hit, ...] = Field(default=(), description="Index entries, best first; where asked for.")
@@ -251,7 +253,7 @@ class Quote(Record):
 
     @property
     def text(self) -> str:
-        """What they stand in: the words of the message, or what is in its attachment."""
+        """Their text: the words of the message, or the reading of its attachment."""
         return (self.message.reading(self.attachment) or "") if self.attachment else self.message.text
 
     @property
@@ -275,7 +277,7 @@ class Trace(Record):
 
 
 class Workspace(Record):
-    """What is worked on: the project and the programming languages of a working directory."""
+    """The current work: the project and the programming languages of a working directory."""
 
     project: Token | None = Field(default=None, min_length=1, description="Name of the project, if it shows.")
     languages: tuple[str, ...] = Field(
@@ -307,11 +309,11 @@ class Injected(Record):
 
     layer: InjectionLayer = Field(description="core, scope or query.")
     hit: Hit = Field(description="The memory, or, of the query layer, also an index entry or a message.")
-    shortened: bool = Field(default=False, description="Whether its summary stands for it, for want of room.")
+    shortened: bool = Field(default=False, description="Whether it is shown by its summary, for want of room.")
 
 
 class Injection(Record):
-    """What is put before the agent at a turn, in the order of the layers. No model was called for it."""
+    """The notes for an agent at one turn, in the order of the layers. No model was called for it."""
 
     context: str = Field(default="", description="All of it, as data for a prompt; empty where there is nothing.")
     shown: tuple[Injected, ...] = Field(default=(), description="What the context shows, in order.")
@@ -333,7 +335,7 @@ class Injection(Record):
 
 @dataclass(frozen=True, slots=True)
 class FieldValue:
-    """What one memory says that a field holds, held, or is to hold."""
+    """A value of a field, past, present or to come, from one memory."""
 
     value: Any
     """As its type; None where it cannot be read as that."""
@@ -342,7 +344,7 @@ class FieldValue:
     memory: Memory
     """The memory, in the version that says so; `slot_value` is what was stored."""
     words: tuple[Quote, ...]
-    """The words it stands on, as far as they may be seen."""
+    """The words it cites, as far as they may be seen."""
     since: datetime
     """From when on it is true, or else when it was said."""
     until: datetime | None
@@ -360,9 +362,9 @@ class ProfileField:
 
     name: str
     slot: str
-    """Under which its memories stand: whose and which attribute."""
+    """The slot of its memories: whose and which attribute."""
     value: Any = None
-    """What holds now, as the field's type; None where that is unknown."""
+    """The present value, as the field's type; None where it is unknown."""
     known: bool = False
     """Whether anything is known that is of the field's type."""
     problem: str = ""
@@ -370,13 +372,13 @@ class ProfileField:
     disputed: bool = False
     """Whether memories disagree about it: `value` is what was said last, `current` has all of them."""
     current: tuple[FieldValue, ...] = ()
-    """What is said of it now, oldest first: one for each item of a list, and whatever cannot be read as its type."""
+    """Present values, oldest first: one for each item of a list, and whatever cannot be read as its type."""
     history: tuple[FieldValue, ...] = ()
-    """What was true or said before, or is to be, oldest first."""
+    """Past and future values, oldest first."""
 
     @property
     def words(self) -> tuple[Quote, ...]:
-        """The words that it stands on."""
+        """The words that it cites."""
         return tuple(quote for each in self.current for quote in each.words)
 
 

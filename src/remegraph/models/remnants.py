@@ -1,4 +1,4 @@
-"""What is left where words go: stubs of erased memories, messages without what is withheld, memories that lose sources."""
+"""Remnants of removed words: stubs of erased memories, messages without what is withheld, memories that lose sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MARK", "NAMELESS", "Loss", "buried", "leaves", "overlap", "remade", 
 
 
 NAMELESS = "(erased)"
-"""The shelf of what was erased: the name of its own shelf may be somebody's."""
+"""The topic of erased memories: the name of their own topic may be a person's."""
 
 
 def buried(memory: Memory) -> Memory:
@@ -36,7 +36,7 @@ def buried(memory: Memory) -> Memory:
 
 
 MARK = "[withheld]"
-"""What stands where words are withheld."""
+"""The mark in place of withheld words."""
 
 
 def without(text: str, phrases: Sequence[str], mark: str = MARK) -> str:
@@ -81,7 +81,7 @@ def leaves(message: Message) -> list[str]:
 
 
 def silenced(memory: Memory) -> Memory:
-    """Return a memory without a word of what it says; where it stands, and which messages it came from, stays."""
+    """Return a memory without a word of what it says; its topic, and the messages that it came from, stay."""
     return memory.evolve(
         content=MARK,
         summary=MARK,
@@ -137,22 +137,22 @@ _FEWEST_SOURCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What an erasure takes from one memory, and what it leaves."""
+    """The effect of an erasure on one memory: what goes, and what is left."""
 
     cited: Mapping[tuple[str, str], str | None]
-    """What of its evidence is touched, by block and message: the block that holds the message now; none: it is gone."""
+    """Its affected evidence, by block and message: the block that holds the message now; none: it is gone."""
     blocks: Mapping[str, str | None]
     """Likewise of its blocks."""
     lost: str
     """All that the erased sources said."""
     said: Mapping[str, str] = field(default_factory=dict)
-    """What each message that bears it out still says, by id."""
+    """The remaining text of each message that supports it, by id."""
     speakers: Mapping[str, str] = field(default_factory=dict)
     """Who said that."""
     trust: Mapping[str, float] = field(default_factory=dict)
     """How far they are believed."""
     sources: tuple[Memory, ...] = ()
-    """What remains of the memories that it was abstracted from."""
+    """Remaining memories that it was abstracted from."""
 
 
 def remade(memory: Memory, loss: Loss) -> Memory | None:
@@ -232,7 +232,7 @@ def _quoted(memory: Memory, loss: Loss, lost: frozenset[str]) -> Memory:
 
 
 def _uncounted(memory: Memory) -> Memory:
-    """Return the guideline of a tool without what was counted: it is counted anew, and the tool's own words never speak."""
+    """Return the guideline of a tool without its figures: they are counted again, and the tool's own words are never used."""
     name = memory.topic.target_name
     payload = {"tool": memory.payload["tool"]}
     return memory.evolve(content=name, summary=summary_of(name), when_to_use=name, payload=payload)

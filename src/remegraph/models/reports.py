@@ -1,4 +1,4 @@
-"""What operations report: usage, progress, outcome, health, background work, backups, imports, diagnoses."""
+"""Reports of operations: usage, progress, outcome, health, background work, backups, imports, diagnoses."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ Check = Literal[
     "home", "disk", "key", "ledger", "schema", "embedder", "owner", "index", "backlog", "records", "attachments",
     "journal", "jobs", "work", "clock",
 ]  # fmt: skip
-"""What is looked at."""
+"""The subject of a check."""
 
 Severity = Literal["note", "warning", "error"]
 """note: nothing is wrong; warning: something is, and the memory works; error: some of it does not, or is lost."""
 
 JobState = Literal["asleep", "waiting", "running", "dead"]
-"""Where a job stands that is not done; one that sleeps is due later, or when it is asked for, a dead one when revived."""
+"""State of an unfinished job; one that sleeps is due later, or when it is asked for, a dead one when revived."""
 
 ForeignSystem = Literal["mem0", "langmem"]
 
@@ -104,7 +104,7 @@ class Progress(Record):
 
 
 class SummaryReport(Record):
-    """What `summarize` did."""
+    """Result of `summarize`."""
 
     blocks: tuple[str, ...] = Field(default=(), description="The blocks that were summarised.")
     memory_ids: tuple[str, ...] = Field(default=(), description="Memories that are new or have a new version.")
@@ -126,11 +126,11 @@ class SummaryReport(Record):
 
 
 class Captured(Record):
-    """What `capture` or `end_session` did. What was said is durable; the rest is done in the background."""
+    """Result of `capture` or `end_session`. Messages are durable; the rest is done in the background."""
 
     added: int = Field(default=0, ge=0, description="Messages that are new in the ledger, revisions included.")
     known: int = Field(default=0, ge=0, description="Messages that it had.")
-    revised: int = Field(default=0, ge=0, description="Messages recorded anew, because the host replaced them.")
+    revised: int = Field(default=0, ge=0, description="Messages recorded again, because the host replaced them.")
     erased: int = Field(default=0, ge=0, description="Messages that were erased before, and are turned away.")
     off_record: int = Field(default=0, ge=0, description="Messages that are kept off the record from now on.")
     due: tuple[str, ...] = Field(
@@ -154,7 +154,7 @@ class Passage(Record):
 
 
 class Forgotten(Record):
-    """What `forget` took back, or would take back: the memory, what says the same elsewhere, and the words it came from."""
+    """Result or preview of `forget`: the memory, what says the same elsewhere, and the words it came from."""
 
     memory: Memory = Field(description="The memory.")
     along: tuple[Memory, ...] = Field(default=(), description="Other memories that say the same, which go with it.")
@@ -164,7 +164,7 @@ class Forgotten(Record):
 
 
 class SaveResult(Record):
-    """What `save` did: made a memory, merged into one, or refused."""
+    """Result of `save`: a new memory, a merged one, or a refusal."""
 
     outcome: Literal["new", "merged", "refused"] = Field(description="What became of it.")
     memory: Memory | None = Field(default=None, description="The memory that holds it now; none where refused.")
@@ -197,7 +197,7 @@ class Mismatch(Record):
 
 
 class Verification(Record):
-    """What `verify` found. Healthy means: no difference."""
+    """Result of `verify`. Healthy means: no difference."""
 
     messages: int = Field(ge=0, description="Messages read.")
     blocks: int = Field(ge=0, description="Blocks resolved to messages.")
@@ -213,7 +213,7 @@ class Verification(Record):
 
 
 class ToolRefresh(Record):
-    """What a look at the guidelines of tools did."""
+    """Result of refreshing the guidelines of tools."""
 
     written: tuple[Memory, ...] = Field(default=(), description="Guidelines that are new or have a new version.")
     unchanged: tuple[Text, ...] = Field(default=(), description="Tools of which nothing new is to be said.")
@@ -251,7 +251,7 @@ class BackupFile(Record):
 
 
 class Backup(Record):
-    """What a backup says of itself: the content of its manifest."""
+    """The manifest of a backup."""
 
     format: Literal[1] = Field(default=1, description="How it is laid out.")
     revision: str = Field(description="Of the ledger's schema.")
@@ -274,7 +274,7 @@ class BackgroundJob(Record):
 
     kind: str = Field(description="What is to be done: cut, summarize, maintain.")
     partition: Partition = Field(description="Where.")
-    state: JobState = Field(description="Where it stands.")
+    state: JobState = Field(description="Its place.")
     due_at: datetime | None = Field(description="When it can be taken; none: when it is asked for.")
     attempts: int = Field(ge=0, description="How often it was tried.")
     reason: Text = Field(default="", description="Why it did not work the last time.")
@@ -381,7 +381,7 @@ class ForeignMemory(Record):
 
 
 class Imported(Record):
-    """What an import did."""
+    """Result of an import."""
 
     created: int = Field(default=0, ge=0, description="New memories.")
     corroborated: int = Field(

@@ -64,7 +64,7 @@ class Abstraction(Record):
 
 
 class Conclusion(Record):
-    """What a person concludes from memories that are alike."""
+    """A person's conclusion from memories that are alike."""
 
     sources: tuple[str, ...] = Field(min_length=2, description="Ids of the memories, all of one topic.")
     conclusion: str = Field(min_length=1, description="What holds beyond the single occasions.")
@@ -72,7 +72,7 @@ class Conclusion(Record):
 
 
 class Consolidation(Record):
-    """What a consolidation did, or would do."""
+    """Result or preview of a consolidation."""
 
     dry_run: bool = Field(description="True: nothing was changed, and no model was asked.")
     examined: int = Field(ge=0, description="Live memories that were looked at.")
@@ -138,12 +138,12 @@ class Weight(Record):
 
 
 class Explanation(Record):
-    """What a memory answers about itself: where am I, when will I be forgotten, what did I come from, what befell me?"""
+    """A memory's account of itself: its place, when it will be forgotten, its sources, and its history."""
 
     memory: Memory = Field(description="The memory, in its head version.")
     layer: Layer = Field(description="The layer that it is in.")
     tier: Tier = Field(description="The tier that it is in now.")
-    status: Status = Field(description="Where it stands in its life.")
+    status: Status = Field(description="Its status.")
     weight: Weight = Field(description="How much of it is left, with formula and numbers.")
     forget_at: AwareTime | None = Field(
         description="When its weight falls under the threshold unless it is reviewed before: from then on maintenance "
@@ -176,11 +176,11 @@ class Merge(Record):
     """Memories that maintenance makes one of."""
 
     kept: Memory = Field(description="The one that stays, as it was before.")
-    merged: tuple[Memory, ...] = Field(description="Those that it stands for now, as they were.")
+    merged: tuple[Memory, ...] = Field(description="Those that it replaces now, as they were.")
 
 
 class Maintenance(Record):
-    """What a maintenance run did, or would do."""
+    """Result or preview of a maintenance run."""
 
     dry_run: bool = Field(description="True: nothing was changed.")
     examined: int = Field(default=0, ge=0, description="Live memories that were looked at.")

@@ -75,7 +75,7 @@ def visible(scope: Scope, partitions: Iterable[Partition]) -> tuple[Partition, .
     """Return those of the existing partitions that `scope` may read, its own first.
 
     Args:
-        scope: Who asks.
+        scope: The scope of the caller.
         partitions: The partitions that exist.
     """
     own = scope.partition()

@@ -1,4 +1,4 @@
-"""What agents of one person share: what one lets another read, and what all agree on (brain-like layers, section 4)."""
+"""Sharing among agents of one person: grants to read, and memories that all agree on (brain-like layers, section 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["GRANTABLE", "Endorsement", "EndorsementAct", "Grant", "Proposal", "P
 # ------------------------------------------------------------------------------------------- grants
 
 GRANTABLE: tuple[Layer, ...] = ("episodic", "long_term", "procedural")
-"""The layers that may be granted: what is sensed, and what is in mind, is nobody else's."""
+"""The layers that may be granted: the sensory buffer and working memory stay private."""
 
 
 class Grant(Record):
@@ -46,11 +46,11 @@ class Grant(Record):
 EndorsementAct = Literal["propose", "corroborate", "approve", "reject", "withdraw"]
 """propose, corroborate and withdraw are acts of agents; approve and reject, of persons."""
 ProposalState = Literal["open", "stale", "agreed", "rejected", "withdrawn"]
-"""stale: its author says otherwise by now, or took it back, so that nobody can agree to it any more."""
+"""stale: its author says otherwise by now, or took it back, so that it can no longer be agreed to."""
 
 
 class Endorsement(Record):
-    """Somebody's word on a proposal; appended, never changed."""
+    """An act on a proposal; appended, never changed."""
 
     proposal_id: Token = Field(min_length=1, description="The proposal.")
     act: EndorsementAct = Field(description="What was done.")
@@ -64,10 +64,10 @@ class Endorsement(Record):
 
 
 class Proposal(Record):
-    """What an agent wants its user's other agents to know, too. Until they agree nobody recalls it."""
+    """A memory that an agent proposes to its user's other agents. Until they agree it is not recalled."""
 
     proposal_id: Token = Field(min_length=1, description="Its id: that of the shared memory which it becomes.")
-    memory: Memory = Field(description="What is proposed, as it stands now.")
+    memory: Memory = Field(description="The proposed memory, as it is now.")
     state: ProposalState = Field(description="What became of it.")
     endorsements: tuple[Endorsement, ...] = Field(min_length=1, description="Who said what, the author first.")
 

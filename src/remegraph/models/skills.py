@@ -47,7 +47,7 @@ Operator = Literal["exists", "equals", "differs", "contains", "at_least", "at_mo
 
 
 class Condition(Record):
-    """What code can check: a field of the facts compared with a value, or a predicate that the host registered."""
+    """A condition that code can check: a field of the facts compared with a value, or a predicate that the host registered."""
 
     field: Token = Field(default="", description="Dotted path into the facts, as in build.ok.")
     operator: Operator = Field(default="equals", description="How it is compared; what is not among the facts: not.")
@@ -56,7 +56,7 @@ class Condition(Record):
 
 
 class StepPattern(Record):
-    """What a step executes: a tool, or another skill, with a template of its arguments."""
+    """The action of a step: a tool, or another skill, with a template of its arguments."""
 
     tool: Token = Field(default="", description="The tool.")
     skill: Token = Field(default="", description="The skill, by its name, instead of a tool.")
@@ -106,7 +106,7 @@ class Skill(Record):
         min_length=1, description="What it does. Skills of one task are variants, one of which is chosen."
     )
     when_to_use: Token = Field(default="", description="The situation to find it in; the task unless given.")
-    domain: Token = Field(default="general", min_length=1, description="The shelf that it stands on: task:<domain>.")
+    domain: Token = Field(default="general", min_length=1, description="Its topic: task:<domain>.")
     steps: tuple[SkillStep, ...] = Field(default=(), description="Its steps; `after` makes a graph of them.")
     preconditions: tuple[Condition, ...] = Field(default=(), description="What must hold before it.")
     postconditions: tuple[Condition, ...] = Field(default=(), description="By what its success is known.")
@@ -150,7 +150,7 @@ class SkillFigures(Record):
 
     @property
     def candidate(self) -> bool:
-        """Whether nobody has told how it goes: such a skill is never shared."""
+        """Whether no outcome is known: such a skill is never shared."""
         return self.runs == 0
 
 
@@ -168,12 +168,12 @@ class SkillChoice(Record):
 
 
 class Learned(Record):
-    """What became of a trajectory."""
+    """Outcome of learning from a trajectory."""
 
     outcome: Literal["new", "changed", "unchanged", "refused", "nothing"] = Field(description="What became of it.")
     skill: Skill | None = Field(default=None, description="The skill as it is now, if there is one.")
     memory: Memory | None = Field(
-        default=None, description="The memory that holds it; quarantined: somebody must add it."
+        default=None, description="The memory that holds it; quarantined: it waits for approval."
     )
     reason: str = Field(default="", description="Why it was refused, or there is nothing to learn.")
     usage: Usage = Field(default_factory=Usage, description="Model calls and tokens.")
@@ -211,7 +211,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def literal(value: Any) -> Any:
-    """Return the template that stands for a value to the letter."""
+    """Return the template that means a value to the letter."""
     return _mapped(value, lambda text: text.replace("{", "{{").replace("}", "}}"))
 
 
@@ -274,7 +274,7 @@ _EXECUTABLE = StepPattern()
 
 
 def check_skill(skill: Skill, known: Mapping[str, Skill]) -> None:
-    """Refuse a skill that nobody could execute or check.
+    """Refuse a skill that cannot be executed or checked.
 
     Raises:
         SkillError: It is one; says why.

@@ -1,4 +1,4 @@
-"""What a record is worth now: whether it bears on a question, how sure and how old it is, and how it was used (K5)."""
+"""The standing of a record: whether it bears on a question, how sure and how old it is, and how it was used (K5)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ APPROVE = "approve"
 
 
 class Signs(NamedTuple):
-    """What speaks for it that a record bears on a question."""
+    """Signs that a record bears on a question."""
 
     covers: float
     """Share of the words asked for that it holds, rare ones more."""
@@ -69,14 +69,14 @@ def confidence(trust: float, said: int, against: int) -> float:
 
 
 def recounted(old: Abstraction, *, said: int, against: int, trust: float) -> Abstraction:
-    """Return what is kept beside a conclusion, counted anew."""
+    """Return what is kept beside a conclusion, counted again."""
     sure = confidence(trust, said, against)
     return old.evolve(confidence=sure, corroborations=said, contradictions=against)
 
 
 def dated(hits: Iterable[Hit], now: datetime) -> tuple[Hit, ...]:
     """Return hits with their age and standing as of a time."""
-    # copied, not validated anew: it is done for every hit of every recall
+    # copied, not validated again: it is done for every hit of every recall
     return tuple(hit.model_copy(update={"age": now - hit.time, "standing": _standing(hit, now)}) for hit in hits)
 
 
@@ -100,7 +100,7 @@ merely recalled does not gain: that leads away from what answers."""
 
 
 _LOW = 0.75
-"""What a memory of low priority keeps of its relevance."""
+"""Share of its relevance that a memory of low priority keeps."""
 
 
 def recency_decay(days: float, half_life: float) -> float:

@@ -51,7 +51,7 @@ __all__ = [
 class ToolRecord(Record):
     """One tool call and how it went: heard as it happened, read off the messages by code, or both.
 
-    What was asked and what came back stand in the raw messages alone; here is a digest of the one, and the first line of
+    Arguments and results are in the raw messages alone; here is a digest of the one, and the first line of
     an error.
     """
 
@@ -70,7 +70,7 @@ class ToolRecord(Record):
 
 
 class TypicalError(Record):
-    """What went wrong several times in the same way, or once."""
+    """An error that happened once, or several times in the same way."""
 
     kind: Text = Field(description="The error, with a mark for each number, id, path and quoted value.")
     count: int = Field(ge=1, description="How often.")
@@ -186,7 +186,7 @@ def twin(known: Iterable[ToolRecord], new: ToolRecord) -> ToolRecord | None:
     """Return the record of the same call, if there is one.
 
     The same id for the same tool and arguments is the same call, unless two messages asked for it: some models begin to
-    number their calls anew with each answer. `known` are records of its partition with its call id.
+    number their calls again with each answer. `known` are records of its partition with its call id.
     """
     alike = sorted(
         (each for each in known if each.digest == new.digest or (not each.digest and each.message_id)),
@@ -244,7 +244,7 @@ _MARKS = [
     (re.compile(r"(?<![A-Za-z0-9_<-])(?=[A-Za-z0-9_-]*[A-Za-z_-])(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]+"), "<id>"),
     (re.compile(r"[-+]?[0-9]+(?:[.,:][0-9]+)*"), "<n>"),
 ]
-"""What differs between errors that are one: the narrower mark first, as what it covers may hold others."""
+"""Parts that differ between occurrences of one error: the narrower mark first, as what it covers may hold others."""
 
 
 def outcome(text: str, *, told: bool | None) -> bool | None:
@@ -328,7 +328,7 @@ def _tells(value: Mapping[str, Any]) -> bool:
 
 
 def _said(value: Mapping[str, Any]) -> str:
-    """Return what an object that tells of an error says of it."""
+    """Return the message of an object that reports an error."""
     for name in (*_fields()["filled"], *_fields()["alone"], "message", "detail"):
         held = value.get(name)
         if isinstance(held, Mapping):
@@ -360,10 +360,10 @@ _Z = 1.959964
 """Half of the width of an interval that holds 95 %, in standard deviations."""
 
 _LEAST, _MOST = 0.02, 0.9
-"""Bounds of the overdispersion: few tools with few calls would otherwise say that all are alike, or that none tells."""
+"""Bounds of the overdispersion: few tools with few calls would otherwise say that all are alike, or that none is like another."""
 
 _UNKNOWN = 1 / 3
-"""Overdispersion of a single tool, whose likes nobody knows: a prior of two calls."""
+"""Overdispersion of a single tool, without others to compare: a prior of two calls."""
 
 
 @dataclass(frozen=True, slots=True)

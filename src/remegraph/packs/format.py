@@ -145,7 +145,7 @@ NOWHERE = Partition(tenant="pack")
 
 
 class Member(Record):
-    """What the manifest says of a member."""
+    """A member, as the manifest lists it."""
 
     name: Token = Field(description="Its name.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Digest of its bytes, expanded.")
@@ -154,7 +154,7 @@ class Member(Record):
 
 
 class Manifest(Record):
-    """What a pack holds. The signature is over its bytes."""
+    """The content of a pack. The signature is over its bytes."""
 
     format: Literal["remegraph-pack"] = Field(description="Tells packs from other files.")
     version: Literal[1] = Field(description="Of the format.")
@@ -345,7 +345,7 @@ class Container:
     # ------------------------------------------------------------------------------------------- headers
 
     def _read_directory(self, allowed: Collection[str]) -> dict[str, _Member]:
-        """Read the directory, and check that the members stand side by side and fill the file."""
+        """Read the directory, and check that the members lie side by side and fill the file."""
         start, length, count = self._read_end()
         directory = self._at(start, length)
         members: dict[str, _Member] = {}
@@ -373,7 +373,7 @@ class Container:
         if length > _DIRECTORY:
             raise PackError("too_large", f"Its directory has {length} bytes, and {_DIRECTORY} are the most.")
         if start + length + _END.size != self._length:
-            raise PackError("container", "Its directory is not where it says: something stands before or within it.")
+            raise PackError("container", "Its directory is not where it says: something comes before or within it.")
         return start, length, count
 
     def _read_entry(self, entry: bytes, allowed: Collection[str], follows: int) -> tuple[_Member, int, int]:

@@ -217,7 +217,7 @@ def check_choice(
 
 
 def check_place(path: Path, *, overwrite: bool) -> None:
-    """Refuse to overwrite, unless told to replace a plain file."""
+    """Refuse to overwrite, unless asked to replace a plain file."""
     if overwrite and os.path.lexists(path) and not path.is_file():
         raise InputError(f"{path} is no file.", "Name a file.")
     if not overwrite and os.path.lexists(path):

@@ -39,7 +39,7 @@ _UP, _DOWN, _MOST = 6.0, 2.0, 12.0
 _DAY = timedelta(days=1)
 
 MEMORY_OF_USE = _HALF_LIFE * math.log2(_MOST / _DOWN) * _DAY
-"""What was not reviewed for so long cannot be active by use."""
+"""A memory that was not reviewed for so long cannot be active by use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Standing:
 
 
 def standing(memory: Memory, reviews: Sequence[Access], at: datetime) -> Standing:
-    """Return where a memory stands at a time; the same from the same log, whoever computes it and how often.
+    """Return the tier of a memory at a time; the same from the same log, whoever computes it and how often.
 
     The reviews come oldest first.
     """
@@ -165,14 +165,14 @@ def pin(
 
 
 _DRAWN = 0.5
-"""Mean of two shares: of what only the memory could tell, the answer says; of what the answer tells, the memory does."""
+"""Mean of two shares: how much of what only the memory has the answer says, and how much of the answer the memory has."""
 
 
 def drawn_on(answer: str, question: str, memories: Mapping[str, str]) -> list[str]:
-    """Return the ids of the memories that an answer drew on, by words alone; what the question held tells nothing.
+    """Return the ids of the memories that an answer drew on, by words alone; words of the question do not count.
 
     A word counts the less, the more of the memories hold it, and for those alone that tell most of the answer, then of
-    the question: "celery" tells of Tom where Tom was asked for. Of the two shares, the first alone would find every
+    the question: "celery" points to Tom where Tom was asked for. Of the two shares, the first alone would find every
     short memory in a long answer, the second every long memory in a short one. An answer that repeats a memory is
     found nearly always; one that puts it in other words often is not: `python -m evals used` measures both errors.
     """

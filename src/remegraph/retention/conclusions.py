@@ -1,4 +1,4 @@
-"""What long-term memories are concluded from: episodes gathered by the words that recur, and what a model or a person makes of them."""
+"""Conclusions: episodes gathered by the words that recur, and the long-term memories that a model or a person makes of them."""
 
 from __future__ import annotations
 

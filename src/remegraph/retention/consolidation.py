@@ -1,4 +1,4 @@
-"""Consolidation: a model or a person concludes long-term memories from similar episodes, and none stands alone.
+"""Consolidation: a model or a person concludes long-term memories from similar episodes, and none is without sources.
 
 Likeness only proposes what belongs together. What is asked follows from the ledger alone, so a stopped run goes on where it
 stopped. No source is ever changed: the links of a long-term memory say what it was made of.
@@ -381,7 +381,7 @@ class _Library:
             self._note(linked=sum(link.type != "derived_from" for link in links))
 
     def _tied(self, steps: Sequence[_Step]) -> tuple[list[_Step], list[Link]]:
-        """Return the steps to commit, with links for new memories; steps that would stand alone wait."""
+        """Return the steps to commit, with links for new memories; steps without sources wait."""
         new = [step for step in steps if step.memory.version == 1]
         for step in new:
             self._sources[step.memory.memory_id] = frozenset(each.memory_id for each in step.sources)

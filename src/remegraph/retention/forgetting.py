@@ -51,7 +51,7 @@ _HIGHEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What a weight is computed from."""
+    """Inputs of a weight."""
 
     learned: datetime
     said_again: datetime | None
@@ -279,7 +279,7 @@ def _kept(memory: Memory) -> str:
     if memory.usage == "knowledge":
         return "knowledge, which time does not wear"
     if memory.memory_class == "policy":
-        return "a policy, which stands until it is replaced"
+        return "a policy, which holds until it is replaced"
     if memory.topic.type == "self":
         return "what the agent knows of itself"
     return "in dispute: it waits for a decision" if memory.status == "disputed" else ""

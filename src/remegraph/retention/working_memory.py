@@ -1,6 +1,6 @@
-"""What an agent perceives and has in mind, in the process and nowhere else: the sensory buffer and working memory.
+"""The sensory buffer and working memory of an agent, in the process and nowhere else.
 
-The buffer holds streaming events for seconds. It tells how new one is, and never what it holds: no vector, no link, no row.
+The buffer holds streaming events for seconds. It says how new one is, and never what it holds: no vector, no link, no row.
 What deserves attention goes on to working memory, the few chunks held for a task. No agent reaches another's, no task
 another task's; a finished task leaves nothing.
 """

@@ -41,10 +41,10 @@ __all__ = [
 
 
 Facts = Mapping[str, Any]
-"""What is known, as nested mappings."""
+"""Known facts, as nested mappings."""
 
 Predicate = Callable[[Facts], bool]
-"""What a host checks in its own way."""
+"""A check that the host registers."""
 
 _MISSING = object()
 
@@ -109,7 +109,7 @@ _Z = 1.0
 _TRIALS, _MORE_TRIALS = 2, 3
 
 Verdict = tuple[SkillFigures, Literal["only", "trial", "bound"], str]
-"""What was chosen, how, and the rule with its figures."""
+"""A choice: what, how, and the rule with its figures."""
 
 
 def wilson(successes: int, runs: int) -> tuple[float, float]:

@@ -45,7 +45,7 @@ __all__ = ["Attempt", "SkillWriter"]
 
 
 _ATTEMPTS = 4
-"""How often a change is decided anew because another one came first."""
+"""How often a change is decided again because another one came first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Attempt:
 
     @property
     def doubt(self) -> str:
-        """Why what it teaches must be approved, if so: text that nobody vouches for may have led it."""
+        """Why what it teaches must be approved, if so: untrusted text may have led it."""
         if not self.run.requests:
             return "No person asked for this run."
         if named := self.run.named_by_results:
@@ -73,7 +73,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What the next version of a skill is made from."""
+    """Material of the next version of a skill."""
 
     evidence: tuple[Evidence, ...]
     block_ids: tuple[str, ...]
@@ -83,7 +83,7 @@ class _Origin:
 
 
 class SkillWriter:
-    """Writes skills, in the partition of who calls: a skill that nobody has tried is never shared."""
+    """Writes skills, in the partition of the caller: an untried skill is never shared."""
 
     def __init__(self, archive: Archive, disputes: Disputes, clock: Clock, settings: Settings) -> None:
         self._archive = archive
@@ -113,7 +113,7 @@ class SkillWriter:
         return found[0]
 
     def add(self, skill: Skill, scope: Scope) -> Memory:
-        """Keep a skill that somebody states, or make it the next version of the one that has its name.
+        """Keep a stated skill, or make it the next version of the one that has its name.
 
         Raises:
             SkillError: Nobody could execute or check it.
@@ -176,7 +176,7 @@ class SkillWriter:
         return self._keep(contrasted(read_workflow(memory), attempt.run), attempt, scope, memory.extractor)
 
     def _keep(self, skill: Skill, attempt: Attempt, scope: Scope, extractor: str) -> Learned:
-        """Keep what a run taught; what is in doubt waits for somebody who adds it."""
+        """Keep what a run taught; what is in doubt waits for approval."""
         check_skill(skill, self.by_name(scope))
         evidence, block_ids = self._sources(attempt, scope.partition())
         origin = _Origin(evidence, block_ids, attempt.trust, extractor)
@@ -265,7 +265,7 @@ class SkillWriter:
             block_ids=tuple(dict.fromkeys((*block_ids, *origin.block_ids))),
             layer="procedural",
             status=status,
-            importance=old.importance if old else 0.5,  # these three are somebody's word about it, whatever it says
+            importance=old.importance if old else 0.5,  # these three were decided about it, whatever it says
             resident=old.resident if old else None,
             tags=old.tags if old else (),
             language=language_of(skill.task),

@@ -1,4 +1,4 @@
-"""Guidelines of tools: from the newest calls to one memory for each tool, written anew where it is out of date.
+"""Guidelines of tools: from the newest calls to one memory for each tool, rewritten where it is out of date.
 
 Figures, and what calls have in common: no model is asked, as it would know no more than these figures, unless it read what
 tools say. Those words are evidence, for whoever traces a guideline: in it they would be an order to every agent that reads it.
@@ -63,12 +63,12 @@ ACTOR = "tools"
 _EXTRACTOR = "extractive"
 
 _OURS: frozenset[Status] = frozenset({"active", "low_priority", "archived"})
-"""Where a guideline stands that is written anew; what a person took back stays away."""
+"""Statuses of guidelines that are rewritten; one that a person took back stays away."""
 
 _ASKED = 3
 _ASKED_CHARACTERS = 100
 _GIVES = 12
-"""What of the situations that a tool was used in is embedded: words of persons, and names of what its results hold."""
+"""The embedded part of the situations that a tool was used in: words of persons, and names of what its results hold."""
 
 _QUOTE = 200
 """Characters of a result that are quoted; a word is not cut."""
@@ -132,7 +132,7 @@ class _Draft:
 
     @property
     def asked(self) -> Sequence[str]:
-        """What persons said before calls, the newest first."""
+        """Words of persons before calls, the newest first."""
         said = (each.person.text.strip().partition("\n")[0] for each in self.read if each.person is not None)
         return tuple(dict.fromkeys(plain(text)[:_ASKED_CHARACTERS] for text in said if text))[:_ASKED]
 
@@ -166,7 +166,7 @@ class Guide:
         return ToolRefresh(written=tuple(written), unchanged=tuple(unchanged))
 
     def _draft(self, partition: Partition, stats: ToolStats) -> _Draft | None:
-        """Return what is to be written of a tool; nothing where that stands already, or somebody took it back."""
+        """Return what is to be written about a tool; nothing where that is there already, or a person took it back."""
         recent = stats.recent
         found = self.archive.memories([partition], ids=[guideline_id(partition, stats.tool)])
         head = found[0] if found else None
@@ -201,7 +201,7 @@ class Guide:
         return [each for each in read if each is not None]
 
     def _settled(self, draft: _Draft) -> Memory | None:
-        """Write a guideline; nothing where somebody else was first: theirs is as new."""
+        """Write a guideline; nothing where another call was first: its guideline is as new."""
         latest: _Draft | None = draft
         for _ in range(_ATTEMPTS):
             if latest is None:
@@ -320,13 +320,13 @@ _CITABLE = re.compile(r"[^\s\[\]](?:[^\[\]\n\r]{0,62}[^\s\[\]])?")
 _ARGUMENT = re.compile(r"[\w.-]{1,60}")
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
 _NAMES = 8
-"""Names of arguments that are told."""
+"""Names of arguments that are listed."""
 
 _NAME = 60
 """Characters of a tool's name."""
 
 _TYPICAL = 3
-"""Classes of errors that a guideline tells, and whose change makes it out of date."""
+"""Classes of errors that a guideline lists, and whose change makes it out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class CitedError:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What a guideline is made from: figures, names of arguments, and the ids of calls."""
+    """Material of a guideline: figures, names of arguments, and the ids of calls."""
 
     tool: str
     window: ToolWindow
@@ -391,7 +391,7 @@ def _errors(window: ToolWindow) -> tuple[CitedError, ...]:
 
 
 def classes(window: ToolWindow) -> tuple[str, ...]:
-    """Return the classes of the errors that a guideline tells."""
+    """Return the classes of the errors that a guideline lists."""
     return tuple(each.name for each in _errors(window)[:_TYPICAL])
 
 
@@ -399,12 +399,12 @@ def guideline(facts: ToolFacts, language: Literal["en", "zh"]) -> str:
     """Return the guideline: figures, and what calls have in common."""
     said = list(_sentences(facts, table("tool_guidelines")[language]))
     while length(" ".join(said)) > MOST_WORDS and len(said) > 1:
-        said.pop()  # what counts least stands last
+        said.pop()  # what counts least comes last
     return " ".join(said) if language == "en" else "".join(said)
 
 
 def changed(before: Mapping[str, Any], window: ToolWindow, calls: int) -> bool:
-    """Return whether what a guideline told is out of date.
+    """Return whether a guideline is out of date.
 
     It is where the rate now lies outside of what was likely then, a class of errors is new, or calls have doubled.
     `before` holds what it was made from: `calls`, `low`, `high` and `errors`.

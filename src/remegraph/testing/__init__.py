@@ -1,4 +1,4 @@
-"""What tests need in place of the world, shipped so that applications can use it too."""
+"""Stand-ins for tests, shipped so that applications can use them too."""
 
 from __future__ import annotations
 

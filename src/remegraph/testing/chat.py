@@ -67,7 +67,7 @@ Step = Answer | Callable[[ModelCall], Answer]
 
 @dataclass
 class _Log:
-    """What a scripted model has seen; shared by its parallel calls."""
+    """Calls that a scripted model has seen; shared by its parallel calls."""
 
     calls: list[ModelCall] = field(default_factory=list)
     most_at_once: int = 0
@@ -212,11 +212,11 @@ _SAMPLES: dict[str, Any] = {
     "operations": {"action": "CREATE", "content": "Nobody said this.", "evidence": []},
     "objections": {"topic": "personal:Nobody", "kind": "omission", "reason": "Nothing is missing."},
 }
-"""What a list of an answer holds where the right answer's is empty."""
+"""Item of a list of an answer where the right answer's is empty."""
 
 
 class ProviderError(Exception):
-    """What a provider's client raises for an HTTP error.
+    """The error that a provider's client raises for an HTTP status.
 
     Args:
         status_code: The HTTP status.
@@ -235,7 +235,7 @@ class _HangingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a fault is made from."""
+    """Material of a fault."""
 
     call: ModelCall
     right: Mapping[str, Any]
@@ -248,12 +248,12 @@ class Situation:
 
     @property
     def is_repair(self) -> bool:
-        """Whether the model was shown an answer of its own and told what was wrong with it."""
+        """Whether the model was shown an answer of its own and what was wrong with it."""
         return any(isinstance(message, AIMessage) for message in self.call.messages)
 
 
 Fault = Callable[[Situation], Answer]
-"""What becomes of a right answer."""
+"""A way to spoil a right answer."""
 
 
 def _wrong_types(at: Situation) -> Answer:

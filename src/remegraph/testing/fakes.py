@@ -20,7 +20,7 @@ __all__ = ["FailingCall", "FrozenClock", "InMemoryVectorIndex", "SequentialIds"]
 
 
 class FrozenClock:
-    """A clock that stands still until it is moved.
+    """A clock that does not move by itself.
 
     Args:
         start: The time that it shows first; aware.

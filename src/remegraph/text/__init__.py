@@ -1,1 +1,1 @@
-"""What reads words and knows nothing of memories."""
+"""Reading words, without any knowledge of memories."""

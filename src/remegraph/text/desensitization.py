@@ -40,7 +40,7 @@ class Placeholders:
         return f"Placeholders({len(self)})"
 
     def reserve(self, text: str) -> None:
-        """Give no new value a placeholder that stands in this text already."""
+        """Give no new value a placeholder that this text has already."""
         self._taken.update(found.group() for found in PLACEHOLDER.finditer(text))
 
     def of(self, kind: Kind, value: str) -> str:

@@ -1,4 +1,4 @@
-"""Names, numbers and terms in a text: what it is about, told by its form alone."""
+"""Names, numbers and terms in a text: its subject, by form alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def entities(text: str, known: Collection[str] = ()) -> list[Entity]:
 _Found = tuple[int, int, int, EntityKind]
 """Start, end, rank (lower wins where two overlap) and kind."""
 
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # where a date stands does not depend on when it is said
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # the place of a date does not depend on when it is said
 
 _EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
 _URL = r"https?://[^\s<>\"'，。！？；、）」》]*[^\s<>\"'，。！？；、）」》.,!?;:)]"

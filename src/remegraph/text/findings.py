@@ -73,7 +73,7 @@ _ESCAPED = {"b": "", "f": " ", "n": "\n", "r": "\r", "t": "\t"}
 _HOLES_AND_ESCAPES = re.compile(f"{PLACEHOLDER.pattern}|{ESCAPE.pattern}")
 
 _HOLE = "\x1f"
-"""Stands for a placeholder: no word, and white space to every pattern, but none that a pattern asks for by name."""
+"""Takes the place of a placeholder: no word, and white space to every pattern, but none that a pattern asks for by name."""
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹘﹣"), "-")
 _ENDS = frozenset("，；！？")
@@ -84,14 +84,14 @@ _UNSEEN = frozenset({"Cc", "Cf", "Mn"})
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text as it is searched, and where each of its characters stands in the original."""
+    """A text as it is searched, and the place of each of its characters in the original."""
 
     text: str
     starts: Sequence[int]
     ends: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where `text[start:end]` stands in the original."""
+        """Return the place of `text[start:end]` in the original."""
         return self.starts[start], self.ends[end - 1]
 
 
@@ -153,7 +153,7 @@ def either(words: Iterable[str], *, first: bool = True, last: bool = True) -> st
 def announced(cues: Iterable[str], value: str, *, openly: bool = True) -> re.Pattern[str]:
     """Return a pattern of a value that words announce: `order no. 12`, `订单号是12`. The value is its group `value`.
 
-    With `openly`, something such as a colon or "is" must stand between.
+    With `openly`, something such as a colon or "is" must come between.
     """
     between = rf"{BLANK}{either(table('cues')['between'])}" + ("" if openly else "?")
     number = rf"(?:{BLANK}{either(table('cues')['number'], first=False)}\.?)?"

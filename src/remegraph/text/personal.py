@@ -211,7 +211,7 @@ def numbers(text: str) -> Iterator[Finding]:
 
 
 def birth_dates(text: str) -> Iterator[Finding]:
-    """Yield dates that are said to be somebody's birth. Other dates are no secret."""
+    """Yield dates that are said to be a date of birth. Other dates are no secret."""
     for pattern in _births():
         yield from (Finding(*found.span("value"), "birth-date") for found in pattern.finditer(text))
 
@@ -331,7 +331,7 @@ _LOGIN = r"(?!(?:required|optional|true|false|none|null|yes|no)\b)[A-Za-z0-9][\w
 
 
 def accounts(text: str) -> Iterator[Finding]:
-    """Yield ids that are announced, and UUIDs. A number alone, and a hash, is nobody's."""
+    """Yield ids that are announced, and UUIDs. A number alone, or a hash, identifies no person."""
     yield from (Finding(*found.span(), "account") for found in _UUID.finditer(text))
     for pattern in _announced_accounts():
         yield from (Finding(*found.span("value"), "account") for found in pattern.finditer(text))

@@ -1,4 +1,4 @@
-"""What a question asks: its words and what each counts, the times that it names, and whose matter it is."""
+"""A question, read: its words and their weights, the times that it names, and whose matter it is."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from remegraph.text.tokens import asked_tokens
 __all__ = ["Question", "at_large", "read_question"]
 
 _BESIDE = 0.7
-"""What a word counts that only leads up to the question, or says when: of .4, .7 and 1 the best where a whole conversation
+"""Weight of a word that only leads up to the question, or says when: of .4, .7 and 1 the best where a whole conversation
 is the question (decision 0037); elsewhere all are within .01 of each other."""
 
 _ENOUGH = 3
 """The sentences that ask hold so many words, or all sentences count alike: "Any ideas?" asks nothing by itself."""
 
 _BEFORE = 0.2
-"""What a word of the question before counts, where this one refers back: of .1 to 1 the best (decision 0011)."""
+"""Weight of a word of the question before, where this one refers back: of .1 to 1 the best (decision 0011)."""
 
 _IN_FIGURES = re.compile(r"\d")
 
@@ -40,7 +40,7 @@ class Question:
     times: tuple[TimeMention, ...]
     """The times that it names."""
     own: bool
-    """Whether who asks asks about themselves."""
+    """Whether the speaker asks about themselves."""
     wants_time_or_number: bool
     """Whether it asks when, how long or how many."""
 
@@ -76,7 +76,7 @@ def read_question(text: str, asked_at: datetime, previous: str = "") -> Question
 
 
 def at_large(language: Literal["en", "zh"]) -> list[str]:
-    """Return questions that anybody may ask, about nothing in particular.
+    """Return common questions, about nothing in particular.
 
     For "en" they are in English, German and Spanish.
     """

@@ -82,7 +82,7 @@ _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """Return a text in which U+FFFD stands for every NUL and lone surrogate.
+    """Return a text with U+FFFD in place of every NUL and lone surrogate.
 
     Raw messages are kept to the letter; names and statements taken from them go where such characters cannot.
     """
@@ -95,7 +95,7 @@ def folded(text: str) -> str:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Yield all texts of JSON, however deep they stand, names among them."""
+    """Yield all texts of JSON, at any depth, names among them."""
     inside = [value]
     while inside:
         part = inside.pop()

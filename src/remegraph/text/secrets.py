@@ -46,7 +46,7 @@ def passwords(text: str) -> Iterator[Finding]:
 
 
 def _announced(text: str, cue: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield where values stand that a cue announces, and whether they are marked as such by quotes, ":" or "="."""
+    """Yield the places of values that a cue announces, and whether they are marked as such by quotes, ":" or "="."""
     for found in _cue(cue).finditer(text):
         group = next(name for name in ("double", "single", "curly", "bare") if found[name] is not None)
         start, end = found.span(group)
@@ -70,7 +70,7 @@ def _unopened(value: str) -> bool:
 
 @cache
 def _plain() -> re.Pattern[str]:
-    """Return a pattern of what stands after such cues and is no secret: words of a sentence, stars, variables."""
+    """Return a pattern of what follows such cues and is no secret: words of a sentence, stars, variables."""
     cues = table("cues")
     chinese = "|".join(map(re.escape, cues["no_password_zh"]))
     return re.compile(rf"{either(cues['no_password'])}|(?:{chinese}).*|{_STANDS_FOR_ONE}", re.IGNORECASE)

@@ -25,7 +25,7 @@ _END = re.compile(rf"[。！？；｡؟۔।॥]+{_CLOSE}|[.!?]+{_CLOSE}(?=\s|$)
 _URL = re.compile(r"https?://[^\s<>，。！？；]+[^\s<>，。！？；.,!?;:\"')]")
 _WORD_BEFORE = re.compile(r"[\w.]+\Z")
 
-# Shortened words that stand before what they belong to, so that their full stop ends no sentence.
+# Shortened words that come before what they belong to, so that their full stop ends no sentence.
 _TITLES = frozenset(
     "mr mrs ms mx dr prof st vs e.g i.e cf fig vol approx dept gen gov hon rev sgt capt lt col mt".split()
 )

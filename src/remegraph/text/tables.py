@@ -1,4 +1,4 @@
-"""The word lists, patterns and weights that stand in data files."""
+"""The word lists, patterns and weights of the data files."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def wording(text: str) -> Wording:
     return Wording(frozenset(words), frozenset(numbers), negative)
 
 
-@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and soon made anew
+@lru_cache(maxsize=1 << 10)  # 7 KB for a sentence, and soon made again
 def grams(text: str) -> frozenset[str]:
     """Return the pairs of Chinese characters and the runs of four letters of `text`, word by word."""
     found: set[str] = set()
@@ -196,7 +196,7 @@ _DIGIT = re.compile(r"[^\D0-9]")
 
 @dataclass(frozen=True, slots=True)
 class WrittenDate:
-    """Days of a month, as they stand in a text."""
+    """Days of a month, as a text has them."""
 
     text: str
     year: int | None

@@ -217,7 +217,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a word says about a time: any of a period, a part of the day, a time on the clock, a part of the period."""
+    """The meaning of a word for a time: any of a period, a part of the day, a time on the clock, a part of the period."""
 
     choices: tuple[Period, ...] = ()
     """The periods that it may mean, in order; of several the tense of its clause decides."""
@@ -235,7 +235,7 @@ class Meaning:
     dated: bool = False
     """Whether it is the same day whenever it is said."""
     story: bool = False
-    """Whether it counts from the day that is told of, where the clause is in the past: "three days later"."""
+    """Whether it counts from the day in question, where the clause is in the past: "three days later"."""
 
     def joined(self, other: Meaning) -> Meaning | None:
         """Return what this and the following word say together, or None if they do not go together."""
@@ -289,7 +289,7 @@ class Meaning:
 
 
 UNSETTLED = Meaning(known=False)
-"""What is a time that people read in two ways."""
+"""A time that people read in two ways."""
 
 
 def _on_weekday(date: Meaning, number: int) -> tuple[Period, ...] | None:
@@ -332,7 +332,7 @@ def day_of_month(said: datetime, number: int) -> Meaning:
 
 
 def yearly(said: datetime, year: int | None, period: Callable[[int], Period]) -> Meaning:
-    """Return the period of that year, or if none is told, what it is in this year, the one before and the next.
+    """Return the period of that year, or without a year, the periods of this year, the one before and the next.
 
     `period` gives the period of a year, or raises ValueError where there is none, such as 29 February.
     """
@@ -354,7 +354,7 @@ class Word(NamedTuple):
 
 
 Means = Callable[[re.Match[str], datetime], Meaning | Period | Sequence[Period] | None]
-"""What a match means when said at a time; None if it means none after all."""
+"""Return the meaning of a match said at a time; None if it means no time after all."""
 
 Rule = tuple[re.Pattern[str], Means]
 """A pattern and what it means.
@@ -391,21 +391,21 @@ class Tense:
     """How the clauses of a language tell whether they speak of the past or of what is to come."""
 
     breaks: re.Pattern[str]
-    """What parts two clauses."""
+    """Separators of clauses."""
     signs: re.Pattern[str]
     """Signs in front of a time; the names of its groups begin with past, future or unsure."""
     signs_behind: re.Pattern[str]
-    """The same behind it, where nothing in front tells."""
+    """The same behind it, where nothing in front decides."""
     somebody: re.Pattern[str]
-    """What shows that a clause is none in the style of notes: "9 April: one prefix per test", "a new record on Sunday"."""
+    """Signs that a clause is not in the style of notes: "9 April: one prefix per test", "a new record on Sunday"."""
     bare_past: bool
     """Whether a clause without a sign may speak of the past."""
     leaves: re.Pattern[str]
-    """What in a clause makes a day or month no single one: "every"."""
+    """Words of a clause that make a day or month no single one: "every"."""
     apart: re.Pattern[str]
-    """What right in front of a time makes it none of ours, such as a lunar month."""
+    """Words right in front of a time that make it none of ours, such as a lunar month."""
     idle: re.Pattern[str]
-    """What in front of a day to come says that it may never come to that: "keeps saying", "I wish it were Friday"."""
+    """Words in front of a day to come by which it may never come to that: "keeps saying", "I wish it were Friday"."""
 
     def settles(self, text: str, word: Word, said_at: datetime) -> Period | None:
         """Return which of the times that a word may mean is meant, or None where that is not certain."""
@@ -440,9 +440,9 @@ class Tense:
         return start, after.start() if after else len(text)
 
     def _sense(self, front: str, back: str) -> int | None:
-        """Return -1 for the past, 1 for what is to come, 0 where nothing tells, None where it may be either.
+        """Return -1 for the past, 1 for what is to come, 0 where nothing decides, None where it may be either.
 
-        The nearest sign in front tells, or else the first behind.
+        The nearest sign in front decides, or else the first behind.
         """
         signs = list(self.signs.finditer(front)) or list(self.signs_behind.finditer(back))[:1]
         told = (signs[-1].lastgroup or "") if signs else ""
@@ -483,7 +483,7 @@ def _towards(choices: Sequence[Period], sense: int, said_at: datetime) -> Period
 
 @cache
 def tense(language: str) -> Tense:
-    """Return how a language tells its tense."""
+    """Return how a language marks its tense."""
     told: Mapping[str, Any] = table("tenses")[language]
 
     def pattern(text: str) -> re.Pattern[str]:

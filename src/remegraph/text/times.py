@@ -33,7 +33,7 @@ class TimeMention:
     kind: PeriodKind
 
 
-# What may stand between the words of one time: "3 pm on Tuesday", "昨天的下午", "3月24日（周二）".
+# What may come between the words of one time: "3 pm on Tuesday", "昨天的下午", "3月24日（周二）".
 _WITHIN = re.compile(r"[\s,，的(（]*(?:(?:at|on|in the|of|in|around)\s+(?:the\s+)?)?", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*(?:to|until|till|through|and|[-–—~～至到])\s*(?:on\s+)?", re.IGNORECASE)
 _FROM = re.compile(r"(?:\b(?:from|between)\s+(?:on\s+)?|从|自)\Z", re.IGNORECASE)
@@ -47,12 +47,12 @@ _QUOTED = re.compile(
     r"(?<![\w'])'(?:[^'\n]|(?<=\w)'(?=\w)){1,200}'(?!\w)"
     r"|\"[^\"\n]{1,200}\"|[“‘][^”\n]{1,200}[”]|「[^」\n]{1,200}」|『[^』\n]{1,200}』|《[^》\n]{1,60}》|〈[^〉\n]{1,60}〉"
 )
-"""What somebody else said at another time, or a title."""
+"""Words that someone else said at another time, or a title."""
 
 _WRITES = re.compile(r"\b(?:wrote|writes|said|says|texted|told|promised|replied|reads?)\b|[说写讲]", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？\n]")
 
-# Characters that stand for one another, one for one, so that spans keep their places.
+# Equivalent characters, one for one, so that spans keep their places.
 _VARIANTS = str.maketrans("０１２３４５６７８９：\u2019\u00a0", "0123456789:' ")
 
 
@@ -207,7 +207,7 @@ def _stretched(first: Word, last: Word, ends: Period) -> Period | None:
 
 
 def _listed(text: str, first: Word, last: Word) -> bool:
-    """Return whether two days of the week stand beside each other, as those do on which something recurs."""
+    """Return whether two days of the week are beside each other, as those are on which something recurs."""
     return (
         first.says.weekday is not None
         and last.says.weekday is not None

@@ -139,7 +139,7 @@ def _whole(said: datetime, unit: str, steps: int) -> Period:
 def _step_unit(match: re.Match[str], said: datetime) -> Meaning | Period | Sequence[Period] | None:
     step, unit = _step(match), match["unit"].lower()
     if unit != "weekend":
-        # "The next week" may be of what is told.
+        # "The next week" may belong to a story.
         return Meaning((_whole(said, unit, step),), story=step > 0 and bool(match["the"]))
     last, this, following = (time_words.weekend(said, weeks) for weeks in (-1, 0, 1))
     if match["step"].lower() == "this":
@@ -304,7 +304,7 @@ def _clock(match: re.Match[str], said: datetime) -> Meaning:  # noqa: ARG001 - a
 
 
 def _rule(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of whole words, in which one space stands for any white space."""
+    """Compile a pattern of whole words, in which one space means any white space."""
     return re.compile(rf"(?<![\w-])(?:{pattern})(?!\w)".replace(" ", r"\s+"), _FLAGS)
 
 

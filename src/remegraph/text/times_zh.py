@@ -86,7 +86,7 @@ def _month_and_day(match: re.Match[str], said: datetime) -> Period:
 
 
 def _yearly(match: re.Match[str], said: datetime, period: Callable[[int], Period]) -> Meaning:
-    """Return the period of the year that is told, by its number, by the era, or by its distance."""
+    """Return the period of the year that is named, by its number, by the era, or by its distance."""
     step, era = match.groupdict().get("step"), _number(match, "era")
     if step:
         return replace(yearly(said, said.year + _YEARS[step], period), dated=False)

@@ -146,7 +146,7 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def scope_of(token: AccessToken) -> Scope | None:
-    """Return whom a token stands for that `Tokens` verified."""
+    """Return the scope of a token that `Tokens` verified."""
     claims = token.claims or {}
     return Scope.model_validate(claims[_SCOPE]) if _SCOPE in claims else None
 
@@ -209,7 +209,7 @@ async def serve_http(
         host: The address to listen at. There is no encryption: what is not loopback belongs behind a proxy with TLS.
         port: The port; 0 for a free one.
         names: The host names that clients reach it by; must be given where the address is not loopback.
-        ready: Told the URL once it listens.
+        ready: Called with the URL once it listens.
 
     Raises:
         SetupError: The address cannot be listened at, or would open the memory to a network by mistake.
