@@ -596,6 +596,38 @@ def test_what_was_is_and_will_be_are_never_put_together(
     assert [line.partition(" <- ")[0] for line in done.lines] == [memory.memory_id for memory in done.made]
 
 
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ((*(f"I used to {each[2:]}" for each in TEA[:2]), "Bob no longer gave me sencha tea from Uji."), TEA),
+        (tuple(f"以前{each}" for each in LATTE), LATTE),
+    ],
+)
+def test_what_is_told_as_over_is_not_put_beside_what_is(
+    house: House, was: tuple[str, ...], now: tuple[str, ...]
+) -> None:
+    """The words alone tell it where nobody set an end: who used to drink tea does not."""
+    over = {each.memory_id for each in told(house, *was)}
+    told(house, *now)
+    groups = house.kit.consolidate(scope=house.ann, dry_run=True).proposed
+    assert groups
+    assert [group for group in groups if 0 < len(over.intersection(group)) < len(group)] == []
+
+
+def test_what_is_told_as_over_joins_no_conclusion_of_what_is(house: House) -> None:
+    """Her tea would be what she drinks and what she gave up."""
+    told(house, *TEA, *RIVER)
+    concluded(house)
+    before = about(house, "tea")
+    told(house, "I no longer order sencha tea from Uji.")
+    assert [
+        group for group in house.kit.consolidate(scope=house.ann, dry_run=True).proposed if before.memory_id in group
+    ] == []
+    (still,) = told(house, "I order sencha tea from Uji.")
+    dry = house.kit.consolidate(scope=house.ann, dry_run=True)
+    assert [set(group) for group in dry.proposed if before.memory_id in group] == [{before.memory_id, still.memory_id}]
+
+
 def test_a_person_cannot_put_what_was_beside_what_is(house: House) -> None:
     """The error says why; nothing changes."""
     episodes = told(house, *TEA)

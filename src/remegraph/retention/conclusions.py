@@ -20,8 +20,9 @@ from remegraph.models.identity import derived, operation_id, relation
 from remegraph.models.standing import QUARANTINE_BELOW, confidence, recounted
 from remegraph.ports import Concluded, Concluder
 from remegraph.settings import LifecyclePolicy
-from remegraph.text.scripts import HAN, language_of
+from remegraph.text.scripts import HAN, language_of, simplified
 from remegraph.text.sentences import summary_of
+from remegraph.text.tables import table
 from remegraph.text.terms import wording
 
 if TYPE_CHECKING:
@@ -171,6 +172,16 @@ def holds(memory: Memory, at: datetime) -> bool:
     return memory.valid_to is None and (memory.valid_from is None or memory.valid_from <= at)
 
 
+def is_over(text: str) -> bool:
+    """Return whether a text tells, by its words alone, of what was so and is no more."""
+    return _over().search(simplified(text)) is not None
+
+
+@lru_cache(maxsize=1)
+def _over() -> re.Pattern[str]:
+    return re.compile(table("tenses")["over"], re.IGNORECASE)
+
+
 @dataclass(slots=True)
 class Gathered:
     """Episodes that may belong together, and the long-term memory that they may join, if there is one."""
@@ -222,7 +233,11 @@ def gather(
 def _join(
     memory: Memory, words: frozenset[str], groups: Sequence[Gathered], lexicon: Lexicon, policy: LifecyclePolicy
 ) -> bool:
+    over = is_over(memory.content)
+
     def fits(group: Gathered) -> float:
+        if any(is_over(each.content) != over for each in group.memories()):
+            return 0.0
         return lexicon.likeness(frozenset(group.terms), words)
 
     best = max(groups, key=fits, default=None)
@@ -240,12 +255,13 @@ def _made(
     vectors: Mapping[str, Vectors],
 ) -> list[Gathered]:
     def apart(one: int, other: int) -> bool:
-        return relation(left[one], left[other], one_source=False) == "disputes"
+        return over[one] != over[other] or relation(left[one], left[other], one_source=False) == "disputes"
 
     def near(one: int, other: int) -> float | None:
         first, second = (vectors.get(left[number].memory_id) for number in (one, other))
         return None if first is None or second is None else float(first @ second)
 
+    over = [is_over(memory.content) for memory in left]
     said = [words[memory.memory_id] for memory in left]
     found = clusters(
         said, lexicon, threshold=policy.cluster_likeness, least=policy.cluster_size, apart=apart, near=near
