@@ -152,7 +152,7 @@ def _copy_on_postgresql(url: str, really: Callable[[str], Database]) -> None:
     """Make a database that is empty a copy of a migrated one, which each server gets at its first ledger of a schema."""
     from remegraph.ledger import migrations
 
-    place = make_url(url).set(drivername="postgresql")
+    place = make_url(url).set(drivername="postgresql").difference_update_query(["password_file"])
     migrated = f"migrated_{migrations.HEAD}"
     name, template = sql.Identifier(str(place.database)), sql.Identifier(migrated)
     try:
@@ -200,6 +200,32 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
         yield url.replace("postgresql://", "postgresql+psycopg://")
 
 
+_APP = "remegraph_app"
+_GRANTS = re.compile(r"```sql\n(CREATE ROLE .*?)```", re.DOTALL)
+
+
+def _least_privileged(server: str, url: str) -> str:
+    """Migrate a ledger as its owner; return its URL for the role of the page on operations, by the statements there."""
+    from remegraph.ledger.database import Database
+
+    Database.open(url).close()
+    page = (Path(__file__).parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    (found,) = _GRANTS.findall(page)
+    create, *grants = found.split(";\n")
+    with psycopg.connect(server, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
+        connection.execute(create)
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        for grant in filter(None, grants):
+            connection.execute(grant)
+    return make_url(url).set(username=_APP).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def app_url(postgres_server: str, postgres_url: str) -> str:
+    """SQLAlchemy URL of a migrated PostgreSQL database, for a role that may change rows and no table."""
+    return _least_privileged(postgres_server, postgres_url)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """SQLAlchemy URL of an empty database: the test runs once on SQLite, once on PostgreSQL."""
@@ -233,9 +259,9 @@ def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
             def urls_of(home: Path) -> dict[str, str]:
                 if home not in urls:
-                    urls[home] = databases.enter_context(_database(server))
+                    urls[home] = _least_privileged(server, databases.enter_context(_database(server)))
                     add_key(home, first=True)  # where others may share the ledger, none is made unasked
-                return {"ledger_url": urls[home], "chroma_url": chroma}
+                return {"ledger_url": urls[home], "chroma_url": chroma, "migrate": "never"}
 
             monkeypatch.setattr(talk, "urls_of", urls_of)
         yield where

@@ -45,6 +45,7 @@ __all__ = [
     "SummaryPolicy",
     "ToolPolicy",
     "WorkingPolicy",
+    "open_to_others",
     "without_passwords",
 ]
 
@@ -74,6 +75,18 @@ def without_passwords(text: str) -> str:
         text: A URL, or what somebody says of one.
     """
     return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", text)
+
+
+def open_to_others(path: Path) -> bool:
+    """Return whether a file of secrets may be used by others than its owner and its group, or written by the group.
+
+    Args:
+        path: The file; its group may read it, as secrets that a cluster mounts belong to root and the group of a pod.
+
+    Raises:
+        OSError: It is not there.
+    """
+    return os.name == "posix" and bool(path.stat().st_mode & 0o027)
 
 
 class _Policy(BaseModel):
@@ -527,7 +540,11 @@ class Settings(_Policy):
     """All settings of a kit."""
 
     home: Path = Field(default=Path("~/.remegraph"), description="Folder of the ledger and the embedded index.")
-    ledger_url: str | None = Field(default=None, description="SQLAlchemy URL; SQLite in the home where none is given.")
+    ledger_url: str | None = Field(
+        default=None,
+        description="SQLAlchemy URL; SQLite in the home where none is given. PostgreSQL: `?password_file=/run/secrets/password` "
+        "is read at each new connection.",
+    )
     chroma_url: str | None = Field(default=None, description="http://host:port of a Chroma server; embedded if none.")
     queue: Literal["ledger", "procrastinate"] = Field(
         default="ledger", description="What hands work to workers; procrastinate: on PostgreSQL, without polling."

@@ -12,6 +12,7 @@ from remegraph import MemoryKit, Scope, Settings, SetupError
 from remegraph.errors import JournalKeyError
 from remegraph.kit.doctor import diagnose
 from remegraph.ledger.journal import Journal
+from remegraph.ledger.keys import add_key, keys_in
 from remegraph.ledger.schema import events, partitions, seals
 from remegraph.models import AuditHead, Mismatch, Subject
 from remegraph.testing import InMemoryVectorIndex
@@ -107,6 +108,22 @@ def test_a_key_that_is_lost_is_not_replaced_in_silence(opened: Open, tmp_path: P
         with pytest.raises(JournalKeyError):
             kit.save("drink", "Ann likes cake.", scope=ANN)
     assert not (tmp_path / "home" / "journal.key").exists()
+
+
+def test_a_key_in_the_home_takes_over_while_processes_run_that_have_not_read_it(opened: Open, tmp_path: Path) -> None:
+    """A file that a cluster exchanges under its processes, and none is started again for it."""
+    home = tmp_path / "home"
+    add_key(home)
+    with opened() as service:
+        service.save("drink", "Ann likes tea.", scope=ANN)
+        add_key(home)
+        with opened() as job:
+            assert job.admin.seal_journal("every spring") == ()
+        service.save("cake", "Ann likes cake.", scope=ANN)
+        assert forged(service) == []
+        first, *_ = keys_in(home)
+    with opened(first.decode(), *(each.decode() for each in keys_in(home)[1:2])) as later:
+        assert forged(later) == []
 
 
 def test_a_new_key_takes_over_while_others_go_on(opened: Open, tmp_path: Path) -> None:

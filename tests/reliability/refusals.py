@@ -38,9 +38,17 @@ class Role:
         self.file = folder / "passfile"
         own = make_url(url).set(username=self.name, password=None).update_query_dict({"passfile": str(self.file)})
         self.url = own.render_as_string(hide_password=False)
+        self.secret = folder / "password"
+        alone = own.difference_update_query(["passfile"]).update_query_dict({"password_file": str(self.secret)})
+        self.url_with_secret = alone.render_as_string(hide_password=False)
+        """Of the same ledger, by a file that holds the password and nothing else, as secrets of clusters do."""
         self.note("first")
         self._do("CREATE ROLE {name} LOGIN PASSWORD {password}", password="first")
         self._do("GRANT ALL ON SCHEMA public TO {name}")
+        self.grant()
+
+    def grant(self) -> None:
+        """Let it use all tables that are there."""
         for kind in _TABLES:
             self._admin.execute(sql.SQL(f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {{}}").format(self._ident))
 
@@ -63,7 +71,11 @@ class Role:
         self.end_all()
 
     def note(self, password: str) -> None:
-        """Write the password into the file that libpq reads at each connection."""
+        """Write the password into the files that are read at each connection: libpq's, and ours."""
+        plain = self.secret.with_name(f"password.{uuid.uuid4().hex}")
+        plain.touch(mode=0o640)
+        plain.write_text(f"{password}\n", encoding="ascii")
+        plain.replace(self.secret)
         draft = self.file.with_name(f"passfile.{uuid.uuid4().hex}")
         draft.touch(mode=0o600)
         draft.write_text(f"*:*:*:{self.name}:{password}\n", encoding="ascii")
@@ -106,7 +118,8 @@ class Role:
         self._admin.close()
 
     def _trusted(self) -> bool:
-        url = make_url(self.url).set(drivername="postgresql", password="wrong").render_as_string(hide_password=False)
+        place = make_url(self.url).difference_update_query(["password_file"])
+        url = place.set(drivername="postgresql", password="wrong").render_as_string(hide_password=False)
         with suppress(psycopg.OperationalError):
             psycopg.connect(url, passfile=os.devnull).close()
             return True

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from queue import Queue
@@ -24,15 +25,17 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sqlalchemy import func, select
 
 from conftest import Figure
-from remegraph import CapturePolicy, LedgerUnavailableError, MemoryKit, Scope, Settings
+from remegraph import CapturePolicy, LedgerUnavailableError, MemoryKit, Scope, Settings, SetupError
 from remegraph.adapters import MemoryMiddleware
 from remegraph.ledger.database import Database
+from remegraph.ledger.jobs import Stamps
+from remegraph.ledger.procrastinate_queue import Procrastinate
 from remegraph.ledger.schema import messages
 from remegraph.settings import PoolPolicy
 from remegraph.testing import InMemoryVectorIndex, ModelCall, ScriptedChatModel
 from tests.reliability.host import ROOT
 from tests.reliability.refusals import Role, limited
-from tests.talk import ANN, EACH_TURN, SHARED_KEY, digest
+from tests.talk import ANN, EACH_TURN, SHARED_KEY, digest, replied, said
 
 pytestmark = pytest.mark.requirement("X3", "X9")
 
@@ -91,6 +94,63 @@ def test_a_call_at_the_limit_of_the_server_waits_in_line(role: Role) -> None:
                     waiting.result(0.3)
             one.close()  # an idle connection of its pool is one, too
             assert waiting.result(PATIENCE) == 1
+
+
+def test_a_password_in_a_file_is_exchanged_while_processes_run_that_have_it_in_their_url(
+    role: Role, opened: Callable[..., MemoryKit]
+) -> None:
+    """Secrets that a cluster mounts are exchanged by day; nobody is started again for it."""
+    role.url = role.url_with_secret
+    with role.asked_for_a_password():
+        kit = opened(pool=PoolPolicy(wait=PATIENCE))
+        kit.add_messages(["I live in Lisbon."], scope=ANN)
+        role.change_password("second")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(kit.add_messages, ["I love tea."], scope=ANN)
+            with pytest.raises(TimeoutError):
+                waiting.result(0.3)
+            role.note("second")
+            assert waiting.result(PATIENCE).added == 1
+        role.note("wrong")
+        role.end_all()
+        impatient = Database.as_it_is(role.url)
+        impatient._wait = 0.0
+        with closing(impatient), pytest.raises(LedgerUnavailableError, match="password authentication failed") as told:
+            ping(impatient)
+        assert "wrong" not in str(told.value)
+        role.secret.chmod(0o604)
+        with closing(Database.as_it_is(role.url)) as exposed, pytest.raises(SetupError, match="chmod 640"):
+            ping(exposed)
+        role.secret.unlink()
+        with closing(Database.as_it_is(role.url)) as gone, pytest.raises(LedgerUnavailableError, match="Put it back"):
+            ping(gone)
+        role.note("second")
+
+
+@pytest.mark.slow
+def test_procrastinate_hears_of_work_after_the_password_in_its_file_has_changed(
+    role: Role, postgres_url: str, opened: Callable[..., MemoryKit]
+) -> None:
+    """It has connections of its own, which are lost with all others when the password is exchanged."""
+    with closing(Database.open(postgres_url)) as owner:
+        Procrastinate(owner, lambda: datetime.now(UTC), Stamps(Settings()))
+    role.grant()
+    role.url = role.url_with_secret
+    stop = Event()
+    with role.asked_for_a_password():
+        patient = {"queue": "procrastinate", "agent": EACH_TURN, "pool": PoolPolicy(wait=PATIENCE)}
+        kit = opened(ScriptedChatModel(script={"DigestAnswer": digest()}), **patient)
+        worker = Thread(target=kit.serve, args=(stop,))
+        worker.start()
+        try:
+            for number, password in enumerate(("second", "third")):
+                role.change_password(password)
+                role.note(password)
+                kit.capture([said(f"I live in town {number}."), replied("Noted.")], scope=Scope(user=password))
+                until(lambda: not kit.admin.jobs())
+        finally:
+            stop.set()
+            worker.join(PATIENCE)
 
 
 @pytest.mark.parametrize("policy", [PoolPolicy(size=1, overflow=0, wait=0.2), PoolPolicy(size=1, overflow=1, wait=0.2)])

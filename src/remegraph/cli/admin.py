@@ -356,7 +356,7 @@ def make_key(
             "Make one with --print, and set it there.",
         )
     then = (
-        "Restart all processes with it, then: remegraph key rotate."
+        "Processes with this home read it by themselves; give it to all others, then: remegraph key rotate."
         if keys_in(folder)
         else "Give the same to all processes that share the ledger."
     )

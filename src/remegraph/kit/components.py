@@ -336,7 +336,8 @@ def _keys(settings: Settings) -> KeyRing:
     given = [settings.journal_key] if settings.journal_key else []
     told = [key.encode() for key in (*given, *settings.former_journal_keys)]
     shared = not url.startswith("sqlite")
-    return KeyRing(told or keys_in(home), None if shared else lambda: add_key(home, first=True))
+    first = None if shared else lambda: add_key(home, first=True)
+    return KeyRing(told, first) if told else KeyRing(keys_in(home), first, lambda: keys_in(home))
 
 
 def _redactor(settings: Settings) -> Redactor:

@@ -20,12 +20,12 @@ from remegraph.ledger.keys import FILE as KEY
 from remegraph.ledger.rows import from_micros
 from remegraph.ledger.schema import events, messages
 from remegraph.models import Finding
+from remegraph.settings import open_to_others
 
 __all__ = ["examine_folder", "examine_key", "examine_ledger", "newest", "recorded_embedder"]
 
 _ROOM = 100 * 2**20  # less than this, and a busy agent fills it within days
 _NO_ROOM = 10 * 2**20
-_FOR_OTHERS = 0o027  # its group may read it
 
 
 def examine_folder(home: Path) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def examine_key(home: Path, *, sealed: bool) -> Iterator[Finding]:
                 what=f"The key of the journal, {path}, is missing: nobody can tell whether the journal was rewritten.",
                 cure=JournalKeyError.cure,
             )
-    elif os.name == "posix" and path.stat().st_mode & _FOR_OTHERS:
+    elif open_to_others(path):
         yield Finding(
             check="key",
             severity="warning",

@@ -6,16 +6,17 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url
 from sqlalchemy.pool import StaticPool
 
-from remegraph.errors import MissingExtraError, SetupError
-from remegraph.settings import PoolPolicy, Settings
+from remegraph.errors import LedgerUnavailableError, MissingExtraError, SetupError
+from remegraph.settings import PoolPolicy, Settings, open_to_others
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -23,17 +24,22 @@ if TYPE_CHECKING:
 __all__ = [
     "INHERITED",
     "LEDGER",
+    "PASSWORD_FILE",
     "RELEASE",
     "Heartbeat",
     "engine_of",
     "file_of",
     "lacks_ledger",
     "ledger_url",
+    "password_of",
     "watched",
 ]
 
 LEDGER = "ledger.sqlite"
 """The file of a ledger, in a home."""
+
+PASSWORD_FILE = "password_file"  # noqa: S105 - where it is, not what it is
+"""Of a URL: the file that holds the password."""
 
 _BUSY_MILLISECONDS = 30_000
 _SWITCH_TRIES = 20
@@ -132,6 +138,8 @@ def engine_of(url: str, policy: PoolPolicy) -> Engine:
         else:
             engine = create_engine(parsed, pool_pre_ping=True, connect_args=watched(parsed), **limits)
             event.listen(engine, "connect", _set_up_postgresql)
+            if (password := password_of(parsed)) is not None:
+                event.listen(engine, "do_connect", partial(_give_password, password))
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"The driver for {parsed.get_backend_name()} is not installed.", 'pip install "remegraph[postgres]"'
@@ -145,6 +153,41 @@ def watched(url: URL) -> dict[str, int]:
     Cut off without a word, as by a network, a server would be waited for as long as the system likes: two hours.
     """
     return {name: value for name, value in _WATCH.items() if name not in url.query}
+
+
+def password_of(url: URL) -> Callable[[], str] | None:
+    """Return what reads the password of a PostgreSQL server, each time it is called, where its URL names a file of it.
+
+    The file holds the password alone, unlike libpq's `passfile`, which the group may not even read.
+    """
+    named = url.query.get(PASSWORD_FILE)
+    return None if named is None else partial(_password_in, Path(str(named)))
+
+
+def _password_in(path: Path) -> str:
+    """Return what a file says.
+
+    Raises:
+        LedgerUnavailableError: It cannot be read now, as while it is exchanged.
+        SetupError: Others can read it.
+    """
+    try:
+        exposed, password = open_to_others(path), path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise LedgerUnavailableError(
+            f"The password of the ledger, {path}, cannot be read ({type(error).__name__}).", "Put it back; then repeat."
+        ) from error
+    if exposed:
+        raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 640 {path}, or 600.")
+    return password.rstrip("\r\n")
+
+
+def _give_password(
+    read: Callable[[], str], _dialect: object, _record: object, _args: object, given: dict[str, Any]
+) -> None:
+    """Have a new connection use the password as it is now."""
+    given.pop(PASSWORD_FILE, None)
+    given["password"] = read()
 
 
 def _parsed(url: str) -> URL:

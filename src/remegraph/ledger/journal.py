@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from secrets import token_hex
@@ -68,6 +68,8 @@ class Journal:
         self._keys = {_fingerprint(key): key for key in ring or [token_hex().encode()]}  # without a key, none fits
         self._salt = salt.encode()
         self._sealing = sealing or next(iter(self._keys))
+        self.again: Callable[[], Sequence[bytes]] = tuple
+        """Reads the keys once more, should another process have changed the one that seals."""
 
     @property
     def ours(self) -> bool:
@@ -92,6 +94,7 @@ class Journal:
             keys = ring.keys or (ring.first(),)
             with database.write([EVERYBODY]) as connection:
                 found = cls._settled(connection, keys) or cls._begun(database, connection, keys)
+        found.again = ring.again
         if not found.ours:
             error = _not_ours()
             database.refuse(error)
@@ -211,6 +214,8 @@ class Journal:
         return Walk([*reversed(self._keys.values())])
 
     def _chained(self, previous: str, row: Mapping[str, Any], key: str) -> str:
+        if key not in self._keys:
+            self._keys = {_fingerprint(each): each for each in self.again()} | self._keys
         if key not in self._keys:
             raise _not_ours()
         return _hmac(self._keys[key], f"{previous}\n{_line(row)}")

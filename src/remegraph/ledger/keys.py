@@ -24,13 +24,20 @@ class KeyRing:
     Args:
         keys: Newest first; none where no one gave one.
         first: Makes the first key of a journal that is not sealed yet, where none is at hand.
+        again: Reads the keys once more, where that may bring others.
 
     Raises:
         JournalKeyError: By `first`, where a key must not be made in silence.
     """
 
-    def __init__(self, keys: Sequence[bytes], first: Callable[[], bytes] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Sequence[bytes],
+        first: Callable[[], bytes] | None = None,
+        again: Callable[[], Sequence[bytes]] = tuple,
+    ) -> None:
         self.keys = tuple(dict.fromkeys(keys))
+        self.again = again
         self._first = first or none_given
 
     def first(self) -> bytes:

@@ -13,7 +13,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event
-from typing import Literal
+from typing import Any, Literal, Self
 
 import psycopg
 from procrastinate import App, PsycopgConnector
@@ -22,7 +22,7 @@ from procrastinate.jobs import DeleteJobCondition, Status
 from sqlalchemy import Connection, case, column, func, inspect, literal_column, select, table
 
 from remegraph.errors import SchemaTooOldError, SetupError
-from remegraph.ledger.connections import RELEASE, watched
+from remegraph.ledger.connections import PASSWORD_FILE, RELEASE, password_of, watched
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.jobs import BELL, Call, Stamps, claimable
 from remegraph.ledger.rows import from_micros, micros
@@ -107,8 +107,11 @@ class Procrastinate:
 
     def _new_app(self) -> App:
         url = self._database.engine.url.set(drivername="postgresql")
-        told = url.render_as_string(hide_password=False)
-        return App(connector=PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up))
+        told = url.difference_update_query([PASSWORD_FILE]).render_as_string(hide_password=False)
+        password = password_of(url)
+        kind = psycopg.AsyncConnection if password is None else _connecting(password)
+        connector = PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up, connection_class=kind)
+        return App(connector=connector)
 
     def _ring(self, connection: Connection, call: Call, due: int) -> None:
         """Have a job delivered when it is due, if this transaction is committed.
@@ -199,6 +202,17 @@ class Procrastinate:
         for row in found:
             with self._database.write() as connection:
                 self._ring(connection, Call(*row), now)
+
+
+def _connecting(password: Callable[[], str]) -> type[psycopg.AsyncConnection]:
+    """Return connections that use the password as it is when they are made."""
+
+    class Connection(psycopg.AsyncConnection):
+        @classmethod
+        async def connect(cls, conninfo: str = "", **given: Any) -> Self:
+            return await super().connect(conninfo, **given, password=password())
+
+    return Connection
 
 
 async def _set_up(connection: psycopg.AsyncConnection) -> None:

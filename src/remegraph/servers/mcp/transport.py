@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import socket
-import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ from remegraph.kit import MemoryKit
 from remegraph.kit.validation import required
 from remegraph.models import Scope
 from remegraph.servers.watch import AccessLog, digest, probes
+from remegraph.settings import open_to_others
 from remegraph.telemetry import event
 
 __all__ = ["MemoryServer", "Tokens", "http_app", "scope_of", "serve_http", "serve_stdio"]
@@ -43,8 +43,6 @@ _LARGEST = 1_000_000
 _SHORTEST = 16
 """Characters of a token."""
 _SCOPE = "remegraph_scope"
-_OTHERS = 0o027
-"""What may be allowed to nobody: all of it to others, and writing to the group."""
 
 _log = logging.getLogger("remegraph.access")
 
@@ -123,7 +121,7 @@ def _known(scopes: Mapping[str, Scope]) -> dict[str, Scope]:
 
 def _read(path: Path) -> dict[str, Scope]:
     try:
-        others = stat.S_IMODE(path.stat().st_mode) & _OTHERS if os.name == "posix" else 0
+        exposed = open_to_others(path)
         given = json.loads(path.read_text(encoding="utf-8"))
         scopes = {token: Scope.model_validate(scope) for token, scope in dict(given).items()}
     except (OSError, ValueError, TypeError, ValidationError) as error:
@@ -131,7 +129,7 @@ def _read(path: Path) -> dict[str, Scope]:
             f"The tokens in {path} cannot be read ({type(error).__name__}).",
             'Write {"TOKEN": {"user": "ann"}} there.',
         ) from error
-    if others:
+    if exposed:
         raise SetupError(f"Others than its owner may use {path}.", f"Run: chmod 640 {path}, or 600.")
     return scopes
 

@@ -1,0 +1,123 @@
+"""A role that may change rows and no table: all that a service and its workers do, it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Literal
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from remegraph import MemoryKit, Scope, Settings
+from remegraph.errors import SchemaTooOldError
+from remegraph.kit.migration import migrate
+from remegraph.ledger.database import Database
+from remegraph.ledger.jobs import Stamps
+from remegraph.ledger.procrastinate_queue import Procrastinate
+from remegraph.models import Subject
+from remegraph.settings import CapturePolicy
+from remegraph.testing import InMemoryVectorIndex, ScriptedChatModel
+from tests.reliability.released import FIRST, wider
+from tests.reliability.test_refusals import PATIENCE, until
+from tests.talk import EACH_TURN, SHARED_KEY, create, digest, proposal, replied, said
+
+pytestmark = pytest.mark.requirement("X9")
+
+ANN = Scope(user="ann", agent="remy")
+STEPS = {
+    "DigestAnswer": digest("personal:Ann"),
+    "ProposalAnswer": proposal(create("Ann lives in Lisbon.", 1, "I live in Lisbon")),
+}
+
+
+@contextmanager
+def opened(url: str, home: Path, **more: Any) -> Iterator[MemoryKit]:
+    settings = Settings(
+        home=home,
+        ledger_url=url,
+        journal_key=SHARED_KEY,
+        migrate="never",
+        agent=EACH_TURN,
+        capture=CapturePolicy(background=False, poll=0.05),
+        **more,
+    )
+    model = ScriptedChatModel(script=STEPS)
+    with MemoryKit.open(settings=settings, model=model, embedder=None, index=InMemoryVectorIndex()) as kit:
+        yield kit
+
+
+@contextmanager
+def working(kit: MemoryKit) -> Iterator[None]:
+    stop = Event()
+    worker = Thread(target=kit.serve, args=(stop,))
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join(PATIENCE)
+
+
+def test_the_role_may_change_no_table_and_not_the_number_of_the_schema(app_url: str) -> None:
+    """Else the tests below would prove nothing."""
+    with psycopg.connect(app_url.replace("+psycopg", ""), autocommit=True) as connection:
+        for statement in (
+            "CREATE TABLE mine (id int)",
+            "ALTER TABLE messages ADD COLUMN mine int",
+            "DROP TABLE reviews",
+            "TRUNCATE messages",
+            "UPDATE remegraph_schema SET version_num = 'mine'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+
+
+@pytest.mark.parametrize("queue", ["ledger", "procrastinate"])
+def test_a_service_and_a_worker_do_all_their_work_as_that_role(
+    queue: Literal["ledger", "procrastinate"], app_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    """Who breaks into a service must not get tables, nor other databases, by its account."""
+    migrate(Settings(home=tmp_path, ledger_url=postgres_url, queue=queue), apply=True)
+    with opened(app_url, tmp_path, queue=queue) as kit:
+        kit.capture([said("I live in Lisbon."), replied("Noted.")], scope=ANN)
+        with working(kit):
+            until(lambda: not kit.admin.jobs())
+        (memory,) = kit.memories(scope=ANN)
+        kit.save("drink", "Ann likes tea.", scope=ANN)
+        assert kit.recall("Where does Ann live?", scope=ANN).memories
+        kit.maintain(scope=ANN)
+        kit.consolidate(scope=ANN)
+        kit.forget(memory.memory_id, scope=ANN)
+        kit.restore(memory.memory_id, scope=ANN)
+        assert kit.admin.health().healthy
+        assert kit.admin.rebuild()
+        assert kit.admin.verify().healthy
+        kit.admin.seal_journal("every spring")
+        receipt = kit.admin.erase(Subject(user="ann"), full=True)
+        assert receipt.complete
+        assert any("dead rows" in each for each in receipt.not_covered)
+
+
+def test_tables_that_are_missing_are_told_with_the_cure_and_not_tried_to_make(app_url: str, tmp_path: Path) -> None:
+    """A permission that is denied says nothing of who should do what."""
+    with (
+        pytest.raises(SchemaTooOldError, match=r"procrastinate.*remegraph migrate --apply"),
+        opened(app_url, tmp_path, queue="procrastinate"),
+    ):
+        pass
+    with wider(), pytest.raises(SchemaTooOldError, match=rf"schema {FIRST}.*remegraph migrate --apply"):
+        Database.open(app_url, migrate="never")
+
+
+def test_what_a_later_release_adds_is_open_to_the_role_at_once(app_url: str, postgres_url: str) -> None:
+    """Grants that have to be repeated at each upgrade are forgotten at one."""
+    with closing(Database.open(postgres_url)) as owner:
+        Procrastinate(owner, lambda: datetime.now(UTC), Stamps(Settings()))
+    place = make_url(app_url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(place) as connection:
+        connection.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
