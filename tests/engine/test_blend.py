@@ -68,14 +68,29 @@ def test_words_count_as_far_as_a_message_holds_them_and_meaning_as_far_as_none_d
     """Where nobody said a word of the question, the best of the words is no good one, and meaning decides."""
     weights = Weights.of({"window of 3": 1, "coverage": 1}, {}, {"meaning": 2})
 
-    def first(coverage: float) -> Placed:
+    def first(coverage: float, apart: float = 0.6) -> Placed:
         columns = {"window of 3": [0.3, 0.0], "coverage": [coverage, 0.0], "meaning": [0.0, 0.8]}
-        return next(rank([(HERE, signs([1, 2], **columns))], weights))
+        return next(rank([(HERE, replace(signs([1, 2], **columns), apart=apart))], weights))
 
     held, meant = first(1.0), first(0.2)
     assert (held.seq, meant.seq) == (1, 2)
     assert held.contributions == pytest.approx({"window of 3": 0.25, "coverage": 0.25})
     assert meant.contributions == pytest.approx({"meaning": 0.5 * 0.8 * 0.8})
+
+
+@pytest.mark.requirement("F6")
+def test_meaning_that_tells_no_text_from_another_gives_way_to_words() -> None:
+    """An embedder that cannot read a language finds all of it alike, however few words of the question were said."""
+    weights = Weights.of({"window of 3": 1, "coverage": 1}, {}, {"meaning": 2})
+    columns = {"window of 3": [0.3, 0.0], "coverage": [0.2, 0.0], "meaning": [0.0, 1.0]}
+
+    def ranked(apart: float) -> list[Placed]:
+        return list(rank([(HERE, replace(signs([1, 2], **columns), apart=apart))], weights))
+
+    assert [each.seq for each in ranked(0.8)] == [2, 1]
+    assert [each.seq for each in ranked(0.2)] == [1, 2]
+    (alone,) = ranked(0.0)  # as where no message has a vector yet
+    assert alone.contributions == pytest.approx({"window of 3": 0.25, "coverage": 0.25})
 
 
 @pytest.mark.requirement("F6")

@@ -93,6 +93,8 @@ class MessageSigns:
     """By sign: a value for each message, 0 or more."""
     long: float = 0.0
     """How far the messages of this partition are long texts rather than short turns, 0 to 1."""
+    apart: float = 0.0
+    """How far the best meaning stands apart from the others, 0 to 1; see `Telling`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ def message_signs(
         layout.seqs[order[near][by_seq]],
         {name: column[by_seq] for name, column in columns.items()},
         long=middle / (middle + _LONG),
+        apart=telling.apart if telling is not None else 0.0,
     )
 
 
@@ -216,7 +219,7 @@ def _meaning_signs(
     best = np.full(int(threads.max()) + 1, -1.0)
     np.maximum.at(best, threads, cosines)
     return {
-        "meaning": telling.share(cosines[near]) * telling.apart,
+        "meaning": telling.share(cosines[near]),
         "thread meaning": telling.share(best[threads[near]]) * telling.apart * telling.peaked,
     }
 
