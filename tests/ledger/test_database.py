@@ -330,13 +330,18 @@ def _keys(database: Database) -> int:
         return len(connection.execute(select(partitions.c.key)).all())
 
 
+def _add(database: Database, key: str) -> None:
+    with database.write([EVERYBODY]) as connection:
+        connection.execute(insert(partitions).values(tenant="t", key=key))
+
+
 def test_what_a_call_reads_is_one_snapshot_in_whichever_thread(ledger_url: str) -> None:
     """A recall reads in some twenty places: of a change meanwhile it shows all or nothing, and it waits for one connection."""
     with closing(Database.open(ledger_url, PoolPolicy(size=1, overflow=1, wait=1))) as database:
         with database.session():
             assert _keys(database) == 0
-            with database.write([EVERYBODY]) as connection:
-                connection.execute(insert(partitions).values(tenant="t", key="new"))
+            with ThreadPoolExecutor(1) as others:  # another call
+                others.submit(_add, database, "new").result()
             with ThreadPoolExecutor(4) as pool:
                 found = [pool.submit(copy_context().run, _keys, database) for _ in range(8)]
                 assert [each.result() for each in found] == [0] * 8
@@ -345,6 +350,14 @@ def test_what_a_call_reads_is_one_snapshot_in_whichever_thread(ledger_url: str) 
             database.away()
             assert _keys(database) == 1, "what it was away for took time; it sees what is there now"
         assert _keys(database) == 1
+
+
+def test_what_a_call_writes_it_reads_afterwards_with_a_single_connection(ledger_url: str) -> None:
+    """A save reads, writes and reads again: it must not wait for the connection that it holds itself, nor see its past."""
+    with closing(Database.open(ledger_url, PoolPolicy(size=1, overflow=0, wait=1))) as database, database.session():
+        assert database.once("keys", lambda _: _keys(database)) == 0
+        _add(database, "new")
+        assert (_keys(database), database.once("keys", lambda _: _keys(database))) == (1, 1)
 
 
 def test_what_is_asked_once_in_a_session_is_asked_anew_in_the_next(ledger_url: str) -> None:

@@ -83,7 +83,7 @@ def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledge
     def enqueued(*, fails: bool) -> None:
         with database.write() as connection:
             number = tenancy.ensure(connection, [ANN])[ANN]
-            jobs.enqueue(connection, "summarize", number, 0)
+            jobs.enqueue(connection, {"summarize": 0}, number)
             if fails:
                 raise KeyError
 

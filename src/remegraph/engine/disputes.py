@@ -103,9 +103,11 @@ class Disputes:
         weighing.release()
         return changes.evolve(changes=tuple(weighing.planned.values()), links=tuple(weighing.links.values()))
 
-    def told_by(self, memory: Memory, user: str) -> bool:
-        """Return whether a memory comes from a user, by their words or those that their agent keeps for them."""
-        return _person(user) in _Sources(self._archive).of(memory)
+    def told_by(self, memories: Iterable[Memory], user: str) -> frozenset[str]:
+        """Return which memories come from a user, by their words or those that their agent keeps for them: their ids."""
+        sources, given = _Sources(self._archive), list(memories)
+        sources.read(given)
+        return frozenset(memory.memory_id for memory in given if _person(user) in sources.of(memory))
 
     def _near(self, home: Partition, new: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
         """Yield each new memory with each that it is held against: of its slot; of items and rules, what came before like it."""
@@ -145,20 +147,29 @@ class _Sources:
 
     def of(self, memory: Memory) -> frozenset[str]:
         """Return who said what a memory says: the user, other persons, tools, other agents."""
-        key = (memory.memory_id, memory.version)
-        if key not in self.known:
-            self.known[key] = self._read(memory)
-        return self.known[key]
+        self.read([memory])
+        return self.known[memory.memory_id, memory.version]
 
-    def _read(self, memory: Memory) -> frozenset[str]:
+    def read(self, memories: Iterable[Memory]) -> None:
+        """Find out who said what these memories say."""
+        new = {(each.memory_id, each.version): each for each in memories}
+        new = {key: each for key, each in new.items() if key not in self.known}
+        learned = [each for each in new.values() if each.origin is None]
+        homes = list(dict.fromkeys((*(each.partition for each in learned), *sorted(self.homes, key=str))))
+        ids = list(dict.fromkeys(item.message_id for each in learned for item in each.evidence))
+        said = self.archive.messages(homes, ids=ids) if ids else ()
+        self.known |= {key: self._of(each, said) for key, each in new.items()}
+
+    def _of(self, memory: Memory, said: Sequence[StoredMessage]) -> frozenset[str]:
         if memory.origin is not None:
             agents = memory.origin.agents or (memory.origin.claimed or memory.origin.knowledge_id,)
             return frozenset(f"agent {agent}" for agent in agents)
         user = memory.partition.user
         ids = list(dict.fromkeys(item.message_id for item in memory.evidence))
-        homes = list(dict.fromkeys((memory.partition, *sorted(self.homes, key=str))))
-        said = [(each, each.partition.user) for each in self.archive.messages(homes, ids=ids)] if ids else []
-        found = {_speaker(each, by) for each, by in said}
+        homes = {memory.partition, *self.homes}
+        found = {
+            _speaker(each, each.partition.user) for each in said if each.message_id in ids and each.partition in homes
+        }
         found |= {_speaker(self.brought[each], user) for each in ids if each in self.brought}
         return frozenset(found or ({_person(user)} if user else ()))
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.exceptions import ContextOverflowError, ModelInvalidRequestError
@@ -61,40 +62,46 @@ class _Node(RunnableLambda[S, Update]):
         return []
 
 
-def node(body: Callable[[S], Body], name: str) -> RunnableLambda[S, Update]:
-    """Return a graph node, sync and async, that runs this body."""
+def node(
+    body: Callable[[S], Body], name: str, session: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> RunnableLambda[S, Update]:
+    """Return a graph node, sync and async, that runs this body: in sessions of the ledger that end where a thinker thinks."""
+    advance = partial(_go_on, session)
 
     def call(state: S) -> Update:
         run = body(state)
-        step = _advance(run, None, None)
+        step = advance(run, None, None)
         while isinstance(step, Think):
             try:
                 answer = getattr(step.thinker, step.verb)(step.task, step.meter)
             except RemegraphError as error:
-                step = _advance(run, None, error)
+                step = advance(run, None, error)
             else:
-                step = _advance(run, answer, None)
+                step = advance(run, answer, None)
         return step.update
 
     async def acall(state: S) -> Update:
         run = body(state)
-        step = await asyncio.to_thread(_advance, run, None, None)
+        step = await asyncio.to_thread(advance, run, None, None)
         while isinstance(step, Think):
             try:
                 answer = await step.thinker.athink(step.verb, step.task, step.meter)
             except RemegraphError as error:
-                step = await asyncio.to_thread(_advance, run, None, error)
+                step = await asyncio.to_thread(advance, run, None, error)
             else:
-                step = await asyncio.to_thread(_advance, run, answer, None)
+                step = await asyncio.to_thread(advance, run, answer, None)
         return step.update
 
     return _Node(call, acall, name=name)
 
 
-def _advance(run: Body, answer: object, error: RemegraphError | None) -> Think | _Done:
+def _go_on(
+    session: Callable[[], AbstractContextManager[None]], run: Body, answer: object, error: RemegraphError | None
+) -> Think | _Done:
     """Go on to the body's next request or its end: StopIteration must not cross into a thread's future."""
     try:
-        return run.throw(error) if error else run.send(answer)
+        with session():
+            return run.throw(error) if error else run.send(answer)
     except StopIteration as end:
         return _Done(end.value)
 

@@ -71,7 +71,9 @@ def create_sub_agent(searcher: Searcher, thinker_of: ThinkerOf) -> SubAgent:
 
     def recall_similar_memory(state: _State) -> Update:
         task = state["task"]
-        return {"similar": searcher.similar(task.shelf, task.messages, thinker_of(task.scope.agent).similar_tokens)}
+        budget = thinker_of(task.scope.agent).similar_tokens
+        with searcher.session():
+            return {"similar": searcher.similar(task.shelf, task.messages, budget)}
 
     def decide(state: _State) -> Body:
         shown, former = state["similar"], state["task"].former

@@ -84,8 +84,8 @@ class Wishes:
     # ------------------------------------------------------------------------------------------- when it is said
 
     def screen(self, partition: Partition, messages: Sequence[Message]) -> tuple[Withholding, ...]:
-        """Return what is withheld of new messages from the first moment: forgotten words, and requests to forget."""
-        found = list(self._retraction.screen(partition, messages))
+        """Return what is withheld of new messages from the first moment, as they ask to forget it."""
+        found: list[Withholding] = []
         known: Collection[str] | None = None
         for at, message in enumerate(messages):
             asked = asked_in(message)

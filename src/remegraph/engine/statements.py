@@ -201,18 +201,18 @@ def state(
     `role` is system for a person or an application, assistant for a model; `recipe` names the way of summarising, for
     the work row.
     """
-    if not archive.messages([partition], ids=[statement_id]):
-        now = clock()
-        message = Message(
-            message_id=statement_id,
-            thread=f"stated:{statement_id}",
-            role=role,
-            name=actor,
-            content=content,
-            time=said_at or now,
-            extra=dict(extra or {}),
-        )
-        archive.add_messages(partition, [message], now)
+    now = clock()
+    message = Message(
+        message_id=statement_id,
+        thread=f"stated:{statement_id}",
+        role=role,
+        name=actor,
+        content=content,
+        time=said_at or now,
+        extra=dict(extra or {}),
+    )
+    if (made := archive.add_statement(partition, message, now, recipe)) is not None:
+        return Stated(*made)
     (stored,) = archive.messages([partition], ids=[statement_id])
     cut = Cut(thread=stored.thread, after_seq=0, first_seq=stored.seq, last_seq=stored.seq)
     archive.add_blocks(partition, [cut], recipe)  # left out where it is cut already

@@ -136,10 +136,12 @@ def build_summarizer(tools: Tools) -> Summarizer:
     steps = _Steps(tools)
     graph = StateGraph(_State, input_schema=SummarizerInput, output_schema=BlockOutcome)
     graph.add_node("slice", steps.slice)
-    graph.add_node("compress_message_block", node(steps.compress_message_block, "compress_message_block"))
+    graph.add_node(
+        "compress_message_block", node(steps.compress_message_block, "compress_message_block", tools.archive.session)
+    )
     graph.add_node("sub_agent", create_sub_agent(tools.searcher, tools.thinker_of))
-    graph.add_node("revise_memory", node(steps.revise_memory, "revise_memory"))
-    graph.add_node("commit", node(steps.commit, "commit"))
+    graph.add_node("revise_memory", node(steps.revise_memory, "revise_memory", tools.archive.session))
+    graph.add_node("commit", node(steps.commit, "commit", tools.archive.session))
     graph.add_edge(START, "slice")
     graph.add_conditional_edges("slice", steps.after_slice, ["compress_message_block", END])
     graph.add_conditional_edges("compress_message_block", steps.handoff_to_summary_agent, ["sub_agent", "commit"])
@@ -168,6 +170,11 @@ class _Steps:
 
     def slice(self, state: _State) -> Update:
         """Cut what is complete, and take the oldest pending block (or the one to redo)."""
+        with self._archive.session():
+            return self._sliced(state)
+
+    def _sliced(self, state: _State) -> Update:
+        """See `slice`."""
         partition = state["scope"].partition()
         redo = state["redo"]
         if redo is None:
@@ -291,8 +298,9 @@ class _Steps:
 
     def handoff_to_summary_agent(self, state: _State) -> list[Send] | Literal["commit"]:
         """Send the block to each of its topics; to the commit where there is none."""
-        failed = self._failed(state)
-        sends = [self._send(state, shelf, 1, failed.get(shelf.topic.key, ())) for shelf in state["topics"]]
+        with self._archive.session():
+            failed = self._failed(state)
+            sends = [self._send(state, shelf, 1, failed.get(shelf.topic.key, ())) for shelf in state["topics"]]
         return sends or "commit"
 
     def _failed(self, state: _State) -> dict[str, tuple[str, ...]]:

@@ -263,6 +263,10 @@ class MemoryWriter:
         check_statement(candidate.content, candidate.importance)
         if holds_recalled(candidate.content):
             return SaveResult(outcome="refused", reason="It is recalled memory, not a statement.")
+        with self._archive.session():
+            return self._save(candidate, scope)
+
+    def _save(self, candidate: MemoryCandidate, scope: Scope) -> SaveResult:
         candidate.governed.check(scope, by_model=candidate.by_model)
         agent = self._settings.for_agent(scope.agent)
         candidate = replace(candidate, usage=candidate.usage or ("memory" if agent.usage == "memory" else "knowledge"))
@@ -283,13 +287,17 @@ class MemoryWriter:
             if not candidate.believed and (told := _told(candidate, known)):
                 return SaveResult(outcome="refused", reason=told, degraded=degraded)
             known = known if candidate.believed else ()
+            rivals_in_slot = (
+                one.memory for one in known if one.memory.canonical_topic == statement.canonical_topic != ""
+            )
+            mine = self._disputes.told_by(rivals_in_slot, scope.user)
             decision = decide(
                 statement,
                 known,
                 threshold=threshold,
                 by_person=not candidate.by_model,
                 settles_knowledge=not candidate.by_model or candidate.usage == "knowledge",
-                one_source=lambda memory: self._disputes.told_by(memory, scope.user),
+                one_source=mine.__contains__,
                 named=named if candidate.believed else (),
             )
             if decision.refusal:

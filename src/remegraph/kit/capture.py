@@ -164,14 +164,28 @@ class Capture(Verbs):
         """
         home, memory = self.library(scope), self.settings.for_agent(scope.agent)
         check_text(thread=thread)
-        intake, unrecorded = self._intake(strict=False), self._open_parts().unrecorded
+        intake = self._intake(strict=False)
         place = zone(timezone)
         turns = Turns(thread, scope.agent, here(self._clock(), place), place, take=intake.take)
         if not record:
             return self._keep_off_record(turns, messages, home.partition())
         if not memory.enabled:
             return Captured(enabled=False)
-        view = view or View()
+        with self._open_parts().archive.session():
+            return self._captured(turns, messages, home, memory, intake=intake, view=view or View())
+
+    def _captured(
+        self,
+        turns: Turns,
+        messages: Iterable[MessageLike],
+        home: Scope,
+        memory: AgentMemorySettings,
+        *,
+        intake: Intake,
+        view: View,
+    ) -> Captured:
+        """Record what is new, and make blocks of what is complete; see `capture`."""
+        thread, unrecorded = turns.thread, self._open_parts().unrecorded
         writes = not view.due or self.settings.capture.early
         turn: AbstractContextManager[list[str]] = (
             unrecorded.turn(home.partition(), thread) if writes else nullcontext([])
@@ -330,7 +344,7 @@ class Capture(Verbs):
         at = now + idle if idle else None
         add = partial(parts.archive.add_messages, partition, said, now, asleep=True, blobs=intake.blobs, cut_at=at)
         screened = parts.wishes.screen(partition, said)
-        receipt = settled(partial(add, withheld=screened))
+        receipt = settled(partial(add, withheld=screened, screen=partial(parts.retraction.screen, partition, said)))
         parts.wishes.hold(partition, screened, partition.agent or "operator")
         parts.recent.note(partition, receipt.message_ids)
         return receipt

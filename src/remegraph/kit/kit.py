@@ -286,6 +286,7 @@ class MemoryKit(Statements, Injections, Lifecycle, Capture, Summarization, Short
                 blobs=intake.blobs,
                 untimed=untimed,
                 withheld=screened,
+                screen=partial(parts.retraction.screen, partition, named),
             )
         )
         parts.wishes.hold(partition, screened, partition.agent or "operator")

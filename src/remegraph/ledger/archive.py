@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Self
 
 from sqlalchemy import Connection
 
+from remegraph.errors import ErasedError
 from remegraph.failpoints import failpoint
 from remegraph.ledger import agreements, jobs, notes, tenancy
 from remegraph.ledger import blocks as block_rows
@@ -166,6 +167,7 @@ class Archive(Notes):
         asleep: bool = False,
         blobs: Mapping[str, Blob] | None = None,
         withheld: Sequence[Withholding] = (),
+        screen: Callable[[], Sequence[Withholding]] | None = None,
         untimed: Collection[str] = (),
         cut_at: datetime | None = None,
     ) -> AddReceipt:
@@ -177,6 +179,7 @@ class Archive(Notes):
             asleep: Whether the job sleeps until it is enqueued awake, or all jobs are asked for.
             blobs: The bytes of the attachments that they refer to, by SHA-256: durable before the messages are.
             withheld: Words of them that are withheld from the first moment, each with its cause.
+            screen: Says which other words are: asked only where words of what is recorded already are withheld.
             untimed: Ids of those whose time no one said: where one is recorded, whatever its time, it is the same.
             cut_at: When the partition's `cut` job is due, which cuts tails; it is enqueued only where this is given.
 
@@ -184,34 +187,117 @@ class Archive(Notes):
             MessageChangedError: An id is recorded with other content.
             SetupError: Bytes cannot be kept.
         """
-        added, new = 0, messages
-        if messages:
-            if blobs:  # no byte of what was erased comes back, not even for a moment
-                with self.database.read() as connection:
-                    new = self._not_erased(connection, partition, messages)
+        new, held = messages, dict[str, Blob]()
+        if blobs:  # no byte of what was erased comes back, not even for a moment
+            with self.database.read() as connection:
+                new = self._not_erased(connection, partition, messages)
             held = self.attachments.keep(new, blobs)
-            failpoint("add.kept")
-            with self.database.write([SWEEP_LOCK] if held else ()) as connection:
-                self.attachments.keep(new, held)  # a sweep may have come before the lock
+        failpoint("add.kept")
+        due = {"summarize": jobs.ASLEEP if asleep else micros(self._clock())}
+        due |= {"cut": micros(cut_at)} if cut_at else {}
+        record = partial(self._record, partition, new, recorded_at, held=held, untimed=untimed, due=due)
+        found = record(withheld, screened=screen is None) if new else (0, 0)
+        if found is None:
+            found = record((*(screen() if screen else ()), *withheld), screened=True) or (0, 0)
+        failpoint("add.after_commit")
+        ids, (added, left) = tuple(message.message_id for message in messages), found
+        return AddReceipt(message_ids=ids, added=added, known=left - added, erased=len(messages) - left)
+
+    def _record(
+        self,
+        partition: Partition,
+        given: Sequence[Message],
+        recorded_at: datetime,
+        withheld: Sequence[Withholding],
+        *,
+        screened: bool,
+        held: Mapping[str, Blob],
+        untimed: Collection[str],
+        due: Mapping[str, int],
+    ) -> tuple[int, int] | None:
+        """Record messages; return how many were new, and how many not erased.
+
+        Args:
+            withheld: Words that are withheld from the first moment.
+            screened: Whether these are all; else nothing is recorded, and returned, where words of others are withheld.
+            held: The bytes of attachments, by SHA-256.
+            due: Jobs that are enqueued where a message is new.
+        """
+        with self.database.write([SWEEP_LOCK] if held else ()) as connection:
+            self.attachments.keep(given, held)  # a sweep may have come before the lock
+            place, there, new = self._placed(connection, partition, given)
+            if there is None:
+                connection.rollback()  # the name that was just written, too
+                return 0, 0
+            if there.screens and not screened:
+                return None
+            added = message_rows.add(connection, place, new, recorded_at, held, there=there, untimed=untimed)
+            withheld_rows.add(connection, place, withheld, micros(recorded_at))
+            if added:
+                jobs.enqueue(connection, due, place, self._stamps.of(partition.agent))
+            failpoint("add.before_commit")
+        return added, len(new)
+
+    def _placed(
+        self, connection: Connection, partition: Partition, given: Sequence[Message]
+    ) -> tuple[int, message_rows.Known | None, Sequence[Message]]:
+        """Return the number of a partition, locked, what it holds of these messages, and which of them were not erased.
+
+        Where all of them were, nothing is told of the partition.
+        """
+        place = tenancy.cached(connection, [partition]).get(partition, 0)
+        self.database.lock(connection, [place] if place else ())
+        new = self._not_erased(connection, partition, given)
+        failpoint("add.begin")
+        ids, key = [each.message_id for each in new], tenancy.key_of(partition)
+        there = message_rows.known(connection, place, key, ids) if place else None
+        if new and there is None:  # else no one's name is written
+            place = tenancy.hold(self.database, connection, [partition])[partition]
+            if not self.database.is_sqlite:  # it may have waited for an erasure
                 new = self._not_erased(connection, partition, new)
-                if new:  # else no one's name is written
-                    partition_id = tenancy.hold(self.database, connection, [partition])[partition]
-                    failpoint("add.begin")
-                    if not self.database.is_sqlite:  # it may have waited for an erasure
-                        new = self._not_erased(connection, partition, new)
-                    added = message_rows.add(connection, partition_id, new, recorded_at, held, untimed=untimed)
-                    withheld_rows.add(connection, partition_id, withheld, micros(recorded_at))
-                    if not new:
-                        connection.rollback()  # the name that was just written, too
-                    if added:
-                        due = {"summarize": jobs.ASLEEP if asleep else micros(self._clock())}
-                        for kind, at in (due | ({"cut": micros(cut_at)} if cut_at else {})).items():
-                            jobs.enqueue(connection, kind, partition_id, at, self._stamps.of(partition.agent))
-                failpoint("add.before_commit")
-            failpoint("add.after_commit")
-        ids = tuple(message.message_id for message in messages)
-        erased = len(messages) - len(new)
-        return AddReceipt(message_ids=ids, added=added, known=len(messages) - added - erased, erased=erased)
+            there = message_rows.known(connection, place, key, [each.message_id for each in new])
+        return place, there if new else None, new
+
+    def add_statement(
+        self, partition: Partition, message: Message, recorded_at: datetime, recipe: str
+    ) -> tuple[StoredMessage, Block] | None:
+        """Record a message as a block of its own, in one transaction, mark the block pending, and enqueue `summarize`.
+
+        None: it is recorded already.
+
+        Args:
+            recipe: The way of summarising that the block waits for.
+
+        Raises:
+            ErasedError: It was erased.
+        """
+        with self.database.write() as connection:
+            place, there, _ = self._placed(connection, partition, [message])
+            if there is None:
+                raise ErasedError(f"Message {message.message_id} was erased.")
+            if message.message_id in there.digests:
+                return None
+            message_rows.add(connection, place, [message], recorded_at, {}, there=there)
+            told = {"partition": partition, "seq": there.last_seq + 1, "recorded_at": recorded_at}
+            stored = StoredMessage.model_validate({**message.model_dump(), **told})
+            block = block_rows.new(connection, place, [stored], self.tombstones)
+            block_rows.end(connection, place, block)
+            self._await(connection, place, [block], recipe)
+            due = {"summarize": micros(self._clock())}
+            jobs.enqueue(connection, due, place, self._stamps.of(partition.agent))
+            failpoint("add.before_commit")
+        failpoint("add.after_commit")
+        return stored, block
+
+    def _await(self, connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:
+        """Mark new blocks as waiting for a way of summarising, and journal them."""
+        block_rows.await_work(connection, partition_id, new, recipe)
+        now, operation_id = micros(self._clock()), self._new_id()
+        told = [
+            Entry(partition_id, now, "slicer", "add_block", each.block_id, operation_id, body=each.to_json())
+            for each in new
+        ]
+        self.journal.add(connection, told)
 
     def keep_off_record(self, partition: Partition, said: Sequence[tuple[str, str]]) -> None:
         """Mark messages as said off the record, by what nothing can be read from: `add_messages` turns them away.
@@ -277,6 +363,15 @@ class Archive(Notes):
             places = tenancy.known(connection, partitions)
             found = message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit, asked=asked)
             return of_own_systems(tuple(found), self._trusted)
+
+    def message_ids(self, block: Block) -> Collection[str]:
+        """Return the ids of the messages that a block holds."""
+        with self.database.read() as connection:
+            return [
+                name
+                for number in tenancy.known(connection, [block.partition])
+                for name in message_rows.ids_between(connection, number, block.thread, block.first_seq, block.last_seq)
+            ]
 
     def asked(self, partitions: Sequence[Partition]) -> tuple[StoredMessage, ...]:
         """Return the messages that wait for a decision on a request to forget, with the words that it is about."""
@@ -352,7 +447,6 @@ class Archive(Notes):
             enqueue: Whether the `summarize` job is enqueued in the same transaction, if a block was added.
         """
         now = micros(self._clock())
-        operation_id = self._new_id()
         with self.database.write() as connection:
             places = tenancy.known(connection, [partition])
             self.database.lock(connection, places)
@@ -360,24 +454,9 @@ class Archive(Notes):
             failpoint("blocks.begin")
             for partition_id in places:
                 added = block_rows.add(connection, partition_id, partition, cuts, self.tombstones)
-                block_rows.await_work(connection, partition_id, added, recipe)
                 if added and enqueue:
-                    jobs.enqueue(connection, "summarize", partition_id, now, self._stamps.of(partition.agent))
-                self.journal.add(
-                    connection,
-                    [
-                        Entry(
-                            partition_id=partition_id,
-                            time=now,
-                            actor="slicer",
-                            action="add_block",
-                            record_id=block.block_id,
-                            operation_id=operation_id,
-                            body=block.to_json(),
-                        )
-                        for block in added
-                    ],
-                )
+                    jobs.enqueue(connection, {"summarize": now}, partition_id, self._stamps.of(partition.agent))
+                self._await(connection, partition_id, added, recipe)
             failpoint("blocks.before_commit")
         failpoint("blocks.after_commit")
         return tuple(added)

@@ -143,8 +143,8 @@ def _describe(connection: Connection, partition_id: int, message_id: str, told: 
     known = [each.text for each in readings(connection, partition_id, message_id)]
     said = without(" ".join((message.indexed_text, *known)), hidden, mark="")
     shelf = fulltext.TextShelf(partition_id, "message")
-    fulltext.remove(connection, shelf, [message_id])
-    fulltext.put(connection, shelf, [fulltext.TextEntry(message_id, token_counts(said), row.seq, row.asks)])
+    fulltext.remove(connection, {shelf: [message_id]})
+    fulltext.put(connection, {shelf: [fulltext.TextEntry(message_id, token_counts(said), row.seq, row.asks)]})
 
 
 def _reading_columns(reading: Reading | None) -> dict[str, str | None]:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, bindparam, func, insert, or_, select, update
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.ledger import messages as message_rows
+from remegraph.ledger import tenancy
 from remegraph.ledger.messages import stored
 from remegraph.ledger.rows import chunks, from_micros, micros, offset_seconds, upsert
 from remegraph.ledger.schema import blocks, messages, summaries, threads, work
@@ -32,10 +34,13 @@ from remegraph.ports import Tail
 
 __all__ = [
     "BlockFilter",
+    "Extent",
+    "Extents",
     "add",
     "await_work",
     "bring",
     "check_open",
+    "end",
     "extents",
     "free_labels",
     "new",
@@ -45,11 +50,11 @@ __all__ = [
     "read_holding",
     "read_summaries",
     "read_work",
-    "require_block",
+    "require",
     "set_work",
     "tail_starts",
     "tails",
-    "write_summary",
+    "write_summaries",
 ]
 
 
@@ -58,6 +63,39 @@ _STATEMENTS = ("stated:", "imported:")
 
 Numbers = Mapping[Partition, int]
 """The numbers of partitions."""
+
+# Said once: building a statement costs as much as running it.
+_EXTENTS = select(
+    blocks.c.partition_id, blocks.c.block_id, blocks.c.thread, blocks.c.first_seq, blocks.c.last_seq
+).where(
+    blocks.c.partition_id.in_(bindparam("here", expanding=True)),
+    blocks.c.block_id.in_(bindparam("labels", expanding=True)),
+)
+_later = blocks.alias()
+_first_end = select(func.min(_later.c.last_seq)).where(
+    _later.c.partition_id == messages.c.partition_id,
+    _later.c.thread == messages.c.thread,
+    _later.c.last_seq >= messages.c.seq,
+)
+_HOLDING = (
+    select(messages.c.seq.label("seq"), blocks)
+    .select_from(messages)
+    .join(
+        blocks,
+        and_(
+            blocks.c.partition_id == messages.c.partition_id,
+            blocks.c.thread == messages.c.thread,
+            blocks.c.last_seq == _first_end.correlate(messages).scalar_subquery(),
+            blocks.c.first_seq <= messages.c.seq,
+        ),
+    )
+    .where(messages.c.partition_id == bindparam("here"), messages.c.seq.in_(bindparam("seqs", expanding=True)))
+)
+_DONE = select(work.c.partition_id, work.c.block_id, work.c.topic, work.c.recipe).where(
+    work.c.partition_id.in_(bindparam("here", expanding=True)),
+    work.c.block_id.in_(bindparam("labels", expanding=True)),
+    work.c.state == "done",
+)
 
 
 # ------------------------------------------------------------------------------------------- cut from threads
@@ -293,27 +331,11 @@ def read_holding(
     connection: Connection, places: Mapping[int, Partition], seqs: Mapping[int, Sequence[int]]
 ) -> dict[tuple[Partition, int], Block]:
     """Return the block that holds each of these messages, by partition and place: of several, the one where it was new."""
-    later = blocks.alias()
-    first = select(func.min(later.c.last_seq)).where(
-        later.c.partition_id == messages.c.partition_id,
-        later.c.thread == messages.c.thread,
-        later.c.last_seq >= messages.c.seq,
-    )
-    holds = and_(
-        blocks.c.partition_id == messages.c.partition_id,
-        blocks.c.thread == messages.c.thread,
-        blocks.c.last_seq == first.correlate(messages).scalar_subquery(),
-        blocks.c.first_seq <= messages.c.seq,
-    )
-    query = select(messages.c.seq, blocks).select_from(messages).join(blocks, holds)
     found: dict[tuple[Partition, int], Block] = {}
-    for each in chunks([(place, seq) for place, some in seqs.items() for seq in some]):
-        wanted: dict[int, list[int]] = {}
-        for place, seq in each:
-            wanted.setdefault(place, []).append(seq)
-        here = (and_(messages.c.partition_id == place, messages.c.seq.in_(some)) for place, some in wanted.items())
-        for row in connection.execute(query.where(or_(*here))):
-            found[places[row.partition_id], row.seq] = _block(places[row.partition_id], row)
+    for number, some in seqs.items():
+        for chunk in chunks(list(some)):
+            for row in connection.execute(_HOLDING, {"here": number, "seqs": chunk}):
+                found[places[number], row.seq] = _block(places[number], row)
     return found
 
 
@@ -329,21 +351,41 @@ def _block(partition: Partition, row: Row[Any]) -> Block:
     )
 
 
-def extents(connection: Connection, partition_id: int, block_ids: Sequence[str]) -> Sequence[Row[Any]]:
-    """Return the rows of these blocks: label, thread, first and last seq."""
-    here = (blocks.c.partition_id == partition_id, blocks.c.block_id.in_(block_ids))
-    return connection.execute(select(blocks).where(*here)).all() if block_ids else ()
+class Extent(NamedTuple):
+    """Which words a block holds."""
+
+    thread: str
+    first_seq: int
+    last_seq: int
+
+    def holds(self, message: Row[Any]) -> bool:
+        """Return whether it holds a message of its partition."""
+        return bool(message.thread == self.thread and self.first_seq <= message.seq <= self.last_seq)
 
 
-def require_block(connection: Connection, partition_id: int, block_id: str) -> None:
-    """Check that there is such a block.
+Extents = Mapping[tuple[int, str], Extent]
+"""Blocks that are there, by partition and label."""
+
+
+def extents(
+    connection: Connection, partition_ids: Collection[int], labels: Collection[str]
+) -> dict[tuple[int, str], Extent]:
+    """Return those of these blocks that are there."""
+    found: dict[tuple[int, str], Extent] = {}
+    for chunk in chunks(list(labels)):
+        rows = connection.execute(_EXTENTS, {"here": list(partition_ids), "labels": chunk})
+        found |= {(row.partition_id, row.block_id): Extent(row.thread, row.first_seq, row.last_seq) for row in rows}
+    return found
+
+
+def require(there: Extents, partition_id: int, label: str) -> None:
+    """Return if there is such a block.
 
     Raises:
         NotFoundError: There is none.
     """
-    here = (blocks.c.partition_id == partition_id, blocks.c.block_id == block_id)
-    if connection.execute(select(blocks.c.id).where(*here)).first() is None:
-        raise NotFoundError(f"There is no block {block_id} here.")
+    if (partition_id, label) not in there:
+        raise NotFoundError(f"There is no block {label} here.")
 
 
 # ---------------------------------------------------------------------------------------------- index entries
@@ -360,27 +402,40 @@ def read_summaries(
     return tuple(BlockSummary.from_json(row.body) for row in ordered)
 
 
-def write_summary(connection: Connection, partition_id: int, summary: BlockSummary, *, keep: bool = False) -> None:
-    """Write the index entry of a block, in place of the one that it had.
+def write_summaries(
+    connection: Connection, numbers: Numbers, there: Extents, entries: Sequence[BlockSummary], *, keep: bool = False
+) -> None:
+    """Write the index entries of blocks, in place of those that they had.
 
     Args:
-        keep: Whether the one that it had is kept beside it, since words of it are withheld, and may be shown again.
+        there: The blocks that are there.
+        keep: Whether those that they had are kept beside them, since words are withheld, and may be shown again.
 
     Raises:
         NotFoundError: There is no such block.
     """
-    require_block(connection, partition_id, summary.block_id)
-    values = {
-        "start_time": micros(summary.start_time),
-        "end_time": micros(summary.end_time),
-        "body": summary.to_json(),
-    }
-    statement = upsert(connection.dialect.name, summaries).values(
-        partition_id=partition_id, block_id=summary.block_id, **values
-    )
-    key = ["partition_id", "block_id"]
+    for entry in entries:
+        require(there, numbers[entry.partition], entry.block_id)
+    rows = [
+        {
+            "partition_id": numbers[entry.partition],
+            "block_id": entry.block_id,
+            "start_time": micros(entry.start_time),
+            "end_time": micros(entry.end_time),
+            "body": entry.to_json(),
+        }
+        for entry in entries
+    ]
+    if rows:
+        connection.execute(_summarised(connection.dialect.name, keep=keep), rows)
+
+
+@cache
+def _summarised(dialect: str, *, keep: bool) -> Insert:
+    statement = upsert(dialect, summaries)
+    given = {name: statement.excluded[name] for name in ("start_time", "end_time", "body")}
     before = {"original": func.coalesce(summaries.c.original, summaries.c.body) if keep else None}
-    connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values | before))
+    return statement.on_conflict_do_update(index_elements=["partition_id", "block_id"], set_=given | before)
 
 
 def read_by(connection: Connection, partition_ids: Sequence[int], reader: str, recipe: str) -> tuple[str, ...]:
@@ -433,7 +488,9 @@ def bring(connection: Connection, partition_id: int, brought: Brought, recorded_
     """
     said = {message.message_id: message for message in brought.messages}
     _check_threads(connection, partition_id, brought.messages)
-    message_rows.add(connection, partition_id, brought.messages, recorded_at, {})
+    ids, key = [message.message_id for message in brought.messages], tenancy.key_of(brought.partition)
+    if (there := message_rows.known(connection, partition_id, key, ids)) is not None:  # none: it brings no message
+        message_rows.add(connection, partition_id, brought.messages, recorded_at, {}, there=there)
     known = _known_blocks(connection, partition_id, [block.block_id for block in brought.blocks])
     for block in brought.blocks:
         seqs = _seqs(connection, partition_id, block)
@@ -448,7 +505,7 @@ def bring(connection: Connection, partition_id: int, brought: Brought, recorded_
                 end_time=max(said[each].time for each in block.message_ids),
             )
             _record(connection, partition_id, made)
-            _end(connection, partition_id, made)
+            end(connection, partition_id, made)
             yield made
         elif known[block.block_id] != (block.thread, seqs[0], seqs[-1]):
             raise ConflictError([block.block_id], "A block of this name holds other words here: use another scope.")
@@ -486,7 +543,7 @@ def _seqs(connection: Connection, partition_id: int, block: BroughtBlock) -> lis
     return [row.seq for row in held]
 
 
-def _end(connection: Connection, partition_id: int, block: Block) -> None:
+def end(connection: Connection, partition_id: int, block: Block) -> None:
     """Let its thread end with this block, unless it has a later one."""
     here = (threads.c.partition_id == partition_id, threads.c.thread == block.thread)
     connection.execute(
@@ -506,24 +563,37 @@ def await_work(connection: Connection, partition_id: int, new: Sequence[Block], 
         )
 
 
-def set_work(connection: Connection, numbers: Numbers, wanted: Iterable[Work]) -> None:
+def set_work(connection: Connection, numbers: Numbers, there: Extents, wanted: Sequence[Work]) -> None:
     """Write how far work is.
+
+    Args:
+        there: The blocks that are there.
 
     Raises:
         NotFoundError: There is no such block.
     """
     for one in wanted:
-        partition_id = numbers[one.partition]
-        require_block(connection, partition_id, one.block_id)
-        values = {"state": one.state, "reason": json.dumps(one.reason), "attempts": one.attempts}
-        statement = upsert(connection.dialect.name, work).values(
-            partition_id=partition_id, block_id=one.block_id, topic=one.topic, recipe=one.recipe, **values
-        )
-        key = ["partition_id", "block_id", "topic", "recipe"]
-        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=values))
+        require(there, numbers[one.partition], one.block_id)
+    rows = [
+        {
+            "partition_id": numbers[one.partition],
+            **one.model_dump(include={"block_id", "topic", "recipe", "state", "attempts"}),
+            "reason": json.dumps(one.reason),
+        }
+        for one in wanted
+    ]
+    if rows:
+        connection.execute(_worked(connection.dialect.name), rows)
 
 
-def check_open(connection: Connection, numbers: Numbers, wanted: Iterable[Work], again: Mapping[str, str]) -> None:
+@cache
+def _worked(dialect: str) -> Insert:
+    statement = upsert(dialect, work)
+    given = {name: statement.excluded[name] for name in ("state", "reason", "attempts")}
+    return statement.on_conflict_do_update(index_elements=["partition_id", "block_id", "topic", "recipe"], set_=given)
+
+
+def check_open(connection: Connection, numbers: Numbers, wanted: Sequence[Work], again: Mapping[str, str]) -> None:
     """Check that none of this work is done, unless its block is read again, and that no one else has done that.
 
     Args:
@@ -532,19 +602,15 @@ def check_open(connection: Connection, numbers: Numbers, wanted: Iterable[Work],
     Raises:
         ConflictError: Some of it is done.
     """
+    new = [one for one in wanted if one.block_id not in again]
+    finished: set[tuple[int, str, str, str]] = set()
+    for chunk in chunks(list({one.block_id for one in new})):
+        here = {"here": list({numbers[one.partition] for one in new}), "labels": chunk}
+        finished.update(tuple(row) for row in connection.execute(_DONE, here))
     done = [
         f"{one.block_id} {one.topic}".strip()
-        for one in wanted
-        if one.block_id not in again
-        and connection.execute(
-            select(work.c.state).where(
-                work.c.partition_id == numbers[one.partition],
-                work.c.block_id == one.block_id,
-                work.c.topic == one.topic,
-                work.c.recipe == one.recipe,
-                work.c.state == "done",
-            )
-        ).first()
+        for one in new
+        if (numbers[one.partition], one.block_id, one.topic, one.recipe) in finished
     ]
     places = {(numbers[one.partition], one.block_id) for one in wanted if one.block_id in again}
     done += [label for number, label in places if _reader(connection, number, label) != again[label]]

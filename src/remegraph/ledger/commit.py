@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
@@ -16,12 +19,11 @@ from remegraph.ledger.agreements import Consent
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext, vectors
 from remegraph.ledger.journal import Entry, Journal
-from remegraph.ledger.rows import chunks, micros, upsert
+from remegraph.ledger.rows import chunks, insert_rows, micros, upsert
 from remegraph.ledger.schema import (
     links,
     memories,
     operations,
-    topics,
     versions,
 )
 from remegraph.ledger.tombstones import Tombstones
@@ -65,13 +67,8 @@ def commit(
         if changes.tools:
             changes = changes.evolve(tools=notes.without_late_calls(connection, tombstones, changes.tools))
         named = _named(changes)
-        numbers = tenancy.ensure(connection, named)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
-        linking = memory_rows.read_heads(connection, [*(link.source_id for link in changes.links), *witnesses])
-        touched = sorted({*numbers.values(), *(head.partition_id for head in linking.values())})
-        database.lock(connection, touched)
-        if not database.is_sqlite and tenancy.ensure(connection, named) != numbers:  # it waited for an erasure
-            raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
+        numbers, touched = _held(database, connection, named, [*(each.source_id for each in changes.links), *witnesses])
         if touched and (receipt := replayed(connection, touched[0], changes.operation_id)):
             return receipt
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
@@ -86,6 +83,26 @@ def commit(
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
+
+
+def _held(
+    database: Database, connection: Connection, named: Sequence[Partition], others: Sequence[str]
+) -> tuple[dict[Partition, int], list[int]]:
+    """Lock partitions, and those of other memories; return the numbers of the former, and of all.
+
+    Raises:
+        ConflictError: One was erased meanwhile.
+    """
+    known = {} if others else tenancy.cached(connection, named)
+    if known.keys() >= set(named):  # as a rule they are what they were, and are looked up once
+        database.lock(connection, known.values())
+    numbers = tenancy.ensure(connection, named)
+    touched = {*numbers.values(), *(head.partition_id for head in memory_rows.read_heads(connection, others).values())}
+    if not database.is_sqlite and numbers != known:
+        database.lock(connection, touched)
+        if tenancy.ensure(connection, named) != numbers:  # it waited for an erasure
+            raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
+    return numbers, sorted(touched)
 
 
 def _named(changes: ChangeSet) -> list[Partition]:
@@ -128,6 +145,8 @@ class _Commit:
     touched: Sequence[int]
     consent: Consent
     now: int = field(init=False)
+    there: dict[tuple[int, str], blocks.Extent] = field(default_factory=dict)
+    """Blocks that the change names, as far as they are there."""
     entries: list[Entry] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
@@ -139,6 +158,7 @@ class _Commit:
     def apply(self) -> Receipt:
         """Check and write everything; any error rolls the transaction back."""
         blocks.check_open(self.connection, self.numbers, self.changes.work, self.changes.again)
+        self.there = blocks.extents(self.connection, self.numbers.values(), _labels(self.changes))
         self._check_seen()
         self._check_heads()
         self._check_knowledge()
@@ -155,8 +175,8 @@ class _Commit:
         self._warn_of_crowds(written)
         self._link()
         self._summarise()
-        notes.record_calls(self.connection, self.numbers, self.changes.tools)
-        blocks.set_work(self.connection, self.numbers, self.changes.work)
+        notes.record_calls(self.connection, self.numbers, self.there, self.changes.tools)
+        blocks.set_work(self.connection, self.numbers, self.there, self.changes.work)
         self._index()
         self.journal.add(self.connection, self.entries)
         receipt = Receipt(
@@ -203,6 +223,7 @@ class _Commit:
     def _bring(self, brought: Brought) -> None:
         number = self.numbers[brought.partition]
         for block in blocks.bring(self.connection, number, brought, self.changes.recorded_at):
+            self.there[number, block.block_id] = blocks.Extent(block.thread, block.first_seq, block.last_seq)
             self._event(number, "add_block", block.block_id, body=block.to_json())
 
     def _check_knowledge(self) -> None:
@@ -234,50 +255,33 @@ class _Commit:
     def _ensure_topics(self) -> dict[tuple[Partition, str, str], int]:
         wanted = [(shelf.partition, shelf.topic) for shelf in self.changes.shelves]
         wanted += [(change.memory.partition, change.memory.topic) for change in self.changes.changes]
-        shelves: dict[tuple[Partition, str, str], int] = {}
+        shelves: dict[memory_rows.Place, Topic] = {}
         for partition, topic in wanted:
-            key = (partition, topic.type, topic.target)
-            if key not in shelves:
-                shelves[key] = self._ensure_topic(self.numbers[partition], topic)
-        return shelves
-
-    def _ensure_topic(self, partition_id: int, topic: Topic) -> int:
-        here = (topics.c.partition_id == partition_id, topics.c.type == topic.type, topics.c.target == topic.target)
-        found = self.connection.execute(select(topics.c.id).where(*here)).scalar_one_or_none()
-        if found is not None:
-            return int(found)
-        number = self.connection.execute(
-            insert(topics)
-            .values(
-                partition_id=partition_id,
-                type=topic.type,
-                target=topic.target,
-                target_name=topic.target_name,
-                description=topic.description,
-            )
-            .returning(topics.c.id)
-        ).scalar_one()
-        self._event(partition_id, "create_topic", f"topic:{number}", body=topic.to_json())
-        return int(number)
+            shelves.setdefault((self.numbers[partition], topic.type, topic.target), topic)
+        found = memory_rows.topic_numbers(self.connection, shelves)
+        new = {shelf: topic for shelf, topic in shelves.items() if shelf not in found}
+        for shelf, number in memory_rows.add_topics(self.connection, new).items():
+            found[shelf] = number
+            self._event(shelf[0], "create_topic", f"topic:{number}", body=new[shelf].to_json())
+        return {
+            (partition, topic.type, topic.target): found[self.numbers[partition], topic.type, topic.target]
+            for partition, topic in wanted
+        }
 
     def _write(self, shelves: dict[tuple[Partition, str, str], int]) -> list[Memory]:
         """Write heads, versions and sources of all memories that change."""
-        written: dict[int, Memory] = {}
-        sources: dict[int, set[evidence.Source]] = {}
-        histories: dict[int, Sequence[Memory]] = {}
+        claims: list[evidence.Claim] = []
         for change in self.changes.changes:
             head = self.heads.get(change.memory.memory_id)
             before = Memory.from_json(head.body) if head else None
             memory = change.memory if change.history is not None else self._made_now(change, before)
-            found = evidence.check(
-                self.connection, head.number if head else 0, self.numbers[memory.partition], memory, before
-            )
-            number = self._write_head(memory, head, shelves)
-            written[number], sources[number] = memory, found
-            histories[number] = change.history or ()
-            shelf = fulltext.TextShelf(self.numbers[memory.partition], "memory")
+            claims.append(evidence.Claim(head.number if head else 0, self.numbers[memory.partition], memory, before))
+        sources = evidence.check(self.connection, claims, self.there)
+        numbers = self._write_heads([claim.memory for claim in claims], shelves)
+        for change, claim in zip(self.changes.changes, claims, strict=True):
+            memory, shelf = claim.memory, fulltext.TextShelf(claim.partition_id, "memory")
             self._tell_index(shelf, memory.memory_id, memory_rows.indexed_words(memory) if memory.live else None)
-            for each in (*histories[number], memory):
+            for each in (*(change.history or ()), memory):
                 self._event(
                     shelf.partition_id,
                     change.action,
@@ -286,10 +290,13 @@ class _Commit:
                     body=each.to_json(),
                     reason=change.reason,
                 )
-        if written:
-            self._write_versions(written, histories)
-            evidence.replace(self.connection, sources)
-        return list(written.values())
+        if claims:
+            histories = [change.history or () for change in self.changes.changes]
+            written = {number: claim.memory for number, claim in zip(numbers, claims, strict=True)}
+            self._write_versions(written, dict(zip(numbers, histories, strict=True)))
+            new = [number for number, claim in zip(numbers, claims, strict=True) if not claim.number]
+            evidence.replace(self.connection, dict(zip(numbers, sources, strict=True)), new=new)
+        return [claim.memory for claim in claims]
 
     def _made_now(self, change: MemoryChange, before: Memory | None) -> Memory:
         memory = change.memory.evolve(
@@ -299,15 +306,25 @@ class _Commit:
         )
         return buried(memory) if memory.status in TOMBSTONES else memory
 
-    def _write_head(
-        self, memory: Memory, head: memory_rows.Head | None, shelves: dict[tuple[Partition, str, str], int]
-    ) -> int:
-        values = memory_rows.head_columns(memory, shelves[memory.partition, memory.topic.type, memory.topic.target])
-        if head is not None:
-            self.connection.execute(update(memories).where(memories.c.id == head.number).values(**values))
-            return head.number
-        new = {"partition_id": self.numbers[memory.partition], "memory_id": memory.memory_id, **values}
-        return int(self.connection.execute(insert(memories).values(new).returning(memories.c.id)).scalar_one())
+    def _write_heads(self, written: Sequence[Memory], shelves: dict[tuple[Partition, str, str], int]) -> list[int]:
+        """Write heads; return their row numbers, in the same order."""
+        numbers = {name: head.number for name, head in self.heads.items()}
+        old: list[dict[str, Any]] = []
+        new: list[dict[str, Any]] = []
+        for memory in written:
+            topic = shelves[memory.partition, memory.topic.type, memory.topic.target]
+            values = memory_rows.head_columns(memory, topic)
+            if memory.memory_id in numbers:
+                old.append({"number": numbers[memory.memory_id], **values})
+            else:
+                values |= {"partition_id": self.numbers[memory.partition], "memory_id": memory.memory_id}
+                new.append(values)
+        if old:
+            self.connection.execute(update(memories).where(memories.c.id == bindparam("number")), old)
+        if new:
+            rows = self.connection.execute(insert(memories).returning(memories.c.id, memories.c.memory_id), new)
+            numbers |= {row.memory_id: row.id for row in rows}
+        return [numbers[memory.memory_id] for memory in written]
 
     def _write_versions(self, written: Mapping[int, Memory], histories: Mapping[int, Sequence[Memory]]) -> None:
         for dead in chunks([number for number, memory in written.items() if memory.status in TOMBSTONES]):
@@ -323,21 +340,27 @@ class _Commit:
             for number, memory in written.items()
             for version in (*histories[number], memory)
         ]
-        self.connection.execute(insert(versions), rows)
+        insert_rows(self.connection, versions, rows)
 
     def _tell_index(self, shelf: fulltext.TextShelf, record_id: str, said: str | None) -> None:
         self.indexed.setdefault(shelf, {})[record_id] = said
 
     def _index(self) -> None:
         """Put what changed in the full text index, or take it out; tell the vector index."""
-        for shelf, records in self.indexed.items():
-            fulltext.remove(self.connection, shelf, list(records))
-            entries = [
-                fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None
-            ]
-            fulltext.put(self.connection, shelf, entries)
-            keys = [vectors.Key(shelf.partition_id, shelf.kind, record_id) for record_id in records]
-            vectors.mark(self.connection, keys)
+        told = {
+            shelf: [fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None]
+            for shelf, records in self.indexed.items()
+        }
+        fulltext.remove(self.connection, {shelf: list(records) for shelf, records in self.indexed.items()})
+        fulltext.put(self.connection, told)
+        vectors.mark(
+            self.connection,
+            [
+                vectors.Key(shelf.partition_id, shelf.kind, record_id)
+                for shelf, records in self.indexed.items()
+                for record_id in records
+            ],
+        )
 
     def _check_twins(self, written: Sequence[Memory]) -> None:
         """Refuse a second live memory with the same words on a shelf; seen after all writes, so of this set too."""
@@ -373,23 +396,28 @@ class _Commit:
     def _link(self) -> None:
         homes = {memory_id: head.partition_id for memory_id, head in self.heads.items()}
         homes |= {change.memory.memory_id: self.numbers[change.memory.partition] for change in self.changes.changes}
+        given: dict[tuple[str, str, str], Link] = {}
         for link in (*self.changes.links, *_replacing(self.changes)):
-            statement = upsert(self.connection.dialect.name, links).values(
-                **link.model_dump(), partition_id=homes[link.source_id], recorded_at=self.now
-            )
-            new = statement.on_conflict_do_nothing().returning(links.c.source_id)
-            if self.connection.execute(new).first():
+            given.setdefault((link.source_id, link.type, link.target_id), link)
+        rows = [
+            {**link.model_dump(), "partition_id": homes[link.source_id], "recorded_at": self.now}
+            for link in given.values()
+        ]
+        linked = self.connection.execute(_linked(self.connection.dialect.name), rows) if rows else ()
+        added = {(row.source_id, row.type, row.target_id) for row in linked}
+        for key, link in given.items():
+            if key in added:
                 self._event(homes[link.source_id], "link", link.source_id, body=link.to_json())
                 self.warnings += [at_variance(link)] if link.type in CONTRARY else []
 
     def _check_seen(self) -> None:
         """Refuse what was made of words that are withheld by now."""
         homes = [each.partition for each in self.changes.summaries] + [each.partition for each in self.changes.work]
-        for partition_id in {self.numbers[home] for home in homes}:
-            for block in blocks.extents(self.connection, partition_id, list(self.changes.seen)):
-                hidden = withheld.count(self.connection, partition_id, block.thread, block.first_seq, block.last_seq)
-                if hidden != self.changes.seen[block.block_id]:
-                    raise ConflictError([block.block_id], "Words of it were withheld meanwhile: read it again.")
+        for number in {self.numbers[home] for home in homes}:
+            extents = {label: self.there[number, label] for label in self.changes.seen if (number, label) in self.there}
+            for label, hidden in withheld.counts(self.connection, number, extents).items():
+                if hidden != self.changes.seen[label]:
+                    raise ConflictError([label], "Words of it were withheld meanwhile: read it again.")
 
     def _withhold(self) -> None:
         """Withhold words and show others again, first: what is written in this change is held against what is left."""
@@ -407,9 +435,10 @@ class _Commit:
                 self._event(number, "summarize", label, body=body)
 
     def _summarise(self) -> None:
-        for summary in self.changes.summaries:
+        given, keep = self.changes.summaries, bool(self.changes.withheld)
+        blocks.write_summaries(self.connection, self.numbers, self.there, given, keep=keep)
+        for summary in given:
             partition_id = self.numbers[summary.partition]
-            blocks.write_summary(self.connection, partition_id, summary, keep=bool(self.changes.withheld))
             self._tell_of(partition_id, summary)
             self._event(partition_id, "summarize", summary.block_id, body=summary.to_json())
 
@@ -434,6 +463,20 @@ class _Commit:
                 reason=reason,
             )
         )
+
+
+@cache
+def _linked(dialect: str) -> ReturningInsert[tuple[str, str, str]]:
+    statement = upsert(dialect, links).on_conflict_do_nothing()
+    return statement.returning(links.c.source_id, links.c.type, links.c.target_id)
+
+
+def _labels(changes: ChangeSet) -> set[str]:
+    """Return the blocks that a change names."""
+    made = [change.memory for change in changes.changes]
+    found = {item.block_id for memory in made for item in memory.evidence}.union(changes.seen)
+    found |= {each.block_id for each in changes.summaries} | {each.block_id for each in changes.work}
+    return (found | {each.block_id for each in changes.tools}) - {""}
 
 
 def _replacing(changes: ChangeSet) -> tuple[Link, ...]:

@@ -58,6 +58,7 @@ _OUTAGES = (
 _PATIENT = text(  # where the limit is ours, and no one's who wants it
     "SELECT set_config('lock_timeout', '0', :here) FROM pg_settings WHERE name = 'lock_timeout' AND source = 'session'"
 )
+_LOCK = text("SELECT pg_advisory_xact_lock(:namespace, each) FROM unnest(CAST(:partitions AS int[])) AS each")
 _REFUSED = "FATAL"  # PostgreSQL answers, and lets no one in
 _PASSING = ("too many", "remaining connection slots", "starting up", "no more connections")
 """How it refuses what it may grant a moment later, also to whom it never let in."""
@@ -102,6 +103,16 @@ class _Session:
         with self._turn:
             self._connection = None
             self._held.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """End the snapshot before a write of the same call, so that it need not wait for itself; what follows sees it."""
+        self.give_back()
+        try:
+            yield
+        finally:
+            self.give_back()
+            self.known.clear()
 
     def close(self) -> None:
         """End it for good."""
@@ -186,7 +197,8 @@ class Database:
     def session(self) -> Iterator[None]:
         """Let all that is read from here on see one snapshot, in whichever thread of the call: it costs one transaction.
 
-        A ledger in memory is one connection, which no one may keep for so long: there each read is its own.
+        A write ends the snapshot, and what is read after it sees it. A ledger in memory is one connection, which no one
+        may keep for so long: there each read is its own.
         """
         if self._readers is not None or self._session() is not None:
             yield
@@ -272,8 +284,10 @@ class Database:
         """
         if not (derived or partition_ids == [EVERYBODY]):
             self.check_writable()
+        session = self._session()
         with (
             self._translated() as course,
+            nullcontext() if session is None else session.writing(),
             self._writers or nullcontext(),
             self._connected() as connection,
             connection.begin(),
@@ -294,11 +308,8 @@ class Database:
         """
         if self.is_sqlite:  # BEGIN IMMEDIATE has locked them all
             return
-        for partition_id in sorted(set(partition_ids)):
-            connection.execute(
-                text("SELECT pg_advisory_xact_lock(:namespace, :partition)"),
-                {"namespace": _LOCK_NAMESPACE, "partition": partition_id},
-            )
+        if wanted := sorted(set(partition_ids)):
+            connection.execute(_LOCK, {"namespace": _LOCK_NAMESPACE, "partitions": wanted})
 
     @contextmanager
     def first(self, task: int) -> Iterator[bool]:

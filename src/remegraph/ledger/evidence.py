@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, select
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.ledger import attachments, withheld
-from remegraph.ledger.rows import chunks
+from remegraph.ledger.blocks import Extents, extents
+from remegraph.ledger.rows import chunks, insert_rows
 from remegraph.ledger.schema import blocks, memory_sources, messages, partitions
 from remegraph.models import Evidence, Memory, Message, Partition
 from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import MARK
 
-__all__ = ["Source", "check", "replace"]
+__all__ = ["Claim", "Source", "check", "replace"]
+
+
+# Said once: building a statement costs as much as running it.
+_NAMED = (
+    select(messages)
+    .where(
+        messages.c.partition_id.in_(bindparam("here", expanding=True)),
+        messages.c.message_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(messages.c.partition_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,63 +40,95 @@ class Source:
     message_id: str = ""
 
 
-def check(connection: Connection, number: int, partition_id: int, memory: Memory, before: Memory | None) -> set[Source]:
-    """Return the sources of a version; evidence that its head holds already was checked when that was committed.
+class Claim(NamedTuple):
+    """A version that is to be committed, and what is known of where its words are."""
+
+    number: int
+    """The memory's row; 0 where it is new."""
+    partition_id: int
+    memory: Memory
+    before: Memory | None
+    """The head that it follows."""
+
+    @property
+    def fresh(self) -> list[Evidence]:
+        """The evidence that its head does not hold already: that was checked when it was committed."""
+        proven = frozenset(self.before.evidence if self.before else ())
+        return [evidence for evidence in self.memory.evidence if evidence not in proven]
+
+
+def check(connection: Connection, claims: Sequence[Claim], there: Extents) -> list[set[Source]]:
+    """Return the sources of versions, in their order.
 
     Sources lie in the memory's own partition, or, where it is shared, in those that it is shared by: whose fields are
     the same wherever the memory's partition has any.
 
     Args:
-        number: The memory's row number; 0 where it is new.
-        memory: The version to be committed.
-        before: The head that it follows.
+        there: Blocks of their own partitions.
 
     Raises:
         NotFoundError: A message or block is not there.
         InputError: A quote is not in its message, or a message not in its block.
         ConflictError: The words were withheld since someone quoted them.
     """
-    kept = _kept(connection, number, memory) if number else set()
-    proven = frozenset(before.evidence if before else ())
-    fresh = [evidence for evidence in memory.evidence if evidence not in proven]
-    found = kept | _witnesses(connection, partition_id, memory.partition, fresh)
+    kept = _kept(connection, claims)
+    numbers = {claim.partition_id for claim in claims if claim.fresh}
+    rows = _messages(connection, sorted(numbers), list({item.message_id for each in claims for item in each.fresh}))
+    return [_check(connection, claim, kept.get(claim.number, set()), rows, there) for claim in claims]
+
+
+def _check(
+    connection: Connection,
+    claim: Claim,
+    kept: set[Source],
+    rows: Mapping[str, Sequence[Row[Any]]],
+    there: Extents,
+) -> set[Source]:
+    fresh = claim.fresh
+    mine = {
+        name: [row for row in rows.get(name, ()) if row.partition_id == claim.partition_id]
+        for name in dict.fromkeys(evidence.message_id for evidence in fresh)
+    }
+    if missing := [name for name, found in mine.items() if not found]:
+        elsewhere = _sharers(connection, claim.memory.partition)
+        mine |= _messages(connection, elsewhere, missing)
+        there = {**there, **extents(connection, elsewhere, {evidence.block_id for evidence in fresh})}
+    found = kept | {_witness(connection, evidence, mine[evidence.message_id], there) for evidence in fresh}
     covered = {source.block_id for source in found}
-    whole = [block_id for block_id in memory.block_ids if block_id not in covered]
-    return found | _whole_blocks(connection, {partition_id, *(source.partition_id for source in found)}, whole)
+    whole = [block_id for block_id in claim.memory.block_ids if block_id not in covered]
+    return found | _whole_blocks(connection, {claim.partition_id, *(each.partition_id for each in found)}, whole)
 
 
-def replace(connection: Connection, sources: Mapping[int, Iterable[Source]]) -> None:
+def replace(connection: Connection, sources: Mapping[int, Iterable[Source]], *, new: Collection[int] = ()) -> None:
     """Make these the sources of memories.
 
     Args:
         sources: From `check`, by the memory's row number.
+        new: Memories that have none yet.
     """
-    for chunk in chunks(list(sources)):
+    for chunk in chunks([number for number in sources if number not in new]):
         connection.execute(delete(memory_sources).where(memory_sources.c.memory.in_(chunk)))
     rows = [{"memory": number, **asdict(source)} for number, found in sources.items() for source in found]
     if rows:
-        connection.execute(insert(memory_sources), rows)
+        insert_rows(connection, memory_sources, rows)
 
 
-def _kept(connection: Connection, number: int, memory: Memory) -> set[Source]:
-    """Return those sources of the head that the version still names."""
-    cited = {(evidence.block_id, evidence.message_id) for evidence in memory.evidence}
-    cited |= {(block_id, "") for block_id in memory.block_ids}
-    return {
-        Source(row.partition_id, row.block_id, row.message_id)
-        for row in connection.execute(select(memory_sources).where(memory_sources.c.memory == number))
-        if (row.block_id, row.message_id) in cited
+def _kept(connection: Connection, claims: Sequence[Claim]) -> dict[int, set[Source]]:
+    """Return those sources of the heads, by row number, that the versions still name."""
+    cited = {
+        claim.number: {
+            *((evidence.block_id, evidence.message_id) for evidence in claim.memory.evidence),
+            *((block_id, "") for block_id in claim.memory.block_ids),
+        }
+        for claim in claims
+        if claim.number
     }
-
-
-def _witnesses(
-    connection: Connection, partition_id: int, partition: Partition, fresh: Sequence[Evidence]
-) -> set[Source]:
-    message_ids = list(dict.fromkeys(evidence.message_id for evidence in fresh))
-    rows = _messages(connection, [partition_id], message_ids)
-    if missing := [message_id for message_id in message_ids if message_id not in rows]:
-        rows |= _messages(connection, _sharers(connection, partition), missing)
-    return {_witness(connection, evidence, rows.get(evidence.message_id, [])) for evidence in fresh}
+    found: dict[int, set[Source]] = {}
+    for chunk in chunks(list(cited)):
+        for row in connection.execute(select(memory_sources).where(memory_sources.c.memory.in_(chunk))):
+            if (row.block_id, row.message_id) in cited[row.memory]:
+                found.setdefault(row.memory, set()).add(Source(row.partition_id, row.block_id, row.message_id))
+    return found
 
 
 def _text(connection: Connection, evidence: Evidence, row: Row[Any]) -> str:
@@ -117,12 +161,12 @@ def _says(connection: Connection, evidence: Evidence, row: Row[Any]) -> bool:
 def _messages(
     connection: Connection, partition_ids: Sequence[int], message_ids: Sequence[str]
 ) -> dict[str, list[Row[Any]]]:
-    found: dict[str, list[Row[Any]]] = {}
+    """Return the rows of these messages, by id."""
+    found: dict[str, list[Row[Any]]] = {name: [] for name in message_ids}
     for places in chunks(partition_ids):
         for ids in chunks(message_ids):
-            here = (messages.c.partition_id.in_(places), messages.c.message_id.in_(ids))
-            for row in connection.execute(select(messages).where(*here).order_by(messages.c.partition_id)):
-                found.setdefault(row.message_id, []).append(row)
+            for row in connection.execute(_NAMED, {"here": places, "ids": ids}):
+                found[row.message_id].append(row)
     return found
 
 
@@ -139,7 +183,7 @@ def _sharers(connection: Connection, partition: Partition) -> list[int]:
     return list(connection.execute(query).scalars())
 
 
-def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]]) -> Source:
+def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]], there: Extents) -> Source:
     if not rows:
         raise NotFoundError(f"Evidence names message {evidence.message_id}, which is not here.")
     said = [row for row in rows if _says(connection, evidence, row)]
@@ -148,14 +192,8 @@ def _witness(connection: Connection, evidence: Evidence, rows: Sequence[Row[Any]
             f"The quote is not in message {evidence.message_id}.", "Quote the message as it stands, word by word."
         )
     for row in said:
-        holding = select(blocks.c.id).where(
-            blocks.c.partition_id == row.partition_id,
-            blocks.c.block_id == evidence.block_id,
-            blocks.c.thread == row.thread,
-            blocks.c.first_seq <= row.seq,
-            blocks.c.last_seq >= row.seq,
-        )
-        if connection.execute(holding).first():
+        holding = there.get((row.partition_id, evidence.block_id))
+        if holding is not None and holding.holds(row):
             return Source(row.partition_id, evidence.block_id, evidence.message_id)
     raise NotFoundError(f"No block {evidence.block_id} holds message {evidence.message_id} here.")
 

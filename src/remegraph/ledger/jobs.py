@@ -49,18 +49,19 @@ class Call(NamedTuple):
     stamp: str
 
 
-def enqueue(connection: Connection, kind: str, partition_id: int, due: int, stamp: str = "") -> None:
-    """Ask for a job: open a closed one, wake one that sleeps, leave a waiting one, and have a running one run again.
+def enqueue(connection: Connection, due: Mapping[str, int], partition_id: int, stamp: str = "") -> None:
+    """Ask for jobs: open a closed one, wake one that sleeps, leave a waiting one, and have a running one run again.
 
     Args:
-        due: In microseconds: now, or `ASLEEP`.
-        stamp: Of the settings that it is done with; it stays as it was unless given.
+        due: When each kind is, in microseconds: now, later, or `ASLEEP`.
+        stamp: Of the settings that they are done with; it stays as it was unless given.
     """
-    row = {"partition_id": partition_id, "kind": kind, "due_at": due, "stamp": stamp, **_NEW}
-    job = connection.execute(_enqueue(connection.dialect.name), row).one()
     bell = connection.get_execution_options().get(BELL)
-    if bell is not None and job.due_at == due < ASLEEP:  # for what is due sooner, it was rung then
-        bell(connection, Call(kind, job.id, partition_id, job.stamp), due)
+    for kind, at in due.items():
+        row = {"partition_id": partition_id, "kind": kind, "due_at": at, "stamp": stamp, **_NEW}
+        job = connection.execute(_enqueue(connection.dialect.name), row).one()
+        if bell is not None and job.due_at == at < ASLEEP:  # for what is due sooner, it was rung then
+            bell(connection, Call(kind, job.id, partition_id, job.stamp), at)
 
 
 def claimable(now: int, *, asleep: bool = False) -> ColumnElement[bool]:
@@ -177,7 +178,7 @@ class JobQueue:
         with self._database.write() as connection:
             partition_id = tenancy.ensure(connection, [partition])[partition]
             stamp = "" if as_it_is else self._stamps.of(partition.agent)
-            enqueue(connection, kind, partition_id, micros(self._clock()), stamp)
+            enqueue(connection, {kind: micros(self._clock())}, partition_id, stamp)
 
     def claim(
         self,

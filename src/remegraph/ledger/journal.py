@@ -34,8 +34,8 @@ _PAGE = 500
 
 # Said once: building a statement costs as much as running it.
 _SEALING = select(seals.c.fingerprint)
-_HEAD = select(partitions.c.journal_head, _SEALING.scalar_subquery().label("sealing")).where(
-    partitions.c.id == bindparam("number")
+_HEADS = select(partitions.c.id, partitions.c.journal_head, _SEALING.scalar_subquery().label("sealing")).where(
+    partitions.c.id.in_(bindparam("numbers", expanding=True))
 )
 _SET_HEAD = update(partitions).where(partitions.c.id == bindparam("number")).values(journal_head=bindparam("head"))
 
@@ -133,23 +133,22 @@ class Journal:
         Raises:
             JournalKeyError: Another process has changed the key since, and the new one is not at hand.
         """
+        if not entries:
+            return
         heads: dict[int, str] = {}
         sealing = self._sealing
         rows: list[dict[str, Any]] = []
+        for found in connection.execute(_HEADS, {"numbers": list({entry.partition_id for entry in entries})}):
+            heads[found.id], sealing = found.journal_head or origin(found.id), found.sealing
         for entry in entries:
             number = entry.partition_id
-            if number not in heads:
-                found = connection.execute(_HEAD, {"number": number}).one()
-                heads[number], sealing = found.journal_head or origin(number), found.sealing
             row = {name: getattr(entry, name) for name in _GIVEN}
             row["digest"] = self.digest(entry.body)
             heads[number] = row["chain"] = self._chained(heads[number], row, sealing)
             rows.append(row)
         self._sealing = sealing
-        if rows:
-            insert_rows(connection, events, rows)
-        for number, head in heads.items():
-            connection.execute(_SET_HEAD, {"number": number, "head": head})
+        insert_rows(connection, events, rows)
+        connection.execute(_SET_HEAD, [{"number": number, "head": head} for number, head in heads.items()])
 
     def forget(self, connection: Connection, partition_ids: Sequence[int], record_ids: Sequence[str] | None) -> int:
         """Take digests and reasons from events, and chain their partitions again; return how many events that were.

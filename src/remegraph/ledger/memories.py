@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,6 +21,7 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    insert,
     not_,
     or_,
     select,
@@ -61,6 +62,7 @@ from remegraph.text.scripts import folded
 
 __all__ = [
     "Head",
+    "add_topics",
     "event_of",
     "head_columns",
     "holders",
@@ -80,6 +82,7 @@ __all__ = [
     "read_versions",
     "said_digest",
     "shown_versions",
+    "topic_numbers",
 ]
 
 _RECENT = 200
@@ -92,6 +95,11 @@ _OUT_OF_SIGHT = f'"status": "{FORGOTTEN}"'
 _TOPICS = select(topics).where(
     topics.c.partition_id.in_(bindparam("partition_ids", expanding=True)), topics.c.target != NAMELESS
 )
+_TOPIC_NUMBERS = select(topics.c.partition_id, topics.c.type, topics.c.target, topics.c.id).where(
+    topics.c.partition_id.in_(bindparam("here", expanding=True)),
+    topics.c.target.in_(bindparam("targets", expanding=True)),
+)
+_ADD_TOPICS = insert(topics).returning(topics.c.id, topics.c.partition_id, topics.c.type, topics.c.target)
 _TOPICS_BY_NUMBER = select(topics).where(topics.c.id.in_(bindparam("ids", expanding=True)))
 # Said once: building a statement costs as much as running it.
 _NEWEST_EVENTS = (
@@ -130,9 +138,13 @@ _HEADS = (
 )
 _NAMED = _HEADS.where(memories.c.memory_id.in_(bindparam("ids", expanding=True)))
 _NAMED_IN = _NAMED.where(memories.c.status.in_(bindparam("statuses", expanding=True)))
-_STANDING = select(memories.c.topic_id, memories.c.memory_id).where(
-    memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
-    memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+_STANDING = (
+    select(memories.c.memory_id, *topics.c)
+    .join(topics, topics.c.id == memories.c.topic_id)
+    .where(
+        memories.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+        memories.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
 )
 
 
@@ -411,14 +423,38 @@ def read_shelved(
 ) -> dict[Shelf, frozenset[str]]:
     """Return the topics that memories stand on, with those of them that stand on each. No memory is read."""
     standing: dict[int, list[str]] = defaultdict(list)
+    shelves: dict[int, Shelf] = {}
     for chunk in chunks(memory_ids):
-        for topic_id, memory_id in connection.execute(_STANDING, {"partition_ids": list(places), "ids": chunk}):
-            standing[topic_id].append(memory_id)
-    found: dict[Shelf, frozenset[str]] = {}
-    for numbers in chunks(list(standing)):
-        for row in connection.execute(_TOPICS_BY_NUMBER, {"ids": numbers}):
-            found[_shelf(row, places)] = frozenset(standing[row.id])
+        for row in connection.execute(_STANDING, {"partition_ids": list(places), "ids": chunk}):
+            standing[row.id].append(row.memory_id)
+            if row.id not in shelves:
+                shelves[row.id] = _shelf(row, places)
+    return {shelves[number]: frozenset(ids) for number, ids in standing.items()}
+
+
+Place = tuple[int, str, str]
+"""Names a topic: partition, type and target."""
+
+
+def topic_numbers(connection: Connection, wanted: Collection[Place]) -> dict[Place, int]:
+    """Return the numbers of those topics that are there."""
+    found: dict[Place, int] = {}
+    for chunk in chunks(list({target for _, _, target in wanted})):
+        rows = connection.execute(_TOPIC_NUMBERS, {"here": list({number for number, _, _ in wanted}), "targets": chunk})
+        found |= {(row.partition_id, row.type, row.target): row.id for row in rows}
     return found
+
+
+def add_topics(connection: Connection, new: Mapping[Place, Topic]) -> dict[Place, int]:
+    """Record topics; return their numbers."""
+    rows = [
+        {"partition_id": number, "type": kind, "target": target}
+        | {"target_name": topic.target_name, "description": topic.description}
+        for (number, kind, target), topic in new.items()
+    ]
+    added = connection.execute(_ADD_TOPICS, rows).all() if rows else ()
+    numbers = {(row.partition_id, row.type, row.target): row.id for row in added}
+    return {place: numbers[place] for place in new}
 
 
 def _shelf(row: Row[Any], places: Mapping[int, Partition]) -> Shelf:

@@ -8,9 +8,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, Select, bindparam, case, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    outerjoin,
+    select,
+    update,
+)
 
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.ledger import attachments, withheld
@@ -24,14 +37,25 @@ from remegraph.ports import Recorded
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import token_counts
 
-__all__ = ["MessageFilter", "add", "course", "read", "recorded", "revisions", "stored"]
+__all__ = ["Known", "MessageFilter", "add", "course", "ids_between", "known", "read", "recorded", "revisions", "stored"]
 
 _ASCII_FOLD = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _LONGEST_PATTERN = 1000  # SQLite refuses LIKE patterns over 50,000 bytes
 
 # Said once: building a statement costs as much as running it.
-_KNOWN = select(messages.c.message_id, messages.c.digest).where(
-    messages.c.partition_id == bindparam("here"), messages.c.message_id.in_(bindparam("ids", expanding=True))
+_others = messages.alias()
+_ASKED_FOR = and_(
+    messages.c.partition_id == partitions.c.id, messages.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_KNOWN = (  # a row that names no message tells of the partition alone
+    select(
+        partitions.c.last_seq,
+        exists().where(_others.c.partition_id == partitions.c.id, _others.c.withheld.is_not(None)).label("screens"),
+        messages.c.message_id,
+        messages.c.digest,
+    )
+    .select_from(outerjoin(partitions, messages, _ASKED_FOR))
+    .where(partitions.c.id == bindparam("here"), partitions.c.key == bindparam("key"))
 )
 _TO_THE_LETTER = select(
     messages.c.message_id, messages.c.seq, messages.c.recorded_at, messages.c.body, messages.c.withheld
@@ -40,7 +64,11 @@ _RECORDED = _TO_THE_LETTER.where(messages.c.message_id.in_(bindparam("ids", expa
 _OF_PARTITION = select(messages).where(messages.c.partition_id == bindparam("here"))
 _BY_SEQ = _OF_PARTITION.where(messages.c.seq.in_(bindparam("named", expanding=True)))
 _BY_ID = _OF_PARTITION.where(messages.c.message_id.in_(bindparam("named", expanding=True)))
-_LAST_SEQ = select(partitions.c.last_seq).where(partitions.c.id == bindparam("here"))
+_IDS_BETWEEN = select(messages.c.message_id).where(
+    messages.c.partition_id == bindparam("here"),
+    messages.c.thread == bindparam("thread"),
+    messages.c.seq.between(bindparam("first"), bindparam("last")),
+)
 _SAME_MINUTE = partitions.c.minute == bindparam("now")
 _MOVE_PARTITION = (
     update(partitions)
@@ -54,6 +82,27 @@ _MOVE_PARTITION = (
 )
 
 
+class Known(NamedTuple):
+    """What a partition holds of some messages that are to be recorded."""
+
+    last_seq: int
+    screens: bool
+    """Whether words of any message are withheld there."""
+    digests: dict[str, str]
+    """Of those that are recorded, by id."""
+
+
+def known(connection: Connection, partition_id: int, key: str, ids: Sequence[str]) -> Known | None:
+    """Return what a partition holds of these messages; none where no partition of this number has the key any more."""
+    found: Known | None = None
+    for chunk in chunks(ids):
+        for row in connection.execute(_KNOWN, {"here": partition_id, "key": key, "ids": chunk}):
+            found = found or Known(row.last_seq, row.screens, {})
+            if row.message_id is not None:
+                found.digests[row.message_id] = row.digest
+    return found
+
+
 def add(
     connection: Connection,
     partition_id: int,
@@ -61,23 +110,24 @@ def add(
     recorded_at: datetime,
     blobs: Mapping[str, Blob],
     *,
+    there: Known,
     untimed: Collection[str] = (),
 ) -> int:
     """Record messages under the partition's lock; return how many were new.
 
     Args:
         blobs: The bytes of attachments that came with them, by SHA-256.
+        there: What the partition holds of them.
         untimed: Ids of those whose time no one said: they are the same at any time.
 
     Raises:
         MessageError: A message without an id.
         MessageChangedError: An id is recorded with other content.
     """
-    rows = _new(connection, partition_id, given, untimed)
+    rows = _new(connection, partition_id, given, there.digests, untimed)
     if not rows:
         return 0
-    last = connection.execute(_LAST_SEQ, {"here": partition_id}).scalar_one()
-    recorded = micros(recorded_at)
+    recorded, placed = micros(recorded_at), list(enumerate(rows, there.last_seq + 1))
     insert_rows(
         connection,
         messages,
@@ -93,22 +143,18 @@ def add(
                 "digest": signature,
                 "body": body,
             }
-            for seq, (message, body, signature) in enumerate(rows, last + 1)
+            for seq, (message, body, signature) in placed
         ],
     )
-    fulltext.put(
-        connection,
-        fulltext.TextShelf(partition_id, "message"),
-        [
-            fulltext.TextEntry(
-                message.message_id, token_counts(attachments.words(message, blobs)), seq, asks(message.text)
-            )
-            for seq, (message, _, _) in enumerate(rows, last + 1)
-        ],
-    )
+    shelf = fulltext.TextShelf(partition_id, "message")
+    told = [
+        fulltext.TextEntry(message.message_id, token_counts(attachments.words(message, blobs)), seq, asks(message.text))
+        for seq, (message, _, _) in placed
+    ]
+    fulltext.put(connection, {shelf: told})
     if blobs:
         attachments.add(connection, partition_id, [message for message, _, _ in rows], blobs)
-    ends = {message.thread: seq for seq, (message, _, _) in enumerate(rows, last + 1)}
+    ends = {message.thread: seq for seq, (message, _, _) in placed}
     connection.execute(
         _move_threads(connection.dialect.name),
         [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
@@ -120,13 +166,14 @@ def add(
 
 
 def _new(
-    connection: Connection, partition_id: int, given: Sequence[Message], untimed: Collection[str]
+    connection: Connection,
+    partition_id: int,
+    given: Sequence[Message],
+    recorded: Mapping[str, str],
+    untimed: Collection[str],
 ) -> list[tuple[Message, str, str]]:
     """Return the messages that are not recorded yet, each once, with body and digest."""
-    known: dict[str, str] = {}
-    for chunk in chunks([message.message_id for message in given]):
-        found = connection.execute(_KNOWN, {"here": partition_id, "ids": chunk})
-        known |= {row.message_id: row.digest for row in found}
+    known = dict(recorded)
     new: dict[str, tuple[Message, str, str]] = {}
     for message in given:
         name = message.message_id
@@ -263,6 +310,12 @@ def read(
             if wanted.holds(message):
                 yield message
                 left = left if left is None else left - 1
+
+
+def ids_between(connection: Connection, partition_id: int, thread: str, first_seq: int, last_seq: int) -> list[str]:
+    """Return the ids of the messages of a thread from one place to another."""
+    here = {"here": partition_id, "thread": thread, "first": first_seq, "last": last_seq}
+    return list(connection.execute(_IDS_BETWEEN, here).scalars())
 
 
 def asked(connection: Connection, places: Mapping[int, Partition]) -> Iterable[StoredMessage]:

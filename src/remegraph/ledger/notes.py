@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, case, delete, fun
 
 from remegraph.errors import NotFoundError
 from remegraph.ledger import tenancy
-from remegraph.ledger.blocks import require_block
+from remegraph.ledger.blocks import Extents, require
 from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal
 from remegraph.ledger.rows import chunks, from_micros, micros, upsert
@@ -279,11 +279,14 @@ def without_late_calls(
     return tuple(call for call in calls if call not in gone)
 
 
-def record_calls(connection: Connection, numbers: Mapping[Partition, int], calls: Iterable[ToolRecord]) -> None:
+def record_calls(
+    connection: Connection, numbers: Mapping[Partition, int], there: Extents, calls: Iterable[ToolRecord]
+) -> None:
     """Write how tool calls went. What is known of a call already is joined with what is new, and counts once.
 
     Args:
         connection: A write transaction that holds the locks of the partitions.
+        there: The blocks that are there.
         calls: The calls, heard or read.
 
     Raises:
@@ -292,7 +295,7 @@ def record_calls(connection: Connection, numbers: Mapping[Partition, int], calls
     for call in calls:
         partition_id = numbers[call.partition]
         if call.message_id:
-            require_block(connection, partition_id, call.block_id)
+            require(there, partition_id, call.block_id)
             here = (messages.c.partition_id == partition_id, messages.c.message_id == call.message_id)
             if connection.execute(select(messages.c.id).where(*here)).first() is None:
                 raise NotFoundError(f"There is no message {call.message_id} here.")

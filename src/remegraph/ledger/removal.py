@@ -103,7 +103,7 @@ class Removal:
                 here = (texts.c.partition_id == partition_id, texts.c.kind == kind)
                 ids = self.connection.execute(select(texts.c.record_id).where(*here)).scalars().all()  # noqa: PLW2901
             self.counts["full text"] += len(ids)
-            fulltext.remove(self.connection, shelf, ids)
+            fulltext.remove(self.connection, {shelf: ids})
 
     def vectors(self, partition_id: int, kind: str, names: Sequence[str]) -> None:
         """Delete the vectors of records, of all embedders."""
@@ -382,10 +382,10 @@ class PartitionLoss:
     def _tell(self, partition_id: int, old: Memory, memory: Memory) -> None:
         """Let full text and vectors follow."""
         shelf = fulltext.TextShelf(partition_id, "memory")
-        fulltext.remove(self.connection, shelf, [memory.memory_id])
+        fulltext.remove(self.connection, {shelf: [memory.memory_id]})
         if memory.live:
             entry = fulltext.TextEntry(memory.memory_id, token_counts(memory_rows.indexed_words(memory)))
-            fulltext.put(self.connection, shelf, [entry])
+            fulltext.put(self.connection, {shelf: [entry]})
         if memory.indexed_text != old.indexed_text or not memory.live:
             self.removal.vectors(partition_id, "memory", [memory.memory_id])
         mark_vectors(self.connection, [Key(partition_id, "memory", memory.memory_id)])

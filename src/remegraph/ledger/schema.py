@@ -171,8 +171,26 @@ CREATE VIRTUAL TABLE texts_fts USING fts5(
     terms, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_'"
 )
 """
+# One insert writes a text, its terms, and what the shelf holds in all.
+_INDEXED = """
+CREATE VIEW indexed_texts AS
+SELECT partition_id, kind, record_id, seq, length, counts, asks, '' AS terms FROM texts
+"""
+_INDEX = """
+CREATE TRIGGER index_text INSTEAD OF INSERT ON indexed_texts BEGIN
+    INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, asks)
+    VALUES (NEW.partition_id, NEW.kind, NEW.record_id, NEW.seq, NEW.length, NEW.counts, NEW.asks);
+    INSERT INTO texts_fts (rowid, terms) VALUES (last_insert_rowid(), NEW.terms);
+    INSERT INTO totals (partition_id, kind, records, tokens)
+    VALUES (NEW.partition_id, NEW.kind, 1, NEW.length)
+    ON CONFLICT (partition_id, kind)
+    DO UPDATE SET records = totals.records + 1, tokens = totals.tokens + excluded.tokens;
+END
+"""
 _FULL_TEXT = (
     ("sqlite", _FTS5),
+    ("sqlite", _INDEXED),
+    ("sqlite", _INDEX),
     ("postgresql", "ALTER TABLE texts ADD COLUMN terms TSVECTOR NOT NULL"),
     ("postgresql", "CREATE INDEX ix_texts_terms ON texts USING gin (terms) WITH (fastupdate = off)"),
 )

@@ -23,8 +23,20 @@ from remegraph.models import visible as own_first
 from remegraph.ports import Pulse
 
 __all__ = [
-    "anonymous", "around", "ensure", "every", "forget", "hold", "known", "named", "partition_of", "pulse", "renamed",
-]  # fmt: skip
+    "anonymous",
+    "around",
+    "cached",
+    "ensure",
+    "every",
+    "forget",
+    "hold",
+    "key_of",
+    "known",
+    "named",
+    "partition_of",
+    "pulse",
+    "renamed",
+]
 
 _OPTIONAL = ("user", "agent", "project")
 _CACHED = 10_000
@@ -53,12 +65,18 @@ _NUMBERS = select(partitions.c.key, partitions.c.id).where(partitions.c.key.in_(
 
 def known(connection: Connection, wanted: Iterable[Partition], *, fresh: bool = False) -> dict[int, Partition]:
     """Return those of the partitions that exist, by number, in the order given; `fresh`: past what is cached."""
-    by_key = {_key(partition): partition for partition in wanted}
+    by_key = {key_of(partition): partition for partition in wanted}
     cached = {} if fresh else _cache(connection)
     numbers = {key: cached[key] for key in by_key if key in cached}
     if missing := [key for key in by_key if key not in numbers]:
         numbers |= _remember(connection, _select(connection, missing))
     return {numbers[key]: partition for key, partition in by_key.items() if key in numbers}
+
+
+def cached(connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
+    """Return the numbers that partitions had when they were last looked up: who writes holds them against the keys."""
+    numbers = _cache(connection)
+    return {partition: numbers[key] for partition in wanted if (key := key_of(partition)) in numbers}
 
 
 def ensure(connection: Connection, wanted: Iterable[Partition]) -> dict[Partition, int]:
@@ -67,7 +85,7 @@ def ensure(connection: Connection, wanted: Iterable[Partition]) -> dict[Partitio
     New rows are inserted in the order of their keys, so that two writers cannot wait for each other. None is cached: it
     may yet be rolled back.
     """
-    by_key = {_key(partition): partition for partition in wanted}
+    by_key = {key_of(partition): partition for partition in wanted}
     numbers = _select(connection, list(by_key))
     new = sorted(by_key.keys() - numbers.keys())
     for key in new:
@@ -106,7 +124,7 @@ def pulse(connection: Connection, scope: Scope) -> dict[Partition, Pulse]:
     """Return the numbers of the newest event and review of each partition that the scope may read, its own first."""
     rows = connection.execute(_PULSE, scope.model_dump()).all()
     found = {partition_of(row): Pulse(*row[-2:]) for row in rows}
-    _remember(connection, {_key(partition): row.id for partition, row in zip(found, rows, strict=True)})
+    _remember(connection, {key_of(partition): row.id for partition, row in zip(found, rows, strict=True)})
     return {partition: found[partition] for partition in own_first(scope, list(found))}
 
 
@@ -126,7 +144,7 @@ def around(connection: Connection, tenant: str) -> dict[int, Partition]:
 def renamed(connection: Connection) -> tuple[int, ...]:
     """Return the partitions whose row says another name than its key."""
     rows = connection.execute(select(partitions).order_by(partitions.c.id))
-    return tuple(row.id for row in rows if row.key != _key(partition_of(row)))
+    return tuple(row.id for row in rows if row.key != key_of(partition_of(row)))
 
 
 def named() -> ColumnElement[bool]:
@@ -143,14 +161,14 @@ def partition_of(row: Row[Any]) -> Partition:
 def anonymous(partition_id: int) -> dict[str, str | int | None]:
     """Return the columns of a partition that lost its name: no one's, and found by no one."""
     nobody = Partition(tenant=f"{_nameless(partition_id)}{token_hex(8)}")
-    return {**nobody.model_dump(), "key": _key(nobody), "stored": 0, "minute": 0, "in_minute": 0}
+    return {**nobody.model_dump(), "key": key_of(nobody), "stored": 0, "minute": 0, "in_minute": 0}
 
 
 def _nameless(partition_id: int) -> str:
     return f"erased-{partition_id}-"
 
 
-def _key(partition: Partition) -> str:
+def key_of(partition: Partition) -> str:
     """Return what is unique to a partition, also where fields are none; short enough for PostgreSQL's indexes."""
     key = json.dumps([partition.tenant, partition.user, partition.agent, partition.project])
     return key if len(key) <= _LONGEST_KEY else digest(key)

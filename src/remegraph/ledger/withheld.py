@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from remegraph.errors import NotFoundError
 from remegraph.ledger import attachments
@@ -25,7 +25,7 @@ __all__ = [
     "add",
     "by",
     "causes",
-    "count",
+    "counts",
     "dropped",
     "hides",
     "notes",
@@ -37,6 +37,13 @@ __all__ = [
     "withhold",
     "words",
 ]
+
+# Said once: building a statement costs as much as running it.
+_HIDDEN = select(messages.c.thread, messages.c.seq, messages.c.withheld).where(
+    messages.c.partition_id == bindparam("here"),
+    messages.c.seq.between(bindparam("first"), bindparam("last")),
+    messages.c.withheld.is_not(None),
+)
 
 Notes = list[dict[str, Any]]
 """As the column holds them: phrase (null: the whole message), reason, cause, and when, in microseconds."""
@@ -97,15 +104,20 @@ def hides(quote: str, found: Sequence[tuple[str, list[str | None]]]) -> bool:
     return any(overlap(quote, withheld, text) for text, withheld in found)
 
 
-def count(connection: Connection, partition_id: int, thread: str, first_seq: int, last_seq: int) -> int:
-    """Return how much is withheld in a block: what was made of its words is stale once that is more."""
-    query = select(messages.c.withheld).where(
-        messages.c.partition_id == partition_id,
-        messages.c.thread == thread,
-        messages.c.seq.between(first_seq, last_seq),
-        messages.c.withheld.is_not(None),
-    )
-    return sum(len(public(stored)) for stored in connection.execute(query).scalars())
+def counts(connection: Connection, partition_id: int, extents: Mapping[str, tuple[str, int, int]]) -> dict[str, int]:
+    """Return how much is withheld in each of some blocks: what was made of its words is stale once that is more.
+
+    Args:
+        extents: Thread, first and last seq of each block, by its label.
+    """
+    if not extents:
+        return {}
+    ends = min(first for _, first, _ in extents.values()), max(last for _, _, last in extents.values())
+    rows = connection.execute(_HIDDEN, {"here": partition_id, "first": ends[0], "last": ends[1]}).all()
+    return {
+        label: sum(len(public(row.withheld)) for row in rows if row.thread == thread and first <= row.seq <= last)
+        for label, (thread, first, last) in extents.items()
+    }
 
 
 def by(connection: Connection, places: Mapping[int, Partition], cause: str) -> tuple[Withholding, ...]:
@@ -197,7 +209,8 @@ def summaries_again(connection: Connection, partition_id: int, message_ids: Sequ
         for block in connection.execute(holding).all():
             here = (summaries.c.partition_id == partition_id, summaries.c.block_id == block.block_id)
             original = connection.execute(select(summaries.c.original).where(*here)).scalar_one_or_none()
-            if original is None or count(connection, partition_id, block.thread, block.first_seq, block.last_seq):
+            extent = block.thread, block.first_seq, block.last_seq
+            if original is None or counts(connection, partition_id, {block.block_id: extent})[block.block_id]:
                 continue
             connection.execute(update(summaries).where(*here).values(body=original, original=None))
             again[block.block_id] = original
@@ -218,7 +231,7 @@ def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
     if row.role == "tool":
         _tell_of_call(connection, row, stored)
     shelf = fulltext.TextShelf(row.partition_id, "message")
-    fulltext.remove(connection, shelf, [row.message_id])
+    fulltext.remove(connection, {shelf: [row.message_id]})
     if None in (note["phrase"] for note in after):
         return
     said = words(row.body, stored)
@@ -230,7 +243,7 @@ def _write(connection: Connection, row: Row[Any], after: Notes) -> None:
         )
     ]
     counts = token_counts(" ".join((said.indexed_text, *read)))
-    fulltext.put(connection, shelf, [fulltext.TextEntry(row.message_id, counts, row.seq, asks(said.text))])
+    fulltext.put(connection, {shelf: [fulltext.TextEntry(row.message_id, counts, row.seq, asks(said.text))]})
 
 
 def _tell_of_call(connection: Connection, row: Row[Any], stored: str | None) -> None:

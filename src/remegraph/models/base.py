@@ -44,7 +44,7 @@ def _json(value: Any) -> Any:
 def _token(value: str) -> str:
     if "\x00" in value:
         raise ValueError("must not contain NUL")
-    if not encodable(value):
+    if not (value.isascii() or encodable(value)):  # most are, and this is asked of every id that is read
         raise ValueError("must not contain lone surrogates")
     return value
 

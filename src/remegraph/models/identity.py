@@ -137,7 +137,7 @@ def decide(
     *,
     threshold: float,
     by_person: bool,
-    one_source: Callable[[Memory], bool],
+    one_source: Callable[[str], bool],
     settles_knowledge: bool = True,
     named: Sequence[Memory] = (),
 ) -> Decision:
@@ -166,7 +166,7 @@ def decide(
         memory = one.memory
         if memory in fixed or memory in named:
             continue
-        what = relation(statement, memory, one_source=one_source(memory))
+        what = relation(statement, memory, one_source=one_source(memory.memory_id))
         if what in {"supersedes", "disputes"} and (refusal := _guarded(memory, by_person=by_person)):
             return Decision(refusal=refusal)
         if what == "supersedes":

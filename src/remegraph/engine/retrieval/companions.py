@@ -161,7 +161,7 @@ def _good(hits: Sequence[Hit], base: float) -> dict[tuple[Partition, str], Hit]:
 
 def _behind(hit: Hit, floor: float) -> Hit:
     parts = {TRACED: min(hit.score, floor)}
-    return hit.evolve(contributions=parts, score=parts[TRACED], why=reasons(parts))
+    return hit.model_copy(update={"contributions": parts, "score": parts[TRACED], "why": reasons(parts)})
 
 
 def with_blocks(archive: Archive, hits: Sequence[Hit], lately: timedelta) -> list[Hit]:
@@ -228,7 +228,7 @@ def with_counterparts(
     pairs |= _contrary(archive, partitions, come_along)
     against = Counter(end for pair in pairs for end in pair)
     return [
-        hit.evolve(confidence=confidence(hit.trust, hit.said, against[hit.record_id]))
+        hit.model_copy(update={"confidence": confidence(hit.trust, hit.said, against[hit.record_id])})
         if against[hit.record_id]
         else hit
         for hit in found
@@ -242,13 +242,13 @@ def _with_counterparts(
     result: list[Hit] = []
     labelled: dict[str, str] = {}
     for hit in hits:
-        result.append(hit.evolve(counterpart_of=labelled.get(hit.record_id, "")))
+        result.append(hit.model_copy(update={"counterpart_of": labelled.get(hit.record_id, "")}))
         for other in sorted(end for pair in pairs if hit.record_id in pair for end in pair - {hit.record_id}):
             if other not in labelled:
                 labelled[other] = hit.record_id
                 if other in known:
                     come_along = memory_hit(known[other], {"counterpart": hit.score})
-                    result.append(come_along.evolve(counterpart_of=hit.record_id))
+                    result.append(come_along.model_copy(update={"counterpart_of": hit.record_id}))
     return result
 
 
@@ -302,7 +302,9 @@ def _raised(hit: Hit, sign: str, gain: float) -> Hit:
     if not gain:
         return hit
     contributions = hit.contributions | {sign: gain}
-    return hit.evolve(score=hit.score + gain, contributions=contributions, why=reasons(contributions))
+    return hit.model_copy(
+        update={"score": hit.score + gain, "contributions": contributions, "why": reasons(contributions)}
+    )
 
 
 def _chain(memory_id: str, replaced: dict[str, list[str]]) -> list[str]:

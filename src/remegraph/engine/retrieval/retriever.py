@@ -269,7 +269,9 @@ class _Steps:
                 age = state["asked_at"] - hit.time
                 parts = favoured(parts, state["ranking"], age=age, reviews=reviews, importance=hit.importance)
             if parts != hit.contributions:
-                hit = hit.evolve(contributions=parts, score=sum(parts.values()), why=reasons(parts))  # noqa: PLW2901
+                hit = hit.model_copy(  # noqa: PLW2901
+                    update={"contributions": parts, "score": sum(parts.values()), "why": reasons(parts)}
+                )
             yield hit
 
     def trace_back(self, state: _State) -> Update:

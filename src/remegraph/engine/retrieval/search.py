@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, zip_longest
@@ -99,19 +100,26 @@ class Searcher:
         self._asked = lru_cache(self._embedded_at_large)
         self._at_large = lru_cache(_QUERIES)(self._nearest_at_large)
 
+    def session(self) -> AbstractContextManager[None]:
+        """Let all searches meanwhile see one snapshot; see `Archive.session`."""
+        return self._archive.session()
+
     @property
     def semantic(self) -> bool:
         """Whether the embedder knows meaning."""
         return self._embedder.semantic
 
     def _embedded(self, query: str) -> Vectors:
-        self._archive.away()  # it may be asked of a server
         self._asked(language_of(query))  # once, while the ledger is let go of anyway
-        vector: Vectors = self._embedder.embed([query])[0]
+        vector: Vectors = self._embed([query])[0]
         return vector
 
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        self._archive.away()  # it may be asked of a server
+        return self._embedder.embed(texts)
+
     def _embedded_at_large(self, language: Literal["en", "zh"]) -> Vectors:
-        return self._embedder.embed(at_large(language))
+        return self._embed(at_large(language))
 
     def meant(self, query: str, partitions: Sequence[Partition]) -> Mapping[Partition, Meant]:
         """Return how near the meaning of the messages of these partitions is to a query's; nothing where none can tell."""
@@ -205,7 +213,7 @@ class Searcher:
         similarities: dict[str, float] = {}
         degraded: tuple[str, ...] = ()
         try:
-            vector = self._embedder.embed([text])[0]
+            vector = self._embed([text])[0]
             nearest, _ = self._projection.nearest([partition], "memory", vector, limit, patience=Patience(_HASTE))
             similarities = {near.record_id: max(0.0, near.similarity) for near in nearest}
         except WITHOUT_VECTORS as error:
@@ -303,7 +311,7 @@ class Searcher:
             return []
         found: dict[str, float] = {}
         try:
-            for vector in self._embedder.embed(texts):
+            for vector in self._embed(texts):
                 for near in self._projection.nearest([partition], "memory", vector, _EACH, allowed)[0]:
                     found[near.record_id] = max(near.similarity, found.get(near.record_id, -1.0))
         except WITHOUT_VECTORS as error:

@@ -210,13 +210,9 @@ class Beside:
         held = [hit.record_id for hit in shown["memories"] if at_hand(hit, there)]
         found = {(hit.partition, hit.record_id) for hit in shown["blocks"]}
         partitions = list({partition for partition, _ in found})
-        for block in self._archive.blocks(partitions, message_ids=sorted(there)) if found else ():
-            if (block.partition, block.block_id) in found:
-                said = self._archive.messages(
-                    [block.partition], thread=block.thread, first_seq=block.first_seq, last_seq=block.last_seq
-                )
-                if there.issuperset(row.message_id for row in said):
-                    held.append(block.block_id)
+        blocks = self._archive.blocks(partitions, message_ids=sorted(there)) if found else ()
+        shown_here = (block for block in blocks if (block.partition, block.block_id) in found)
+        held += [each.block_id for each in shown_here if there.issuperset(self._archive.message_ids(each))]
         return dict.fromkeys(held, "at hand")
 
     def more(self, asked: RecallInput, searches: Sequence[Routed], known: Collection[str]) -> Iterator[Hit]:
@@ -233,9 +229,12 @@ class Beside:
         read = {
             each.memory_id: each for each in (*self._read(partitions, best), *newest) if each.memory_id not in known
         }
-        hits = [memory_hit(each, *(ranked[name].told if name in ranked else ({},))) for name, each in read.items()]
-        hits.sort(key=lambda hit: -hit.score - _MATTERS * hit.importance)
-        yield from dated((hit for hit in hits[:room] if not at_hand(hit, asked["without"])), asked["asked_at"])
+        scores = {name: ranked[name].score if name in ranked else 0.0 for name in read}
+        first = sorted(read, key=lambda name: -scores[name] - _MATTERS * read[name].importance)
+        for name in first[:room]:
+            hit = memory_hit(read[name], *(ranked[name].told if name in ranked else ({},)))
+            if not at_hand(hit, asked["without"]):
+                yield from dated([hit], asked["asked_at"])
 
     def _read(self, partitions: Sequence[Partition], ids: Sequence[str]) -> tuple[Memory, ...]:
         return self._archive.memories(partitions, ids=ids, statuses=sorted(LIVE))

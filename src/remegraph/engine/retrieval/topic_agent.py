@@ -366,7 +366,7 @@ def _check_number(name: str, value: object, least: float, most: float = 2**31, *
 
 
 def _scored(hit: Hit, parts: dict[str, float]) -> Hit:
-    return hit.evolve(contributions=parts, score=sum(parts.values()), why=reasons(parts))
+    return hit.model_copy(update={"contributions": parts, "score": sum(parts.values()), "why": reasons(parts)})
 
 
 def _plain_score(hit: Hit) -> dict[str, float]:

@@ -15,11 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Insert, TextClause, and_, bindparam, delete, func, select, text
+from sqlalchemy import Connection, Insert, Row, TextClause, and_, bindparam, delete, func, join, select, text
 
-from remegraph.ledger.rows import chunks, insert_rows, upsert
+from remegraph.ledger.rows import chunks, upsert
 from remegraph.ledger.schema import messages, partitions, texts, totals
 from remegraph.models import HitKind, Partition
 from remegraph.ports import Layout, TextMatches
@@ -37,8 +38,17 @@ _FEW = 20
 _OVERFLOW = "_more"  # stands for the terms beyond that: such a row is always looked at
 
 _PG_INSERT = text(
-    "INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, asks, terms) VALUES"
-    " (:partition_id, :kind, :record_id, :seq, :length, :counts, :asks, array_to_tsvector(CAST(:terms AS text[])))"
+    """
+    WITH put AS (
+        INSERT INTO texts (partition_id, kind, record_id, seq, length, counts, asks, terms)
+        VALUES (:partition_id, :kind, :record_id, :seq, :length, :counts, :asks,
+            array_to_tsvector(CAST(:terms AS text[])))
+        RETURNING partition_id, kind, length
+    )
+    INSERT INTO totals (partition_id, kind, records, tokens) SELECT partition_id, kind, 1, length FROM put
+    ON CONFLICT (partition_id, kind)
+    DO UPDATE SET records = totals.records + 1, tokens = totals.tokens + excluded.tokens
+    """
 )
 _TOTAL = select(totals.c.records, totals.c.tokens).where(
     totals.c.partition_id == bindparam("partition_id"), totals.c.kind == bindparam("kind")
@@ -48,18 +58,35 @@ _TOTAL_OF = select(func.count().label("records"), func.coalesce(func.sum(texts.c
     texts.c.kind == bindparam("kind"),
     texts.c.record_id.in_(bindparam("record_ids", expanding=True)),
 )
-_NEWEST = select(func.coalesce(func.max(texts.c.id), 0))
-_FTS_INSERT = "INSERT INTO texts_fts (rowid, terms) VALUES (?, ?)"
+_SQLITE_INSERT = (
+    "INSERT INTO indexed_texts (partition_id, kind, record_id, seq, length, counts, asks, terms)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_HELD = select(texts.c.id, texts.c.kind, texts.c.record_id, texts.c.length, texts.c.counts).where(
+    texts.c.partition_id == bindparam("here"),
+    texts.c.kind.in_(bindparam("kinds", expanding=True)),
+    texts.c.record_id.in_(bindparam("record_ids", expanding=True)),
+)
+_DELETE = delete(texts).where(texts.c.id.in_(bindparam("ids", expanding=True)))
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
 # CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
+# The last row, which names no record, tells how many records and tokens there are in all.
 _FTS_MATCH = text(
-    "SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid"
-    " WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind"
+    """
+    SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid
+    WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind
+    UNION ALL
+    SELECT NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind = :kind
+    """
 )
 _PG_MATCH = text(
-    "SELECT record_id, seq, length, counts FROM texts"
-    " WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind"
+    """
+    SELECT record_id, seq, length, counts FROM texts
+    WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind
+    UNION ALL
+    SELECT NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind = :kind
+    """
 )
 
 _NO_NUMBERS = np.empty(0, dtype=np.int32)
@@ -72,13 +99,17 @@ _INDEXED = and_(
     texts.c.kind == "message",
     texts.c.record_id == messages.c.message_id,
 )
-_NEWER = (  # said once: building a statement costs as much as running it
-    select(messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
-    .join_from(messages, texts, _INDEXED)
-    .where(messages.c.partition_id == bindparam("here"), messages.c.seq > bindparam("last"))
+# Said once: building a statement costs as much as running it. A row that names no message tells of the partition alone.
+_NEWER = (
+    select(partitions.c.erasures, messages.c.seq, messages.c.thread, messages.c.role, texts.c.length, texts.c.asks)
+    .select_from(partitions)
+    .outerjoin(
+        join(messages, texts, _INDEXED),
+        and_(messages.c.partition_id == partitions.c.id, messages.c.seq > bindparam("last")),
+    )
+    .where(partitions.c.id == bindparam("here"))
     .order_by(messages.c.seq)
 )
-_ERASURES = select(partitions.c.erasures).where(partitions.c.id == bindparam("here"))
 
 _MOST_MESSAGES = 200_000  # about 3 MB
 
@@ -107,49 +138,52 @@ class TextEntry:
     """Whether it ends with a question."""
 
 
-def put(connection: Connection, shelf: TextShelf, entries: Sequence[TextEntry]) -> None:
+def put(connection: Connection, entries: Mapping[TextShelf, Sequence[TextEntry]]) -> None:
     """Index records that are not indexed yet."""
-    if not entries:
-        return
-    where, lengths = shelf.values, [sum(entry.counts.values()) for entry in entries]
-    rows = [
-        where
+    rows: list[dict[str, Any]] = [
+        shelf.values
         | {
             "record_id": entry.record_id,
             "seq": entry.seq,
-            "length": length,
+            "length": sum(entry.counts.values()),
             "counts": json.dumps(entry.counts),
             "asks": entry.asks,
+            "terms": _terms(shelf, entry.counts),
         }
-        for entry, length in zip(entries, lengths, strict=True)
+        for shelf, some in entries.items()
+        for entry in some
     ]
-    terms = [_terms(shelf, entry.counts) for entry in entries]
+    if not rows:
+        return
     if connection.dialect.name == "sqlite":
-        newest = connection.execute(_NEWEST).scalar_one()
-        numbers = range(newest + 1, newest + 1 + len(rows))
-        insert_rows(connection, texts, [row | {"id": number} for row, number in zip(rows, numbers, strict=True)])
-        connection.exec_driver_sql(_FTS_INSERT, list(zip(numbers, map(" ".join, terms), strict=True)))
+        told = [tuple((row | {"terms": " ".join(row["terms"])}).values()) for row in rows]
+        connection.exec_driver_sql(_SQLITE_INSERT, told)
     else:
-        connection.execute(_PG_INSERT, [row | {"terms": words} for row, words in zip(rows, terms, strict=True)])
-    _count(connection, shelf, len(rows), sum(lengths))
+        connection.execute(_PG_INSERT, rows)
 
 
-def remove(connection: Connection, shelf: TextShelf, record_ids: Sequence[str]) -> None:
+def remove(connection: Connection, records: Mapping[TextShelf, Collection[str]]) -> None:
     """Take records out of the index; those that are not in it are no error."""
-    for chunk in chunks(record_ids):
-        here = (
-            texts.c.partition_id == shelf.partition_id,
-            texts.c.kind == shelf.kind,
-            texts.c.record_id.in_(chunk),
-        )
-        rows = connection.execute(select(texts.c.id, texts.c.length, texts.c.counts).where(*here)).all()
-        if not rows:
-            continue
-        if connection.dialect.name == "sqlite":  # a contentless table must be told what it holds
-            gone = [{"id": row.id, "terms": " ".join(_terms(shelf, json.loads(row.counts)))} for row in rows]
-            connection.execute(_FTS_DELETE, gone)
-        connection.execute(delete(texts).where(*here))
-        _count(connection, shelf, -len(rows), -sum(row.length for row in rows))
+    for number in dict.fromkeys(shelf.partition_id for shelf in records):
+        wanted = {shelf.kind: set(names) for shelf, names in records.items() if shelf.partition_id == number and names}
+        for chunk in chunks(sorted(set().union(*wanted.values()))):
+            held = connection.execute(_HELD, {"here": number, "kinds": list(wanted), "record_ids": chunk}).all()
+            _take_out(connection, number, [row for row in held if row.record_id in wanted[row.kind]])
+
+
+def _take_out(connection: Connection, partition_id: int, rows: Sequence[Row[int, str, str, int, str]]) -> None:
+    """Take rows of a partition out of the index."""
+    if not rows:
+        return
+    shelves = {kind: TextShelf(partition_id, kind) for kind in dict.fromkeys(row.kind for row in rows)}
+    if connection.dialect.name == "sqlite":  # a contentless table must be told what it holds
+        gone = [{"id": row.id, "terms": " ".join(_terms(shelves[row.kind], json.loads(row.counts)))} for row in rows]
+        connection.execute(_FTS_DELETE, gone)
+    connection.execute(_DELETE, {"ids": [row.id for row in rows]})
+    for kind, shelf in shelves.items():
+        lengths = [row.length for row in rows if row.kind == kind]
+        lost = {"records": -len(lengths), "tokens": -sum(lengths)}
+        connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, **lost})
 
 
 def match(
@@ -169,16 +203,21 @@ def match(
     counted = _looked_up(wanted) if len(wanted) > _FEW else _looked_for(wanted)
     record_ids: list[str] = []
     seqs, lengths, counts = array("q"), array("q"), array("q")  # an object per match would keep the collector busy
+    records = in_all = 0
     if wanted:
         query, statement = _query(connection, shelf, wanted)
         for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}):
+            if record_id is None:
+                records, in_all = seq, length
+                continue
             held = counted(stored) if among is None or record_id in among else ()
             if any(held):
                 record_ids.append(record_id)
                 seqs.append(seq)
                 lengths.append(length)
                 counts.extend(held)
-    records, in_all = _totals(connection, shelf, among)
+    if not wanted or among is not None:
+        records, in_all = _totals(connection, shelf, among)
     return TextMatches(
         partition,
         wanted,
@@ -245,10 +284,6 @@ def _looked_up(tokens: Sequence[str]) -> Callable[[str], list[int]]:
     return counted
 
 
-def _count(connection: Connection, shelf: TextShelf, records: int, tokens: int) -> None:
-    connection.execute(_add_to_totals(connection.dialect.name), {**shelf.values, "records": records, "tokens": tokens})
-
-
 @cache
 def _add_to_totals(dialect: str) -> Insert:
     statement = upsert(dialect, totals)
@@ -295,12 +330,9 @@ class LayoutCache:
 
     def get(self, connection: Connection, partition_id: int) -> Layout:
         """Return the columns of a partition: those in memory, and what was recorded since."""
-        erasures = connection.execute(_ERASURES, {"here": partition_id}).scalar_one()
         with self._lock:
             old = self._cached.get(partition_id)
-        if old is None or old.erasures != erasures:
-            old = _Cached(EMPTY_LAYOUT, erasures)
-        new = _extended(connection, partition_id, old)
+        new = _extended(connection, partition_id, old or _Cached(EMPTY_LAYOUT, 0))
         with self._lock:
             newest = self._cached.get(partition_id)
             if newest is None or _goes_on(newest, new):  # another thread may be ahead
@@ -325,7 +357,17 @@ class LayoutCache:
 
 def _extended(connection: Connection, partition_id: int, old: _Cached) -> _Cached:
     last = int(old.layout.seqs[-1]) if old.layout.seqs.size else 0
-    rows = connection.execute(_NEWER, {"here": partition_id, "last": last}).all()
+    found = connection.execute(_NEWER, {"here": partition_id, "last": last}).all()
+    erasures = found[0].erasures if found else old.erasures
+    if erasures != old.erasures:  # what is known is stale
+        fresh = _Cached(EMPTY_LAYOUT, erasures)
+        return _extended(connection, partition_id, fresh) if last else _joined(fresh, found)
+    return _joined(old, found)
+
+
+def _joined(old: _Cached, found: Sequence[Row[*tuple[Any, ...]]]) -> _Cached:
+    """Return columns with what is newer; rows that name no message are none."""
+    rows = [row for row in found if row.seq is not None]
     if not rows:
         return old
     threads = dict(old.threads)

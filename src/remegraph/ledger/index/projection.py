@@ -71,10 +71,10 @@ class _Search:
     k: int
     allowed: frozenset[str] | None
 
-    def size(self, connection: Connection) -> int:
+    def size(self, held: Mapping[str, int]) -> int:
         """Return how many vectors there are to look at, at most."""
-        held = vectors.count(connection, self.embedder_id, self.partitions, self.kind)
-        return held if self.allowed is None else min(held, len(self.allowed))
+        there = held.get(self.kind, 0)
+        return there if self.allowed is None else min(there, len(self.allowed))
 
     def homes(self, connection: Connection) -> dict[str, list[str] | None]:
         """Return the collections to ask, with the names of the shelves in each, or none where that is all of it."""
@@ -218,7 +218,8 @@ class VectorProjection:
                 return (), "none"
             if self._index is None:
                 return search.exact(connection), "sql"
-            if search.size(connection) <= self._exact_limit:
+            counted = partial(vectors.counts, embedder_id=embedder_id, partition_ids=list(known))
+            if search.size(self._database.once(("vectors", *known), counted)) <= self._exact_limit:
                 return search.exact(connection), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         self._database.away()

@@ -16,8 +16,10 @@ from uuid import uuid4
 import numpy as np
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     FromClause,
+    Insert,
     Row,
     Select,
     and_,
@@ -29,10 +31,11 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
+    union_all,
 )
 
 from remegraph.ledger.database import Database
-from remegraph.ledger.rows import chunks, digest, insert_rows, upsert
+from remegraph.ledger.rows import chunks, digest, upsert
 from remegraph.ledger.schema import dirty, item_texts, memories, partitions, summaries, vectors
 from remegraph.models import LIVE, BlockSummary, Memory
 from remegraph.models.standing import TOMBSTONES
@@ -43,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "Key",
-    "count",
     "count_live",
+    "counts",
     "dirty_keys",
     "embedded_digests",
     "forget",
@@ -94,10 +97,8 @@ def live_bodies(connection: Connection, keys: Sequence[Key]) -> dict[Key, str]:
     A text of an item is a record of its own.
     """
     found: dict[Key, str] = {}
-    for kind in KINDS:
-        for size, some in _slots([key for key in keys if key.kind == kind]):
-            rows = connection.execute(_BODIES[kind][size], some)
-            found |= {Key(row.partition_id, kind, row.record_id): row.body for row in rows}
+    for size, some in _slots(keys):
+        found |= {_key(row): row.body for row in connection.execute(_BODIES[size], some)}
     return found
 
 
@@ -227,14 +228,19 @@ def write(connection: Connection, embedder_id: int, texts: Mapping[Key, str], ro
         texts: The embedded text of each record.
         rows: Their vectors, shape (len(texts), dimension).
     """
-    for size, some in _slots(texts):
-        connection.execute(_UNWRITE[size], {**some, "embedder_id": embedder_id})
     values = [
         {**key._asdict(), "embedder_id": embedder_id, "text_digest": digest(text), "vector": row.tobytes()}
         for (key, text), row in zip(texts.items(), rows.astype("<f4"), strict=True)
     ]
     if values:
-        insert_rows(connection, vectors, values)
+        connection.execute(_written(connection.dialect.name), values)
+
+
+@cache
+def _written(dialect: str) -> Insert:
+    statement = upsert(dialect, vectors)
+    given = {name: statement.excluded[name] for name in ("text_digest", "vector")}
+    return statement.on_conflict_do_update(index_elements=[*_place(vectors), vectors.c.embedder_id], set_=given)
 
 
 def read(connection: Connection, embedder_id: int, keys: Sequence[Key]) -> tuple[list[Key], Vectors]:
@@ -272,10 +278,10 @@ def forget(connection: Connection, keys: Sequence[Key]) -> None:
 # ---------------------------------------------------------------------------------------------- search
 
 
-def count(connection: Connection, embedder_id: int, partition_ids: Iterable[int], kind: str) -> int:
-    """Return how many vectors these partitions hold of a kind, those of records that are not live included."""
-    where = {"embedder_id": embedder_id, "partition_ids": list(partition_ids), "kind": kind}
-    return connection.execute(_counted(), where).scalar_one()
+def counts(connection: Connection, embedder_id: int, partition_ids: Iterable[int]) -> dict[str, int]:
+    """Return how many vectors these partitions hold, by kind, those of records that are not live included."""
+    found = connection.execute(_COUNTED, {"embedder_id": embedder_id, "partition_ids": list(partition_ids)})
+    return {row.kind: row.vectors for row in found}
 
 
 def nearest(
@@ -308,11 +314,6 @@ def nearest(
 
 
 @cache
-def _counted() -> Select[int]:
-    return select(func.count()).select_from(vectors).where(_asked_for())
-
-
-@cache
 def _searched(kind: str, *, named: bool) -> Select[int, str, str, bytes]:
     """Return the query for the vectors of live records, of all or of those that are named."""
     records = _live(kind)
@@ -327,6 +328,17 @@ def _asked_for() -> ColumnElement[bool]:
         vectors.c.kind == bindparam("kind"),
         vectors.c.embedder_id == bindparam("embedder_id"),
     )
+
+
+_COUNTED = (
+    select(vectors.c.kind, func.count().label("vectors"))
+    .where(
+        vectors.c.partition_id.in_(bindparam("partition_ids", expanding=True)),
+        vectors.c.kind.in_(KINDS),
+        vectors.c.embedder_id == bindparam("embedder_id"),
+    )
+    .group_by(vectors.c.kind)
+)
 
 
 def _top(similarities: Vectors, k: int) -> list[int]:
@@ -401,9 +413,21 @@ def _of_embedder(size: int) -> ColumnElement[bool]:
     return and_(_among(vectors, size), vectors.c.embedder_id == bindparam("embedder_id"))
 
 
-def _bodies(kind: str, size: int) -> Select[int, str, str]:
-    records = _live(kind)
-    return select(records.c.partition_id, records.c.record_id, records.c.body).where(_among(records, size))
+def _bodies(size: int) -> CompoundSelect[int, str, str, str]:
+    found: list[Select[int, str, str, str]] = []
+    for kind in KINDS:
+        records = _live(kind)
+        named = (
+            and_(
+                records.c.partition_id == bindparam(f"partition_id_of_{at}"),
+                records.c.record_id == bindparam(f"record_id_of_{at}"),
+                literal(kind) == bindparam(f"kind_of_{at}"),
+            )
+            for at in range(size)
+        )
+        columns = (records.c.partition_id, literal(kind).label("kind"), records.c.record_id, records.c.body)
+        found.append(select(*columns).where(or_(*named)))
+    return union_all(*found)
 
 
 _SIZES = (_FEW, _MANY)
@@ -414,13 +438,12 @@ _MAY_COME_BACK = exists().where(
     memories.c.partition_id == vectors.c.partition_id,
     memories.c.status.not_in(TOMBSTONES),
 )
-_BODIES = {kind: {size: _bodies(kind, size) for size in _SIZES} for kind in KINDS}
+_BODIES = {size: _bodies(size) for size in _SIZES}
 _MARKS = {size: select(*_place(dirty), dirty.c.mark).where(_among(dirty, size)) for size in _SIZES}
 _UNMARK = {size: delete(dirty).where(_among(dirty, size)) for size in _SIZES}
 _REACHED = {size: delete(dirty).where(_among(dirty, size), ~_PENDING) for size in _SIZES}
 _VECTORS = {size: select(*_place(vectors), vectors.c.vector).where(_of_embedder(size)) for size in _SIZES}
 _DIGESTS = {size: select(*_place(vectors), vectors.c.text_digest).where(_of_embedder(size)) for size in _SIZES}
-_UNWRITE = {size: delete(vectors).where(_of_embedder(size)) for size in _SIZES}
 _FORGET = {size: delete(vectors).where(_among(vectors, size), ~_MAY_COME_BACK) for size in _SIZES}
 
 
