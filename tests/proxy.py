@@ -34,6 +34,8 @@ class FaultyProxy:
         """A connection is deaf from the piece of its client's that holds the last of these words, after the others."""
         self.half_open = False
         """Whether a server is not told that its client has gone."""
+        self.round_trips = 0
+        """How often clients said something after their server had."""
         self.port = 0
         self.swallowed = threading.Event()
         """Set once something was swallowed."""
@@ -120,6 +122,7 @@ class _Link:
         self._proxy = proxy
         self._heard = 0
         self._deaf = False
+        self._answered = True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, from_client: bool) -> None:
         """Pass one direction on until its end."""
@@ -128,6 +131,8 @@ class _Link:
             while piece := await reader.read(_CHUNK):
                 if from_client:
                     self._hear(piece)
+                    self._proxy.round_trips += self._answered
+                self._answered = not from_client
                 if self._deaf or self._proxy.deaf:
                     self._proxy.swallowed.set()
                 elif self._proxy.delay:
