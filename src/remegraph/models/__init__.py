@@ -10,7 +10,6 @@ from remegraph.models import (
     retention,
     scope,
     sharing,
-    tenants,
 )
 from remegraph.models.base import Json, Record
 from remegraph.models.changes import *
@@ -52,7 +51,6 @@ from remegraph.models.skills import (
     SkillStep,
     StepPattern,
 )
-from remegraph.models.tenants import *
 from remegraph.models.tools import ToolAdvice, ToolRecord, ToolStats, ToolWindow, TypicalError
 
 __all__ = [
@@ -99,4 +97,3 @@ __all__ += reports.__all__
 __all__ += retention.__all__
 __all__ += scope.__all__
 __all__ += sharing.__all__
-__all__ += tenants.__all__

@@ -1,4 +1,4 @@
-"""Governance: versions, differences, audit (G6, X4), conflicts (K4, G7), erasure (X7)."""
+"""Governance: versions, differences, audit (G6, X4), conflicts (K4, G7), erasure (X7), and what each tenant holds and uses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from remegraph.models.scope import Partition, Subject, Tenant
 
 __all__ = [
     "NOT_COVERED",
+    "AgentHoldings",
     "Archaeology",
     "AuditEntry",
     "AuditHead",
@@ -27,10 +28,17 @@ __all__ = [
     "Erasure",
     "ErasureRequest",
     "ErasureStage",
+    "Export",
     "FieldDiff",
     "Find",
+    "Holdings",
     "Known",
     "Shown",
+    "TenantHoldings",
+    "TenantUsage",
+    "ThreadHoldings",
+    "UserHoldings",
+    "UserUsage",
     "VersionNote",
     "WordDiff",
 ]
@@ -231,3 +239,79 @@ class Erasure(Record):
     def complete(self) -> bool:
         """Whether every step is done and nothing is left."""
         return self.stage == "done" and self.left == 0
+
+
+class Holdings(Record):
+    """How much the ledger holds."""
+
+    threads: int = Field(ge=0, description="Conversations.")
+    messages: int = Field(ge=0, description="Messages.")
+    memories: int = Field(ge=0, description="Memories that are live.")
+    stored_bytes: int = Field(ge=0, description="Bytes of messages and their attachments.")
+
+
+class TenantHoldings(Holdings):
+    """How much it holds of a tenant."""
+
+    tenant: str = Field(description="The tenant.")
+    users: int = Field(ge=0, description="Its users.")
+    agents: int = Field(ge=0, description="Its agents that have a name.")
+
+
+class UserHoldings(Holdings):
+    """How much it holds of a user."""
+
+    user: str | None = Field(description="The user; none: what belongs to no user, as what agents know of themselves.")
+    agents: int = Field(ge=0, description="Agents with a name that remember them.")
+
+
+class AgentHoldings(Holdings):
+    """How much it holds of an agent."""
+
+    agent: str | None = Field(description="The agent; none: what belongs to no agent in particular.")
+    users: int = Field(ge=0, description="Users that it remembers.")
+
+
+class ThreadHoldings(Record):
+    """How much it holds of a conversation."""
+
+    thread: str = Field(description="The conversation.")
+    agent: str | None = Field(description="The agent that it was held with, if it has a name.")
+    project: str | None = Field(description="The project, if any.")
+    messages: int = Field(ge=0, description="Messages.")
+    last_at: AwareTime = Field(description="When the newest was recorded.")
+
+
+class UserUsage(Record):
+    """What a user has used since some time."""
+
+    user: str | None = Field(description="The user; none: what belongs to no user.")
+    messages: int = Field(ge=0, description="Messages that were recorded, and are still there.")
+    message_bytes: int = Field(ge=0, description="Their bytes, with attachments.")
+    calls: int = Field(ge=0, description="Calls of chat models, since the beginning of that day.")
+    input_tokens: int = Field(ge=0, description="Tokens sent, likewise.")
+    output_tokens: int = Field(ge=0, description="Tokens received, likewise.")
+    refused: int = Field(ge=0, description="Calls that a limit refused, likewise.")
+
+
+class TenantUsage(Record):
+    """What a tenant has used since some time, by user."""
+
+    tenant: str = Field(description="The tenant.")
+    since: AwareTime = Field(description="From when on.")
+    users: tuple[UserUsage, ...] = Field(description="Each user of it.")
+
+    @property
+    def total(self) -> UserUsage:
+        """What all of them have used."""
+        counted = [name for name in UserUsage.model_fields if name != "user"]
+        return UserUsage(user=None, **{name: sum(getattr(each, name) for each in self.users) for name in counted})
+
+
+class Export(Record):
+    """What was written to a file."""
+
+    whom: Subject | Tenant = Field(description="Whose data.")
+    file: str = Field(description="The file.")
+    counts: dict[str, int] = Field(description="Records, by kind.")
+    sha256: str = Field(description="Of the file.")
