@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from evals import _metrics, kinds
+from evals._dialogues import Dialogue, dialogues
 from evals._figures import Figure
 from evals._measuring import ADVERSARIAL, METRICS, STALE_FIRST, Row, measure, sample, worth
 from evals._minilm import _gelu
 from evals._peers import OURS, PEERS, Cached, Kit, Peer, PeerKind, Scored, installed
-from evals._rankers import MemoryIndex, blend_ranker
-from evals._records import Message, Question, Store
+from evals._rankers import MemoryIndex, Ranker, blend_ranker, bm25_ranker
+from evals._records import Message, Question, Store, said
 from evals._stores import stores
 from evals.fit_blend import Asked, refitted
 from evals.kinds import Found, apart, files, losses, never_mentioned, questions_of, refit, table
@@ -34,6 +36,7 @@ QUESTIONS: Mapping[str, Question] = {
     "swapped": {"text": "Where does Ann live?", "gold": ["m1"], "category": ADVERSARIAL},
     "nothing": {"text": "What is the tortoise called?", "gold": [], "category": "never mentioned"},
 }
+DIALOGUES = Path(kinds.__file__).with_name("dialogues")
 
 
 def store(name: str = "ann", unit: str = "message") -> Store:
@@ -318,3 +321,34 @@ def test_attention_is_tried_on_kinds_where_some_messages_answer_and_others_do_no
     )
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| chat", "| notes"]
     assert "nan" not in "".join(lines)
+
+
+def cosine_ranker(messages: Sequence[Message]) -> Ranker:
+    """Rank single messages by vectors alone, as a vector store does."""
+    embedder = HashedEmbedder()
+    vectors = embedder.embed([said(each) for each in messages])
+
+    def ranked(question: str, k: int, at: datetime | None = None) -> Sequence[str]:  # noqa: ARG001 - meaning only
+        best = np.argsort(-(vectors @ embedder.embed([question])[0]), kind="stable")[:k]
+        return [messages[at]["id"] for at in best]
+
+    return ranked
+
+
+def recalled(dialogue: Dialogue, rank: Ranker) -> NDArray[np.float64]:
+    """Return the metrics of each question about what holds; shape (questions, metrics)."""
+    facts = [fact for fact in dialogue.facts if fact.state == "current" and fact.evidence]
+    found = [(fact, rank(fact.question, 50, dialogue.asked_at)) for fact in facts]
+    values = [worth(Question(text=fact.question, gold=list(fact.evidence)), ids) for fact, ids in found]
+    return np.array([[each[metric] for metric in METRICS] for each in values])
+
+
+@pytest.mark.requirement("X15")
+@pytest.mark.parametrize("dialogue", [*dialogues(DIALOGUES)], ids=lambda dialogue: dialogue.name)
+def test_recall_of_a_dialogue_is_not_under_plain_words_or_plain_vectors(dialogue: Dialogue) -> None:
+    """Nothing was fitted to these four: private and technical, English, Chinese and German."""
+    ours = recalled(dialogue, blend_ranker(MemoryIndex(dialogue.messages), default_weights()))
+    for plain in (bm25_ranker(dialogue.messages), cosine_ranker(dialogue.messages)):
+        gains = ours - recalled(dialogue, plain)
+        assert gains[:, METRICS.index("R@10")].mean() >= 0
+        assert all(_metrics.interval(gain)[1] > 0 for gain in gains.T)
