@@ -18,6 +18,10 @@ from remegraph.engine.retrieval.supplement import ANYTHING, ENOUGH, asked_of_ind
         "Sie hat eine Allergie gegen Nüsse.",
         "Es alérgica al látex.",
         "母はそばアレルギーです",
+        "Yusuf eats halal only",
+        "她回民,只吃清真",
+        "Er hat Höhenangst.",
+        "she's on methotrexate now",
     ],
 )
 def test_what_is_dangerous_or_forbidden_is_at_stake(text: str) -> None:
@@ -32,6 +36,19 @@ def test_what_is_dangerous_or_forbidden_is_at_stake(text: str) -> None:
 def test_what_is_said_every_day_is_not(text: str) -> None:
     """Else a note would hold nothing else."""
     assert at_stake(text) < ENOUGH
+
+
+def test_words_of_different_messages_are_no_danger_together() -> None:
+    """A memory that repeats several would matter for its length."""
+    assert at_stake("I never run, said the doctor") >= ENOUGH
+    assert at_stake("I never run\nthe doctor has a boat") < ENOUGH
+
+
+def test_what_bears_on_a_question_is_the_line_that_is_at_stake() -> None:
+    """That dinner is mentioned beside an allergy to dust makes it no matter of dinner."""
+    touched = subjects("What shall I cook for dinner?")
+    assert bears_on("we had fish\nmust never lift that, says the doctor", touched) == 0
+    assert bears_on("we had fish\nand crab closes my throat, allergic", touched) > 0
 
 
 def test_the_index_is_asked_for_words_that_it_can_have() -> None:
@@ -54,6 +71,9 @@ def test_the_index_is_asked_for_words_that_it_can_have() -> None:
         ("Welchen Kuchen backe ich?", "Paul hat Zöliakie."),
         ("¿Qué cena preparo?", "Luis es alérgico al marisco."),
         ("夕食は何がいい?", "父は卵アレルギーです"),
+        ("Order the starters for forty guests.", "Our host keeps kosher."),
+        ("周末去哪玩?", "我爸恐高"),
+        ("Wire the deposit to the new vendor.", "Since the fraud two must countersign."),
     ],
 )
 def test_a_question_touches_what_bears_on_its_subject(question: str, text: str) -> None:

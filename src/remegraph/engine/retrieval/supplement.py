@@ -32,8 +32,15 @@ ANYTHING = ""
 
 @lru_cache(maxsize=1 << 11)
 def at_stake(text: str) -> int:
-    """Return how much a text tells of what must not go wrong, in points (data/stakes.toml)."""
-    tokens = set(tokenize(text))
+    """Return how much a text tells of what must not go wrong, in points (data/stakes.toml): the most that a line of it does.
+
+    Two words of different messages that a memory repeats are no danger together.
+    """
+    return max((_points(line) for line in text.splitlines()), default=0)
+
+
+def _points(line: str) -> int:
+    tokens = set(tokenize(line))
     firsts = _marks()
     return sum(points for token in tokens & firsts.keys() for rest, points in firsts[token] if rest <= tokens)
 
@@ -47,9 +54,13 @@ def subjects(question: str) -> dict[str, float]:
 
 
 def bears_on(text: str, touched: Mapping[str, float]) -> float:
-    """Return how much a text at stake bears on what a question touches; a word of many subjects tells little of each."""
-    told = _held(text, "tells")
-    return sum(much * told.get(name, 0.0) for name, much in touched.items())
+    """Return how much a text at stake bears on what a question touches; a word of many subjects tells little of each.
+
+    Of several lines those at stake count, each by itself.
+    """
+    lines = text.splitlines()
+    told = [_held(line, "tells") for line in [line for line in lines if _points(line) >= ENOUGH] or lines]
+    return max((sum(much * each.get(name, 0.0) for name, much in touched.items()) for each in told), default=0.0)
 
 
 @lru_cache(maxsize=1 << 11)
