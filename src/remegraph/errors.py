@@ -8,8 +8,8 @@
     │   │   └── MessageChangedError  an id that is already recorded with other content
     │   ├── FileFormatError          a file that cannot be read, with the line
     │   ├── PackError                a pack that is broken, hostile, or does not fit here, with the reason
-    │   ├── SignatureError           a signature that is missing, wrong, or of nobody who is trusted
-    │   ├── SkillError               a skill that nobody could execute or check
+    │   ├── SignatureError           a signature that is missing, wrong, or by an untrusted key
+    │   ├── SkillError               a skill that cannot be executed or checked
     │   ├── ConsensusError           shared memory that one agent alone would change
     │   ├── ErasedError              what was erased, and does not come back
     │   └── NotFoundError            an id that this scope does not hold
@@ -154,13 +154,13 @@ class PackError(InputError):
 
 
 class SignatureError(InputError):
-    """A signature that is missing, wrong, or of nobody who is trusted."""
+    """A signature that is missing, wrong, or by an untrusted key."""
 
     cure = "Take it from someone whose key you trust, or trust the key that signed it."
 
 
 class SkillError(InputError):
-    """A skill that nobody could execute or check."""
+    """A skill that cannot be executed or checked."""
 
 
 class ConsensusError(InputError):
@@ -170,7 +170,7 @@ class ConsensusError(InputError):
 
 
 class ErasedError(InputError):
-    """What was erased, and does not come back."""
+    """A message was erased, and does not come back."""
 
     cure = "Leave it out. What is said again is recorded under a new id."
 

@@ -71,7 +71,7 @@ class Attention(Protocol):
 
 
 class Clock(Protocol):
-    """Tells the time; the only source of now."""
+    """A clock; the only source of now."""
 
     def __call__(self) -> datetime:
         """Return the aware current time."""
@@ -96,7 +96,7 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What a model concludes; how sure that is, code counts."""
+    """A model's conclusion; its confidence is counted by code."""
 
     conclusion: str
     conditions: tuple[str, ...]
@@ -155,7 +155,7 @@ class Generalizer(Protocol):
         ...
 
     def names(self, texts: Sequence[str], language: str) -> tuple[str, ...]:
-        """Return the names of people, organisations, places and projects that stand in texts.
+        """Return the names of people, organisations, places and projects in texts.
 
         Args:
             texts: What memories say.
@@ -188,7 +188,7 @@ class Generalizer(Protocol):
 # ----- vectors: what makes them, and the index that holds them
 
 RecordKind = HitKind | Literal["item"]
-"""What is searched by vectors: memories and blocks; and items, of which recall knows nothing."""
+"""Kinds of records that are searched by vectors: memories and blocks; and items, which recall does not see."""
 
 
 class Embedder(Protocol):
@@ -220,7 +220,7 @@ class Embedder(Protocol):
 
 
 WHOLE = ""
-"""Stands for the whole index where a collection is named."""
+"""Means the whole index where a collection is named."""
 
 
 class VectorIndex(Protocol):
@@ -297,7 +297,7 @@ may be none."""
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a Sub Agent is asked to retrieve."""
+    """A retrieval task of a Sub Agent."""
 
     query: str
     shelf: Shelf
@@ -312,7 +312,7 @@ class Search:
 
 
 class TopicReader(Protocol):
-    """One topic, to read from and no more: within the scope of who asks, and within the bounds of what is asked.
+    """One topic, to read from and no more: within the scope of the caller, and within the bounds of the question.
 
     What it returns may be returned as it is, or with another score: `hit.evolve(score=0.9)`.
     """
@@ -466,7 +466,7 @@ class Meant:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What of a thread no block holds yet, oldest first, with the overlap before it."""
+    """Messages of a thread that no block holds yet, oldest first, with the overlap before them."""
 
     thread: str
     after_seq: int
@@ -522,7 +522,7 @@ class Job:
 
 
 Outcome = Literal["done", "retry", "back", "dead"]
-"""What became of a job; `back`: no one tried."""
+"""Outcome of a job; `back`: not tried."""
 
 
 Deliver = Callable[[str, int], datetime | None]
@@ -572,6 +572,6 @@ class ItemChange:
     value: Mapping[str, Any] | None
     """JSON; none: delete the item."""
     texts: tuple[str, ...] = ()
-    """What vector search finds it by."""
+    """The text that vector search finds it by."""
     ttl: timedelta | None = None
     """How long it lives after it was written or read; none: for good."""

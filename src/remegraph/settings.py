@@ -56,11 +56,11 @@ PrivateKind = Literal[
     "cn-id", "iban", "card", "ssn", "email", "ip", "mac", "key", "url", "host", "path", "password", "plate", "passport",
     "birth-date", "phone", "account", "address",
 ]  # fmt: skip
-"""What is private by its form, the most certain first: what a checksum proves before what a word nearby suggests."""
+"""Kinds of private data, the most certain first: what a checksum proves before what a word nearby suggests."""
 
 
 RuleKind = Literal["health", "religion", "politics", "sexuality", "minors", "money", "credentials"]
-"""What an owner's rule may name by a word of its own; prompts say what each of them takes in."""
+"""Kinds that an owner's rule may name by one word; prompts say what each of them covers."""
 
 _Rule = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
@@ -72,7 +72,7 @@ def without_passwords(text: str) -> str:
     """Return a text with stars for the passwords of the URLs in it.
 
     Args:
-        text: A URL, or what somebody says of one.
+        text: A URL, or a message about one.
     """
     return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", text)
 
@@ -369,7 +369,7 @@ class LifecyclePolicy(_Policy):
 
 
 class RetrievalPolicy(_Policy):
-    """What an agent is given before it answers, and what counts beside relevance where its memories are ranked (F6)."""
+    """How an agent is given memories before it answers, and what counts beside relevance in their ranking (F6)."""
 
     k: int | None = Field(default=None, ge=1, description="Hits of each kind; the recall policy's unless given.")
     note_tokens: int = Field(
@@ -415,7 +415,7 @@ class RetrievalPolicy(_Policy):
 
 
 class SensoryPolicy(_Policy):
-    """What is sensed, and what of it gets attention (B1, B2)."""
+    """The sensory buffer, and which of its items get attention (B1, B2)."""
 
     ttl: timedelta = Field(default=timedelta(seconds=30), gt=timedelta(0), description="How long an event stays.")
     capacity: int = Field(default=1024, ge=1, description="Events at once, of all scopes; the oldest make way.")
@@ -454,7 +454,7 @@ class ToolPolicy(_Policy):
 
 
 class PerceptionPolicy(_Policy):
-    """What is kept and read of attachments (K3)."""
+    """How attachments are kept and read (K3)."""
 
     reads: frozenset[Literal["image", "audio", "video", "file"]] = Field(
         default=frozenset(), description="What the chat model can look at and shall describe; none: by reference only."
@@ -607,14 +607,14 @@ class Settings(_Policy):
 
     @property
     def blobs(self) -> Path | None:
-        """Where the bytes of attachments are kept; None where the ledger is elsewhere and nobody named a folder."""
+        """Where the bytes of attachments are kept; None where the ledger is elsewhere and no folder is named."""
         if self.perception.folder is not None:
             return self.perception.folder.expanduser()
         elsewhere = self.ledger_url is not None and "home" not in self.model_fields_set
         return None if elsewhere else self.home.expanduser() / "blobs"
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Show no password that stands in a URL."""
+        """Show no password of a URL."""
         for name, value in super().__repr_args__():
             yield name, without_passwords(value) if name in {"ledger_url", "chroma_url"} and value else value
 

@@ -431,5 +431,5 @@ def test_a_server_for_nobody_or_with_unknown_rights_is_refused(kit: MemoryKit) -
 async def test_without_scope_and_token_nothing_is_answered(kit: MemoryKit) -> None:
     """A developer who forgets to say whose memory it is must find out at once."""
     async with Client(memory_server(kit)) as session:
-        with pytest.raises(MCPError, match="Nobody says whose memory this is"):
+        with pytest.raises(MCPError, match="It is not known whose memory this is"):
             await session.call_tool("search_memory", {"query": "tea"})

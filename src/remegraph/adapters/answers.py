@@ -35,17 +35,17 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 NO_RUNTIME: Any = None
-"""Stands for a runtime that is not injected: `ToolRuntime | None` has no JSON schema."""
+"""Default for a runtime that is not injected: `ToolRuntime | None` has no JSON schema."""
 
 Answer = str | ToolMessage
-"""What a tool returns."""
+"""Result of a tool."""
 
 MemoryId = Annotated[str, Field(description="The id of a memory, as search_memory gives it.")]
 """A memory, as a model names it."""
 
 
 class ScopedTools:
-    """What all tools know: the kit, and for whom a run calls.
+    """Base of all tools: the kit, and the scope of a run.
 
     Args:
         kit: The memory.
@@ -77,7 +77,7 @@ class ScopedTools:
 
 
 _SCHEMAS: dict[object, ArgsSchema | None] = {}
-"""What the tools take, by function: a model built for each of them took most of the time of making a middleware."""
+"""Argument schemas of the tools, by function: building them took most of the time of making a middleware."""
 
 
 def as_tool(name: str, run: Callable[..., Answer], arun: Callable[..., Awaitable[Answer]]) -> BaseTool:

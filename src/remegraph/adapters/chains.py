@@ -161,7 +161,7 @@ _CLEARED = "remegraph_cleared"
 class MessageHistory(BaseChatMessageHistory):
     """The messages of one thread, in the ledger: durable, lossless, and summarised like all others.
 
-    `clear` deletes nothing. It records a mark, and what stands before the mark is not shown any more; it stays in the
+    `clear` deletes nothing. It records a mark, and what comes before the mark is not shown any more; it stays in the
     ledger, and so do the memories made from it.
 
     Args:

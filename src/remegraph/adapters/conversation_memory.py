@@ -1,4 +1,4 @@
-"""What node and middleware do: recall for the newest words, capture what was said; one body for sync and async."""
+"""Memory of a conversation, for node and middleware: recall for the newest words, capture of messages; one body for sync and async."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from remegraph.text.tokens import estimate_tokens
 __all__ = ["ConversationMemory", "moment"]
 
 _NOTES_AT_ONCE = 8
-"""So many whole notes may stand in a prompt; past that, the older half goes, which costs the provider's cache once."""
+"""Most whole notes in a prompt; past that, the older half goes, which costs the provider's cache once."""
 
 _SENT = "__pregel_push"
 """How LangGraph marks a task that was sent a state of its own; and where it keeps the checkpointer. Both are its own
-affair: should it name them otherwise, no rewind is told any more, and tests say so."""
+affair: should it name them otherwise, no rewind is noticed any more, and tests say so."""
 
 _CHECKPOINTER = "__pregel_checkpointer"
 

@@ -21,15 +21,15 @@ class MemoryRecalled(TypedDict):
 
     event: Literal["memory_recalled"]
     ids: list[str]
-    """What is shown to the model."""
+    """The text for the model."""
     degraded: list[str]
-    """What could not be used, and why; empty if all went well."""
+    """Failures, with their reasons; empty if all went well."""
     ms: float
     """How long it took."""
 
 
 class MemoryCaptured(TypedDict):
-    """What was said is in the ledger."""
+    """Messages are in the ledger."""
 
     event: Literal["memory_captured"]
     added: int
@@ -45,7 +45,7 @@ class MemoryFailed(TypedDict):
 
 
 MemoryEvent = MemoryRecalled | MemoryCaptured | MemoryFailed
-"""Any of them; `event` tells which."""
+"""Any of them; `event` says which."""
 
 
 def emit(event: MemoryEvent) -> None:

@@ -46,7 +46,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any, Any]):
     the authority of the system prompt, and never part of the state. On later turns it stays where it stood, without what
     was forgotten since, so a provider's prompt cache serves what was sent before. After the run, what was said is
     captured, as the hooks of the run left it; also what a crashed or interrupted run has left in the state. How tool calls
-    go, and how long they take, is heard (`settings.tools.heard`). What fails is logged, counted and told as an event, and
+    go, and how long they take, is heard (`settings.tools.heard`). What fails is logged, counted and sent as an event, and
     the run goes on.
 
     An agent whose settings say `enabled=False` is neither captured nor recalled for; the tools stay, as they are what

@@ -253,7 +253,7 @@ def _around_runnable(around: _Around, node: Runnable[Any, Any]) -> Runnable[Any,
 
 
 class _Around:
-    """What happens before and after the node."""
+    """Recall before the node, capture after it."""
 
     def __init__(self, memory: ConversationMemory, messages_key: str, memory_key: str) -> None:
         self._memory = memory

@@ -36,12 +36,12 @@ __all__ = [
 
 
 class Note(str):
-    """What was recalled for the newest words of a person, as text, and where the notes of earlier turns stand.
+    """The note for the newest words of a person, as text, and the places of the notes of earlier turns.
 
     Args:
         text: All of it.
         news: What of it no earlier note says.
-        earlier: What earlier notes say, by the conversation up to the words that they stand before.
+        earlier: Earlier notes, by the conversation up to the words that they come before.
     """
 
     __slots__ = ("earlier", "news")
@@ -61,7 +61,7 @@ def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
     """Return the messages for a model with what was recalled before the newest words of a person.
 
     It is a human message, since memory has no more authority than a user, and never goes into the state: capture leaves
-    it out all the same. Notes of earlier turns stand where they stood, so a provider's prompt cache serves all that was
+    it out all the same. Notes of earlier turns stay where they were, so a provider's prompt cache serves all that was
     sent before, and what they say is not said again.
 
     Args:
@@ -83,7 +83,7 @@ def inject(messages: Sequence[AnyMessage], memory: str) -> list[AnyMessage]:
 
 
 class Notes:
-    """What stood before a person's words in the prompts of conversations, in this process: bounded, the idle go first.
+    """Notes shown before a person's words in the prompts of conversations, in this process: bounded, the idle go first.
 
     A note is found by all that was said up to these words, as a provider's cache finds a prompt: where the host edited,
     trimmed or went back on anything before, it is not there. Safe to use from any thread.
@@ -111,8 +111,8 @@ class Notes:
         Args:
             scope: Whose.
             thread: The conversation.
-            notes: By what was said up to the words that they stand before.
-            gone: Those that stand there no more.
+            notes: By the conversation up to the words that they come before.
+            gone: Those that are there no more.
         """
         with self._lock:
             kept = self._kept.pop((scope, thread), {})
@@ -185,7 +185,7 @@ _MOST_THREADS, _MOST_NOTES = 1000, 64
 
 
 class Turn:
-    """What is to be recorded of a run while it is under way: others may take parts of it out of the state before its end.
+    """Messages of a run to be recorded while it is under way: others may take some of them out of the state before its end.
 
     What is removed stays, as it was said; what comes back under another id is what was said.
 
@@ -198,7 +198,7 @@ class Turn:
         self._recorded = {message.id for message in messages if message.id and message.id not in due}
         self._cache_key: list[BaseMessage] = []
         self.recalled: Note | None = None
-        """What was recalled in this run."""
+        """The note of this run."""
         self.asked = ""
         """The words that it was recalled for."""
         self.note(messages)

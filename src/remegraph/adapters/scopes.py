@@ -42,7 +42,7 @@ _KEYS = {
     "agent": ("agent_id", "agent"),
     "project": ("project_id", "project"),
 }
-"""What each field of a scope may be called in a context or in `configurable`; the first that is there counts."""
+"""Names of each field of a scope in a context or in `configurable`; the first that is there counts."""
 
 _CURE = (
     'Name the user: context={"user_id": ...} or config={"configurable": {"user_id": ...}} with the run, '
@@ -63,16 +63,16 @@ class ScopeSource(Record):
 
 
 class RuntimeLike(Protocol):
-    """What `langgraph.runtime.Runtime` and `ToolRuntime` have in common."""
+    """The common part of `langgraph.runtime.Runtime` and `ToolRuntime`."""
 
     @property
     def context(self) -> object:
-        """What the caller passed as `context`."""
+        """The caller's `context`."""
         ...
 
     @property
     def server_info(self) -> ServerInfo | None:
-        """What the Agent Server knows of the run."""
+        """The Agent Server's information on the run."""
         ...
 
 

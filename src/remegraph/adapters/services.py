@@ -53,7 +53,7 @@ class RetrievalType(StrEnum):
 
 
 class RetrievalOptions(Record):
-    """What else is asked for. The protocol leaves its fields open."""
+    """Further options. The protocol leaves its fields open."""
 
     limit: int = Field(default=10, ge=1, description="So many items at most.")
     time_start: AwareTime | None = Field(default=None, description="Only what was said at this time or later.")
@@ -285,7 +285,7 @@ class MemoryService(BaseMemoryService):
     # ------------------------------------------------------------------------------------------- inside
 
     def _takers(self) -> Mapping[str, Callable[[dict[str, Any]], list[str]]]:
-        """Return who takes what up, by the field that tells it; the first that is there counts."""
+        """Return the receiver, by the field that names it; the first that is there counts."""
         return {
             "knowledge_id": self._knowledge,
             "memory_type": lambda given: _changed(self._kit.forms.add(given, scope=self._scope)),

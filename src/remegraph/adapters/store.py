@@ -156,7 +156,7 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 
 def _fits(namespace: Sequence[str], condition: MatchCondition) -> bool:
-    """Return whether a namespace begins, or ends, with a pattern; `*` stands for any one label.
+    """Return whether a namespace begins, or ends, with a pattern; `*` matches any one label.
 
     Args:
         namespace: Its labels.

@@ -25,7 +25,7 @@ __all__ = ["ToolCallHeard", "ToolMemoryHandler", "heard"]
 _UNDER_WAY = 1000
 """Calls that are remembered until they end; of those that never do, as when a run is cancelled, the oldest go."""
 
-_MOST = 2**31 - 1  # more tokens than that no call costs: the rest of what is told of it counts all the same
+_MOST = 2**31 - 1  # more tokens than any call costs: the rest of its figures count all the same
 _TOKENS = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
 
 
@@ -38,7 +38,7 @@ class ToolCallHeard:
     args: object
     call_id: str
     output: object = None
-    """What came back: set before the call is over."""
+    """The result: set before the call is over."""
     began: float = field(default_factory=time.perf_counter)
 
     def record(self, kit: MemoryKit, error: BaseException | None = None) -> None:

@@ -1,7 +1,7 @@
 """Every prompt is a file here, in English and Chinese; this is their strict loader.
 
 A file holds a front matter line `variables: a, b`, the system part, a line `=====`, and the user part; a file without
-the divider has a user part only. A variable stands in the text as `{{name}}`. Files whose variables differ from the
+the divider has a user part only. A variable is written in the text as `{{name}}`. Files whose variables differ from the
 declared ones, unknown variables and missing ones are errors. What a model is told of a part that is not taken stands in
 `reasons.toml`.
 """
@@ -38,7 +38,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """What tells its wording from any other: the beginning of its SHA-256."""
+        """Identifies its wording: the beginning of its SHA-256."""
         return sha256(f"{self.system}{_DIVIDER}{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def render(self, **values: str) -> tuple[str, str]:
@@ -89,7 +89,7 @@ def template(text: str, name: str) -> Prompt:
     The text holds instructions, a line `=====`, and data, with the variables of that prompt.
 
     Raises:
-        SetupError: Its variables are others, or what is data stands among the instructions.
+        SetupError: Its variables are others, or data is among the instructions.
     """
     ours = load(name, "en")
     own = _prompt(name, text.replace("\r\n", "\n"))

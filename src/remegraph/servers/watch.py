@@ -1,4 +1,4 @@
-"""What every server lets its operator watch: probes that need no token, and a log of who came in."""
+"""Watching a server: probes that need no token, and a log of who came in."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def digest(secret: str) -> str:
 class AccessLog:
     """Logs each answer to `remegraph.access`: which server, the status, and the caller by the digest of what they showed.
 
-    Who is refused stands there as a warning. No address, path or word of a request does.
+    A refusal is logged as a warning. No address, path or word of a request does.
 
     Args:
         app: The server.

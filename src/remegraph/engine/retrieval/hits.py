@@ -1,4 +1,4 @@
-"""What a retrieval is asked with, and what it finds: the interface of the retriever."""
+"""Input and output of a retrieval: the interface of the retriever."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OVERFETCH = 5
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """What a Sub Agent is asked, with what the Meta Agent's own search found on its shelf, best first."""
+    """The task of a Sub Agent, with what the Meta Agent's own search found on its topic, best first."""
 
     search: Search
     candidates: tuple[Ranked, ...]
@@ -96,11 +96,11 @@ class RecallInput(TypedDict):
     """Whether the context says everything once, and nothing that the question says."""
     asked_at: datetime
     ranking: RetrievalPolicy
-    """What counts beside relevance where memories are ranked."""
+    """Weights beside relevance in the ranking of memories."""
     working: tuple[Chunk, ...]
-    """What is in mind for the task at hand."""
+    """Working memory for the task at hand."""
     active: tuple[Memory, ...]
-    """What stands ready, whatever is asked."""
+    """Memories at hand, whatever is asked."""
     patience: Patience
     """How long all its searches together wait for the index."""
 
@@ -119,11 +119,11 @@ class Found(TypedDict):
     context: str
     left_out: Mapping[str, LeftOut]
     unlikely: tuple[Hit, ...]
-    """What was found, under the threshold."""
+    """Hits under the threshold."""
 
 
 TRACED = "evidence"
-"""What counts for blocks and words that memories lead back to."""
+"""Filters for blocks and words that memories lead back to."""
 
 _UNSURE = "Nothing that is remembered clearly bears on what is asked; this may be about something else."
 
@@ -329,7 +329,7 @@ def named(archive: Archive, grants: GrantBook, scope: Scope, name: str) -> str:
 
 
 def told_by(record: Mapping[str, str]) -> tuple[str, str, str]:
-    """Return what a record of a context tells: its name, what it says, and whether that holds."""
+    """Return the parts of a record of a context: its name, its words, and whether they hold."""
     return record["id"], record["text"], next((over for over in _OVER if over in record), "current")
 
 

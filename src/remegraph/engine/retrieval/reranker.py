@@ -1,7 +1,7 @@
 """The last word on what comes first: a LangChain document compressor, such as a cross-encoder, looks at the best hits.
 
 The scores stay those of the search, handed out in its order: what comes after the best is still comparable with them,
-and `contributions["reranker"]` tells what each hit gained or lost. A reranker's own scores have no common measure, and
+and `contributions["reranker"]` says what each hit gained or lost. A reranker's own scores have no common measure, and
 many give none. What it leaves out comes after what it returns: it may not know all that the caller wants.
 """
 
@@ -26,7 +26,7 @@ _PLACE = "remegraph_place"
 
 
 class Rerankable(TypedDict):
-    """What the node reads of the retriever's state."""
+    """The part of the retriever's state that the node reads."""
 
     query: str
     memories: tuple[Hit, ...]

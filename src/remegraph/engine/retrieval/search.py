@@ -70,7 +70,7 @@ _TEXT_WEIGHT = {True: 0.6, False: 0.85}
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a search found, best first."""
+    """Result of a search, best first."""
 
     found: tuple[Ranked, ...]
     index: IndexState
@@ -79,7 +79,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """What a writer is shown, all of it in the order in which it was learned."""
+    """Memories that a writer is shown, in the order in which they were learned."""
 
     memories: tuple[Memory, ...] = ()
     """Of its topic."""
@@ -268,7 +268,7 @@ class Searcher:
         )
 
     def meant_by(self, partitions: Sequence[Partition], messages: Sequence[Message], limit: int) -> tuple[Memory, ...]:
-        """Return the live memories that somebody may mean by these messages: by words, by meaning, and the newest."""
+        """Return the live memories that these messages may mean: by words, by meaning, and the newest."""
         worded = [self._worded(partition, messages)[:limit] for partition in partitions]
         newest = self._archive.memories(partitions, statuses=sorted(LIVE), layers=_STATED, limit=limit)
         live = [memory.memory_id for memory in newest]
@@ -362,7 +362,7 @@ def _cost(memory: Memory) -> int:
 
 
 def _age(memory: Memory) -> tuple[str, str]:
-    """Order by when a memory was first said: whatever is learned later stands behind it, and a cached prompt holds."""
+    """Order by when a memory was first said: whatever is learned later comes after it, and a cached prompt holds."""
     return (memory.block_ids[0] if memory.block_ids else f"{memory.said_at:%Y%m%d}", memory.memory_id)
 
 

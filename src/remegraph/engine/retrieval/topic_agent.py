@@ -101,7 +101,7 @@ def _scores(memories: Sequence[Memory], tokens: Sequence[str]) -> dict[str, floa
 
 _INSTANT = timedelta(microseconds=1)
 _MOMENT = timedelta(minutes=1)
-"""What is asked of so short a time is asked of what was going on then."""
+"""A question about so short a time is about what was going on then."""
 
 
 class TopicAgent:
@@ -386,7 +386,7 @@ class Borrower:
         self._policy = policy
 
     def may(self, asked: RecallInput) -> bool:
-        """Return whether anybody lets the scope read memories, and the query asks for some."""
+        """Return whether a grant lets the scope read memories, and the query asks for some."""
         scope = asked["scope"]
         return scope.agent is not None and asked["depth"] != "summaries" and bool(self._book.opened(scope))
 
@@ -445,6 +445,6 @@ def _in_reach(hit: Hit, asked: RecallInput) -> bool:
 
 
 def _as_theirs(hit: Hit) -> Hit:
-    """Return a hit as another agent's own: it binds nobody here, and does not speak in the reader's voice."""
+    """Return a hit as another agent's own: it does not bind the reader, nor speak in the reader's voice."""
     origin = Origin(via="granted", agents=(hit.partition.agent or "",), at=hit.time)
     return hit.model_copy(update={"origin": origin, "enforcement": None, "perspective": "third-person"})

@@ -41,12 +41,12 @@ def inspector(
 
     Args:
         kit: The memory.
-        scope: Who looks: nothing else is shown, and nobody can change that.
+        scope: The only scope that is shown; it cannot be changed.
         session: Lets one person in.
         hosts: The names, with port, under which it is served.
         write: Whether that person may also decide.
         language: Until another one is chosen.
-        clock: Tells the time instead of the kit's.
+        clock: Used instead of the kit's.
     """
     app = Starlette(
         routes=[

@@ -1,4 +1,4 @@
-"""What waits for a person: contradictions, proposals, quarantined memories; and the forms that decide them."""
+"""Pages of what waits for a person: contradictions, proposals, quarantined memories; and the forms that decide them."""
 
 from __future__ import annotations
 

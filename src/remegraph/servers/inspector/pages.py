@@ -1,4 +1,4 @@
-"""What every page shares: whose memory it shows, in which language, and how it is written."""
+"""Common ground of all pages: whose memory each shows, in which language, and how it is written."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What an inspector works with, from its start to its end."""
+    """State of an inspector, from its start to its end."""
 
     kit: MemoryKit
     scope: Scope
@@ -63,7 +63,7 @@ class Desk:
     language: Language
     """Until another one is chosen."""
     clock: Callable[[], datetime]
-    """Tells what is over already."""
+    """Decides what is over already."""
 
 
 def desk(request: Request) -> Desk:

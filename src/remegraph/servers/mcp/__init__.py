@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryServer", "Tokens", "http_app", "memory_server", "serve_http", "serve_stdio"]
 
 Rights = Literal["read", "save", "write"]
-"""What a client may do: look things up; state new memories, too; take memories back and decide conflicts, too."""
+"""Rights of a client: look things up; state new memories, too; take memories back and decide conflicts, too."""
 
 _HOMES = dict.fromkeys(("MemoryServer", "Tokens", "http_app", "serve_http", "serve_stdio"), "transport") | {
     "memory_server": "server"

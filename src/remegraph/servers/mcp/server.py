@@ -84,7 +84,7 @@ def memory_server(
         on_get_prompt=requests.bounded(requests.get_prompt),
     )
     server.kit = kit
-    server.middleware.clear()  # the SDK's own tells OpenTelemetry of every request: nothing leaves unasked
+    server.middleware.clear()  # the SDK's own reports every request to OpenTelemetry: nothing leaves unasked
     return server
 
 
@@ -179,7 +179,7 @@ class _Requests:
         scope = scope_of(user.access_token) if isinstance(user, AuthenticatedUser) else None
         if scope is None:
             raise MCPError(
-                types.INVALID_REQUEST, "Nobody says whose memory this is. Serve with a scope, or with tokens."
+                types.INVALID_REQUEST, "It is not known whose memory this is. Serve with a scope, or with tokens."
             )
         return scope
 
@@ -198,7 +198,7 @@ _NEEDS: Mapping[str, Rights] = {
 }
 
 _ALSO_CALLED: Mapping[str, str] = {"memory_delete": "forget_memory"}
-"""What governance protocols call a tool that is listed by another name."""
+"""Names of governance protocols for tools that are listed by another name."""
 
 
 def _tools(kit: MemoryKit, scope: Scope | None, rights: Rights) -> dict[str, BaseTool]:
@@ -228,7 +228,7 @@ def _result(text: str, *, failed: bool) -> types.CallToolResult:
 # ---------------------------------------------------------------------------------------------------- prompts
 
 _TOOL_NAMES = {"search": "search_memory", "save": "save_memory", "trace": "trace_memory"}
-"""What the texts call the tools."""
+"""Names of the tools in texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +367,7 @@ def _memory(memory: Memory) -> dict[str, object]:
 
 
 def _block(entry: BlockSummary) -> dict[str, object]:
-    trusted = entry.trust >= QUARANTINE_BELOW  # what is not stays out unless somebody asks for the block itself
+    trusted = entry.trust >= QUARANTINE_BELOW  # what is not stays out unless the block itself is asked for
     return {
         "id": entry.block_id,
         "from": f"{entry.start_time:%Y-%m-%d %H:%M}",

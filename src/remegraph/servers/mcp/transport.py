@@ -61,7 +61,7 @@ class Tokens(TokenVerifier):
 
     Raises:
         InputError: There is none, or one is too short to be a secret.
-        ScopeError: One stands for nobody.
+        ScopeError: One has no user.
     """
 
     def __init__(self, scopes: Mapping[str, Scope]) -> None:
