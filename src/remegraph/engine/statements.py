@@ -220,9 +220,14 @@ def state(
     return Stated(stored, block)
 
 
-def closing(archive: Archive, stated: Stated, recipe: str) -> tuple[tuple[BlockSummary, ...], tuple[Work, ...]]:
-    """Return index entry and work that close the block of a statement; none where the background was faster."""
-    if archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
+def closing(
+    archive: Archive, stated: Stated, recipe: str, *, new: bool = False
+) -> tuple[tuple[BlockSummary, ...], tuple[Work, ...]]:
+    """Return index entry and work that close the block of a statement; none where the background was faster.
+
+    Where it is `new`, that is left to the commit, which refuses work that is done.
+    """
+    if not new and archive.summaries([stated.block.partition], ids=[stated.block.block_id]):
         return (), ()
     return (stated.summary,), (stated.work(recipe),)
 

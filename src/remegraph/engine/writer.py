@@ -282,7 +282,7 @@ class MemoryWriter:
         statement = self._statement(candidate)
         rivals: tuple[Memory, ...] = ()
         stated: Stated | None = None
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             known, degraded = self._known(candidate, shelf, rivals)
             if not candidate.believed and (told := _told(candidate, known)):
                 return SaveResult(outcome="refused", reason=told, degraded=degraded)
@@ -305,7 +305,7 @@ class MemoryWriter:
             stated = stated or self._state(candidate, scope, statement_id)
             change = Change(candidate, scope, shelf, stated, decision, there)
             try:
-                committed, receipt = self._commit(change)
+                committed, receipt = self._commit(change, new=attempt == 0)
             except ConflictError as conflict:
                 rivals = self._archive.memories([shelf.partition], ids=conflict.records)
             else:
@@ -453,10 +453,10 @@ class MemoryWriter:
             said_at=candidate.item.timestamp if candidate.item else None,
         )
 
-    def _commit(self, change: Change) -> tuple[ChangeSet, Receipt]:
+    def _commit(self, change: Change, *, new: bool) -> tuple[ChangeSet, Receipt]:
         stated, recipe = change.stated, self._settings.summary.recipe
         changes = change.changes()
-        summaries, work = closing(self._archive, stated, recipe)
+        summaries, work = closing(self._archive, stated, recipe, new=new)
         return self._disputes.commit(
             ChangeSet(
                 operation_id=operation_id("save", stated.message.message_id),

@@ -701,6 +701,8 @@ class Archive(Notes):
         kind: HitKind,
         tokens: Sequence[str],
         allowed: Collection[str] | None = None,
+        *,
+        beside: Sequence[HitKind] = (),
     ) -> tuple[TextMatches, ...]:
         """Return, for each partition, the records that hold at least one token. Live memories only.
 
@@ -708,13 +710,31 @@ class Archive(Notes):
             kind: memory, block or message.
             tokens: Tokens of our own tokenizer.
             allowed: Only these records, with their own statistics.
+            beside: Kinds that will be asked for the same tokens in this session: they are looked up along.
         """
-        with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
-            return tuple(
-                fulltext.match(connection, partition, fulltext.TextShelf(number, kind), tokens, allowed)
-                for number, partition in places.items()
+        if beside and allowed is None:
+            kinds = tuple(sorted({kind, *beside}))
+            found = self.database.once(
+                ("match", kinds, tuple(partitions), tuple(tokens)),
+                lambda connection: self._matched(connection, partitions, kinds, tokens),
             )
+            return tuple(each[kind] for each in found)
+        with self.database.read() as connection:
+            return tuple(each[kind] for each in self._matched(connection, partitions, [kind], tokens, allowed))
+
+    @staticmethod
+    def _matched(
+        connection: Connection,
+        partitions: Sequence[Partition],
+        kinds: Sequence[HitKind],
+        tokens: Sequence[str],
+        allowed: Collection[str] | None = None,
+    ) -> list[dict[HitKind, TextMatches]]:
+        places = tenancy.known(connection, partitions)
+        return [
+            fulltext.match(connection, partition, number, kinds, tokens, allowed=allowed)
+            for number, partition in places.items()
+        ]
 
     def commit(self, changes: ChangeSet) -> Receipt:
         """Apply a change set: all of it in one transaction, once.

@@ -54,6 +54,7 @@ from remegraph.engine.retrieval.topic_agent import Borrower, TopicAgent, heard
 from remegraph.engine.routes import choose, claims_of
 from remegraph.models import (
     LIVE,
+    Depth,
     Hit,
     HitKind,
     LeftOut,
@@ -80,6 +81,14 @@ _WITH_WORDS = 1_000
 
 _SAID, _SAID_OF_REST = 0.1, 0.5
 """Share of a context that raw words take beside memories that a model or a person worded, and beside those that repeat some."""
+
+_KINDS: Mapping[Depth, tuple[HitKind, ...]] = {
+    "memories": (),
+    "blocks": ("memory", "block"),
+    "messages": ("memory", "block", "message"),
+    "summaries": (),
+}
+"""What is looked for by the same words, at each depth."""
 
 _UNSEARCHED: Update = {"index": "none", "degraded": ()}
 
@@ -371,6 +380,7 @@ class _Steps:
             state["question"],
             state["k"] * OVERFETCH,
             words=words,
+            beside=_KINDS[state["depth"]],
             patience=state["patience"],
         )
 
@@ -424,7 +434,8 @@ class _Steps:
     def _searched_messages(self, state: _State) -> list[Hit]:
         """Rank by words and meaning, read the best, rank them by what they say; where only some may pass, read on."""
         tokens = state["question"].tokens if state["mode"] != "semantic" else {}
-        matches = self._archive.match(state["partitions"], "message", list(tokens)) if tokens else ()
+        beside = _KINDS[state["depth"]]
+        matches = self._archive.match(state["partitions"], "message", list(tokens), beside=beside) if tokens else ()
         meant = self._searcher.meant(state["query"], state["partitions"])
         weights = self._weights[bool(meant)]
         ranked = rank(signs_of_all(matches, meant, self._archive.layout, tokens), weights)

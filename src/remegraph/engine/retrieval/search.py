@@ -163,6 +163,7 @@ class Searcher:
         *,
         words: bool = True,
         allowed: Sequence[str] | None = None,
+        beside: Sequence[HitKind] = (),
         patience: Patience | None = None,
     ) -> Candidates:
         """Return the best memories or index entries for a question, by words and vectors.
@@ -176,7 +177,7 @@ class Searcher:
         found: dict[tuple[Partition, str], dict[str, float]] = {}
         tokens = question.tokens if words else {}
         held: dict[Partition, tuple[Mapping[str, float], float]] = {}
-        for matches in self._archive.match(partitions, kind, list(tokens), allowed) if tokens else ():
+        for matches in self._archive.match(partitions, kind, list(tokens), allowed, beside=beside) if tokens else ():
             held[matches.partition] = coverage(matches, question.telling)
             for record_id, score in bm25(matches, tokens).items():
                 found.setdefault((matches.partition, record_id), {})["text"] = weight * score

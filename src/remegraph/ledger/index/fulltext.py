@@ -18,7 +18,20 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Insert, Row, TextClause, and_, bindparam, delete, func, join, select, text
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Insert,
+    Row,
+    TextClause,
+    and_,
+    bindparam,
+    delete,
+    func,
+    join,
+    select,
+    text,
+)
 
 from remegraph.ledger.rows import chunks, upsert
 from remegraph.ledger.schema import messages, partitions, texts, totals
@@ -71,23 +84,24 @@ _DELETE = delete(texts).where(texts.c.id.in_(bindparam("ids", expanding=True)))
 _FTS_DELETE = text("INSERT INTO texts_fts (texts_fts, rowid, terms) VALUES ('delete', :id, :terms)")
 
 # CROSS JOIN: first the index, then its rows; SQLite's planner would ask the index about each row of the shelf.
-# The last row, which names no record, tells how many records and tokens there are in all.
+# Rows that name no record tell how many records and tokens of a kind there are in all.
+_KINDS: BindParameter[str] = bindparam("kinds", expanding=True)
 _FTS_MATCH = text(
     """
-    SELECT record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid
-    WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind = :kind
+    SELECT kind, record_id, seq, length, counts FROM texts_fts CROSS JOIN texts ON texts.id = texts_fts.rowid
+    WHERE texts_fts MATCH :query AND partition_id = :partition_id AND kind IN :kinds
     UNION ALL
-    SELECT NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind = :kind
+    SELECT kind, NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind IN :kinds
     """
-)
+).bindparams(_KINDS)
 _PG_MATCH = text(
     """
-    SELECT record_id, seq, length, counts FROM texts
-    WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind = :kind
+    SELECT kind, record_id, seq, length, counts FROM texts
+    WHERE terms @@ CAST(:query AS tsquery) AND partition_id = :partition_id AND kind IN :kinds
     UNION ALL
-    SELECT NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind = :kind
+    SELECT kind, NULL, records, tokens, NULL FROM totals WHERE partition_id = :partition_id AND kind IN :kinds
     """
-)
+).bindparams(_KINDS)
 
 _NO_NUMBERS = np.empty(0, dtype=np.int32)
 _NO_FLAGS = np.empty(0, dtype=np.bool_)
@@ -189,45 +203,61 @@ def _take_out(connection: Connection, partition_id: int, rows: Sequence[Row[int,
 def match(
     connection: Connection,
     partition: Partition,
-    shelf: TextShelf,
+    partition_id: int,
+    kinds: Sequence[HitKind],
     tokens: Sequence[str],
+    *,
     allowed: Collection[str] | None = None,
-) -> TextMatches:
-    """Return the records that hold at least one token, and how many records and tokens the shelf holds in all.
+) -> dict[HitKind, TextMatches]:
+    """Return the records that hold at least one token, and how many records and tokens there are in all, by kind.
 
     Args:
         tokens: The tokens; repeats count once.
-        allowed: Only these records, as if the shelf held no others.
+        allowed: Only these records, as if the shelves held no others.
     """
     wanted, among = tuple(dict.fromkeys(tokens)), None if allowed is None else frozenset(allowed)
     counted = _looked_up(wanted) if len(wanted) > _FEW else _looked_for(wanted)
-    record_ids: list[str] = []
-    seqs, lengths, counts = array("q"), array("q"), array("q")  # an object per match would keep the collector busy
-    records = in_all = 0
+    found = {kind: _Matched() for kind in kinds}
     if wanted:
-        query, statement = _query(connection, shelf, wanted)
-        for record_id, seq, length, stored in connection.execute(statement, {"query": query, **shelf.values}):
+        query, statement = _query(connection, partition_id, kinds, wanted)
+        asked = {"query": query, "partition_id": partition_id, "kinds": list(kinds)}
+        for kind, record_id, seq, length, stored in connection.execute(statement, asked):
             if record_id is None:
-                records, in_all = seq, length
-                continue
-            held = counted(stored) if among is None or record_id in among else ()
-            if any(held):
-                record_ids.append(record_id)
-                seqs.append(seq)
-                lengths.append(length)
-                counts.extend(held)
-    if not wanted or among is not None:
-        records, in_all = _totals(connection, shelf, among)
-    return TextMatches(
-        partition,
-        wanted,
-        record_ids,
-        np.array(seqs, dtype=np.int64),
-        np.array(lengths, dtype=np.int64),
-        np.array(counts, dtype=np.int64).reshape(len(record_ids), len(wanted)),
-        records,
-        in_all,
-    )
+                found[kind].in_all = seq, length
+            elif among is None or record_id in among:
+                found[kind].add(record_id, seq, length, counted(stored))
+    for kind, matched in found.items() if not wanted or among is not None else ():
+        matched.in_all = _totals(connection, TextShelf(partition_id, kind), among)
+    return {kind: matched.told(partition, wanted) for kind, matched in found.items()}
+
+
+@dataclass(slots=True)
+class _Matched:
+    """What is found of one kind."""
+
+    record_ids: list[str] = field(default_factory=list)
+    seqs: array[int] = field(default_factory=lambda: array("q"))  # an object per match would keep the collector busy
+    lengths: array[int] = field(default_factory=lambda: array("q"))
+    counts: array[int] = field(default_factory=lambda: array("q"))
+    in_all: tuple[int, int] = (0, 0)
+
+    def add(self, record_id: str, seq: int, length: int, held: Sequence[int]) -> None:
+        if any(held):
+            self.record_ids.append(record_id)
+            self.seqs.append(seq)
+            self.lengths.append(length)
+            self.counts.extend(held)
+
+    def told(self, partition: Partition, tokens: tuple[str, ...]) -> TextMatches:
+        return TextMatches(
+            partition,
+            tokens,
+            self.record_ids,
+            np.array(self.seqs, dtype=np.int64),
+            np.array(self.lengths, dtype=np.int64),
+            np.array(self.counts, dtype=np.int64).reshape(len(self.record_ids), len(tokens)),
+            *self.in_all,
+        )
 
 
 def _totals(connection: Connection, shelf: TextShelf, allowed: Collection[str] | None) -> tuple[int, int]:
@@ -242,13 +272,16 @@ def _totals(connection: Connection, shelf: TextShelf, allowed: Collection[str] |
     return records, tokens
 
 
-def _query(connection: Connection, shelf: TextShelf, tokens: Sequence[str]) -> tuple[str, TextClause]:
+def _query(
+    connection: Connection, partition_id: int, kinds: Sequence[HitKind], tokens: Sequence[str]
+) -> tuple[str, TextClause]:
+    places = [_place(TextShelf(partition_id, kind)) for kind in kinds]
     terms = [*dict.fromkeys(map(_term, tokens)), _OVERFLOW]
     if connection.dialect.name == "sqlite":
-        alternatives = " OR ".join(f'"{term}"' for term in terms)
-        return f'"{_place(shelf)}" AND ({alternatives})', _FTS_MATCH
-    alternatives = " | ".join(f"'{term}'" for term in terms)
-    return f"'{_place(shelf)}' & ({alternatives})", _PG_MATCH
+        here, alternatives = (" OR ".join(f'"{term}"' for term in some) for some in (places, terms))
+        return f"({here}) AND ({alternatives})", _FTS_MATCH
+    here, alternatives = (" | ".join(f"'{term}'" for term in some) for some in (places, terms))
+    return f"({here}) & ({alternatives})", _PG_MATCH
 
 
 def _looked_for(tokens: Sequence[str]) -> Callable[[str], list[int]]:

@@ -92,9 +92,9 @@ class _Search:
         """Return what the index may not know yet."""
         return vectors.dirty_keys(connection, self.partitions, self.kind)
 
-    def exact(self, connection: Connection) -> list[Nearest]:
+    def exact(self, connection: Connection, *, few: bool = False) -> list[Nearest]:
         """Look at all vectors."""
-        return self.records(self._nearest(connection, self.k, self.allowed))
+        return self.records(self._nearest(connection, self.k, self.allowed, few=few))
 
     def ranked(self, connection: Connection, candidates: Iterable[Key]) -> list[tuple[Key, float]]:
         """Return those of the candidates that are live and allowed, best first."""
@@ -106,9 +106,11 @@ class _Search:
         """Return hits as records."""
         return [Nearest(self.partitions[key.partition_id], key.record_id, similarity) for key, similarity in hits]
 
-    def _nearest(self, connection: Connection, k: int, only: Iterable[str] | None) -> list[tuple[Key, float]]:
+    def _nearest(
+        self, connection: Connection, k: int, only: Iterable[str] | None, *, few: bool = False
+    ) -> list[tuple[Key, float]]:
         return vectors.nearest(
-            connection, self.embedder_id, self.partitions, self.kind, vector=self.vector, k=k, only=only
+            connection, self.embedder_id, self.partitions, self.kind, vector=self.vector, k=k, only=only, few=few
         )
 
 
@@ -220,7 +222,7 @@ class VectorProjection:
                 return search.exact(connection), "sql"
             counted = partial(vectors.counts, embedder_id=embedder_id, partition_ids=list(known))
             if search.size(self._database.once(("vectors", *known), counted)) <= self._exact_limit:
-                return search.exact(connection), "exact"
+                return search.exact(connection, few=True), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         self._database.away()
         ask, patience = partial(self._by_index, self._index, search, homes, dirty), patience or Patience(self._timeout)

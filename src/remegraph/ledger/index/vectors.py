@@ -293,6 +293,7 @@ def nearest(
     vector: Vectors,
     k: int,
     only: Iterable[str] | None = None,
+    few: bool = False,
 ) -> list[tuple[Key, float]]:
     """Return the k live records nearest to a vector, best first, with their cosines: exact, in bounded memory.
 
@@ -300,14 +301,16 @@ def nearest(
         kind: One of `KINDS`.
         vector: Unit vector, shape (dimension,).
         only: Ids to look at; all unless given.
+        few: Whether there are so few that all may be in memory at once: then PostgreSQL is asked once.
     """
+    options = {} if few else {"yield_per": _AT_ONCE}
     where = {"embedder_id": embedder_id, "partition_ids": list(partition_ids), "kind": kind}
     parts = [{}] if only is None else [{"record_ids": some} for some in chunks(list(dict.fromkeys(only)))]
     query = _searched(kind, named=only is not None)
     best: list[tuple[Key, float]] = []
     for part in parts:
-        found = connection.execute(query, {**where, **part}, execution_options={"yield_per": _AT_ONCE})
-        for rows in found.partitions():
+        found = connection.execute(query, {**where, **part}, execution_options=options)
+        for rows in found.partitions(_AT_ONCE):
             similarities = _matrix([row.vector for row in rows]) @ vector
             best = _best(best + [(_key(rows[at]), float(similarities[at])) for at in _top(similarities, k)], k)
     return best
