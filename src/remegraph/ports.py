@@ -23,6 +23,7 @@ __all__ = [
     "WHOLE",
     "AskedTime",
     "Attention",
+    "Call",
     "Clock",
     "Concluded",
     "Concluder",
@@ -529,6 +530,15 @@ Deliver = Callable[[str, int], datetime | None]
 """Does a job of a kind by its number, if it can be claimed; returns when to come again, if at all."""
 
 
+class Call(NamedTuple):
+    """A job that is enqueued, as whoever brings work is told of it."""
+
+    kind: str
+    job_id: int
+    partition_id: int
+    stamp: str
+
+
 class Courier(Protocol):
     """Brings jobs to workers, in place of workers that look for them; the queue stays the truth."""
 
@@ -542,6 +552,14 @@ class Courier(Protocol):
         alive: Callable[[], object],
     ) -> None:
         """Deliver jobs until `stop` is set, then wait for those at hand; call `alive` again and again while it listens.
+
+        Raises:
+            SetupError: What it works with cannot be used.
+        """
+        ...
+
+    def again(self, calls: Sequence[Call]) -> None:
+        """Deliver jobs once more, whose worker is gone.
 
         Raises:
             SetupError: What it works with cannot be used.

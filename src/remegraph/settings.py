@@ -546,8 +546,11 @@ class Settings(_Policy):
         "is read at each new connection.",
     )
     chroma_url: str | None = Field(default=None, description="http://host:port of a Chroma server; embedded if none.")
-    queue: Literal["ledger", "procrastinate"] = Field(
-        default="ledger", description="What hands work to workers; procrastinate: on PostgreSQL, without polling."
+    queue: Literal["ledger", "procrastinate"] | None = Field(
+        default=None,
+        description="What hands work to workers. procrastinate is for PostgreSQL and any number of processes, and what is "
+        "used there unless another is named, if the extra `workers` is installed; ledger is for the threads of one process, "
+        "and for one machine.",
     )
     migrate: Literal["auto", "never"] = Field(
         default="auto",

@@ -181,6 +181,35 @@ def test_when_too_much_waits_blocks_grow_and_nothing_is_refused(tmp_path: Path) 
         assert kit.admin.stats()["messages"] == 6
 
 
+def test_several_processes_on_postgresql_work_by_procrastinate_unless_told_otherwise(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """Who installed the extra for workers means it; a setting that is easily forgotten would cost polling and errors."""
+    settings = Settings(home=tmp_path, ledger_url=postgres_url, journal_key="of all processes here")
+    for queue, courier in ((None, True), ("ledger", False)):
+        with MemoryKit.open(
+            settings=settings.evolve(queue=queue), model=None, embedder=None, index=InMemoryVectorIndex()
+        ) as kit:
+            assert (kit._open_parts().courier is not None) is courier
+    with MemoryKit.open(tmp_path, model=None, embedder=None, index=InMemoryVectorIndex()) as kit:
+        assert kit._open_parts().courier is None
+
+
+def test_the_jobs_of_a_dead_worker_are_released_by_the_name_of_its_machine(tmp_path: Path) -> None:
+    """Its lease may have minutes left, and whoever talked waits; the name is the one that the list of jobs shows."""
+    with opened(tmp_path, digest()) as kit:
+        turn(kit)
+        jobs = kit._open_parts().jobs
+        assert jobs.claim("summarize", "web-1/42/a", 10_000) is not None
+        assert [job.worker for job in kit.admin.jobs("running")] == ["web-1/42/a"]
+        assert kit.admin.release("web") == kit.admin.release("web-1/4") == 0
+        assert kit.admin.release("web-1") == 1
+        assert [(job.state, job.worker, job.attempts) for job in kit.admin.jobs() if job.kind == "summarize"] == [
+            ("waiting", "", 0)
+        ]
+        assert kit.drain().blocks
+
+
 def test_the_ledgers_own_queue_is_all_there_is_on_sqlite(tmp_path: Path) -> None:
     """A setting that cannot be meant is refused at the door, with what to do."""
     with pytest.raises(SetupError, match="Procrastinate needs PostgreSQL"):

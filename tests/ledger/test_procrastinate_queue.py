@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from queue import Queue
 from threading import Event, Thread
 from typing import Any, Self
@@ -95,6 +96,46 @@ def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledge
     assert deliveries(ledger) == [("todo", "summarize")]
     ledger.say(BOB, "hello", asleep=True)
     assert len(deliveries(ledger)) == 1  # what sleeps calls nobody
+
+
+def log_of(url: str) -> str:
+    """What the server has logged so far of deliveries."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+    lines = (Path(row[0]) / "log").read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(line for line in lines if "procrastinate" in line)
+
+
+@pytest.mark.usefixtures("courier")
+def test_what_is_told_already_leaves_no_error_in_the_log_of_the_server(ledger: Ledger) -> None:
+    """Whoever watches the log is called for each: it was half of a thousand turns."""
+    before = log_of(ledger.url)
+    for _ in range(3):
+        with ledger.archive.database.write() as connection:
+            number = tenancy.ensure(connection, [ANN])[ANN]
+            jobs.enqueue(connection, {"summarize": 0}, number)
+    assert deliveries(ledger) == [("todo", "summarize")]
+    assert log_of(ledger.url) == before
+
+
+@pytest.mark.slow
+def test_the_jobs_of_a_dead_worker_go_to_others_as_soon_as_somebody_says_so(
+    ledger: Ledger, courier: Procrastinate
+) -> None:
+    """A machine that is gone for good need not be waited for, however long its lease and its heartbeat are."""
+    ledger.say(ANN, "hello")
+    queue = ledger.archive.queue
+    held = queue.claim("summarize", "web-1/42/a", 10_000)
+    assert held is not None
+    with psycopg.connect(ledger.url) as connection:
+        connection.execute("INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (77)")
+        connection.execute("UPDATE procrastinate_jobs SET status = 'doing', worker_id = 77")
+    assert queue.release("web") == ()
+    (call,) = queue.release("web-1")
+    courier.again([call])
+    with Working(courier) as working:
+        assert working.heard.get(timeout=PATIENCE) == held.job_id == call.job_id
 
 
 @pytest.mark.slow

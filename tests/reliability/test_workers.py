@@ -53,7 +53,7 @@ def until(true: Callable[[], bool]) -> None:
 
 def held_by(kit: MemoryKit, pid: int) -> set[int]:
     """The jobs that a process holds, as far as the ledger knows."""
-    mine = (jobs.c.state == "running", jobs.c.owner.startswith(f"process {pid} "))
+    mine = (jobs.c.state == "running", jobs.c.owner.contains(f"/{pid}/"))
     with kit._open_parts().archive.database.read() as connection:
         return set(connection.execute(select(jobs.c.id).where(*mine)).scalars())
 

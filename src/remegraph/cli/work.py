@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rich.text import Text
-from typer import Option
+from typer import Argument, Option
 
 from remegraph.cli.command import (
     Model,
@@ -117,14 +117,28 @@ def jobs(
             agent,
             minute(due) if due else "when asked",
             each.attempts,
+            each.worker.rpartition("/")[0],
             shortened(each.reason),
         )
 
     session.show(
         {"revived": revived, "adopted": adopted, "jobs": found},
         *lines([*head, *([] if found else ["Nothing waits."])], "green"),
-        *table(found, ("state", "kind", "user", "agent", "due", "tried", "why it failed"), row),
+        *table(found, ("state", "kind", "user", "agent", "due", "tried", "worker", "why it failed"), row),
     )
+
+
+@of_home(app)
+def release(
+    session: Session,
+    worker: Annotated[
+        str,
+        Argument(help="The machine, or machine/process, as `remegraph work jobs` shows it.", show_default=False),
+    ],
+) -> None:
+    """Give the jobs of a worker that is dead to others at once. Unless this is done, they wait until its lease is over."""
+    released = session.kit().admin.release(worker)
+    session.show({"released": released}, f"{counted(released, 'job')} released.")
 
 
 @of_home(app)

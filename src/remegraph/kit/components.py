@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING
@@ -314,7 +315,8 @@ def courier_of(settings: Settings, database: Database, clock: Clock) -> Courier 
         SetupError: It cannot be used here.
         SchemaTooOldError: Its tables are missing, and may not be made.
     """
-    if settings.queue == "ledger":
+    unnamed = settings.queue is None and (database.is_sqlite or find_spec("procrastinate") is None)
+    if unnamed or settings.queue == "ledger":
         return None
     if database.is_sqlite:
         raise SetupError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from remegraph.errors import InputError, RemegraphError, VectorIndexError
 from remegraph.kit.base import Facade, twin
 from remegraph.kit.probes import INDEX, LEDGER, answered, queue_of
+from remegraph.kit.validation import check_text
 from remegraph.kit.worker import FOREIGN, KINDS
 from remegraph.models import (
     BackgroundJob,
@@ -229,6 +230,23 @@ class Examination(Facade, ABC):
         return len(dead)
 
     arevive = twin(revive)
+
+    def release(self, worker: str) -> int:
+        """Give the jobs of a worker that is dead to others at once, not only when its lease is over; return how many.
+
+        A worker that lives after all finds out at its next block, and leaves the job.
+
+        Args:
+            worker: Whose, as `jobs` names it: `machine/process/worker`, or the beginning, up to a slash.
+        """
+        check_text(worker=worker)
+        parts = self._parts()
+        calls = parts.jobs.release(worker)
+        if parts.courier is not None:
+            parts.courier.again(calls)
+        return len(calls)
+
+    arelease = twin(release)
 
     def adopt(self) -> int:
         """Let jobs that were made with other settings be done with those of this kit; return how many there were.

@@ -92,7 +92,7 @@ class Worker:
         self._clock = parts.clock
         self._lease = parts.settings.capture.lease
         self._most = parts.settings.capture.max_attempts
-        self._owner = f"process {os.getpid()} of {platform.node()}, worker {uuid4().hex}"
+        self._owner = f"{platform.node()}/{os.getpid()}/{uuid4().hex}"
         self._owes = False
         self._duties = duties
         self._shares = shares
@@ -109,9 +109,11 @@ class Worker:
         Args:
             asleep: Whether jobs that sleep are taken, too.
         """
+        self.settle()
         kinds = list(self._duties)
+        ready = self._jobs.ready(kinds, asleep=asleep)  # who has nothing to do only reads
         for at, kind in enumerate(kinds):
-            if (job := self._claim(kind, asleep=asleep, after=kinds[:at])) is not None:
+            if kind in ready and (job := self._claim(kind, asleep=asleep, after=kinds[:at])) is not None:
                 return job
         return None
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
@@ -22,10 +22,10 @@ from remegraph.ledger.rows import digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions
 from remegraph.ledger.tenancy import partition_of
 from remegraph.models import BackgroundJob, Partition, QueueDepth
-from remegraph.ports import Clock, Job, Outcome
+from remegraph.ports import Call, Clock, Job, Outcome
 from remegraph.settings import Settings
 
-__all__ = ["ASLEEP", "BELL", "Call", "JobQueue", "Stamps", "claimable", "enqueue"]
+__all__ = ["ASLEEP", "BELL", "JobQueue", "Stamps", "claimable", "enqueue"]
 
 ASLEEP = 2**63 - 1
 """When a job that sleeps is due."""
@@ -38,15 +38,6 @@ _FIRST_DELAY = _SECOND
 _LONGEST_DELAY = 3600 * _SECOND
 
 _NEW = {"state": "waiting", "again": False, "attempts": 0, "owner": "", "lease_until": 0, "fence": 0, "reason": ""}
-
-
-class Call(NamedTuple):
-    """A job that is enqueued, as whoever brings work is told of it."""
-
-    kind: str
-    job_id: int
-    partition_id: int
-    stamp: str
 
 
 def enqueue(connection: Connection, due: Mapping[str, int], partition_id: int, stamp: str = "") -> None:
@@ -180,6 +171,12 @@ class JobQueue:
             stamp = "" if as_it_is else self._stamps.of(partition.agent)
             enqueue(connection, {kind: micros(self._clock())}, partition_id, stamp)
 
+    def ready(self, kinds: Collection[str], *, asleep: bool = False) -> frozenset[str]:
+        """Return the kinds of which a job can be claimed; see `claim`."""
+        there = (jobs.c.kind.in_(kinds), claimable(micros(self._clock()), asleep=asleep), self._fits)
+        with self._database.read() as connection:
+            return frozenset(connection.execute(select(jobs.c.kind).where(*there).distinct()).scalars())
+
     def claim(
         self,
         kind: str,
@@ -257,12 +254,18 @@ class JobQueue:
             }
         return self._update(job, {"again": false(), "owner": "", "lease_until": 0, **values})
 
-    def release(self, owner: str) -> int:
-        """Give back what a worker holds by its name, and does not do; return how many jobs."""
-        held = (jobs.c.owner == owner, jobs.c.state == "running")
+    def release(self, worker: str) -> tuple[Call, ...]:
+        """Have jobs wait again that a worker holds and does not do; return them.
+
+        Args:
+            worker: Its name, or the beginning of it: a machine, or a process of one.
+        """
+        own = or_(jobs.c.owner == worker, jobs.c.owner.startswith(f"{worker}/", autoescape=True))
         free = {"state": "waiting", "owner": "", "lease_until": 0, "attempts": jobs.c.attempts - 1}
+        given = update(jobs).where(own, jobs.c.state == "running").values(**free)
         with self._database.write() as connection:
-            return connection.execute(update(jobs).where(*held).values(**free)).rowcount
+            rows = connection.execute(given.returning(jobs.c.kind, jobs.c.id, jobs.c.partition_id, jobs.c.stamp)).all()
+        return tuple(Call(*row) for row in rows)
 
     def next_due(self, kind: str, job_id: int | None = None, *, partition: Partition | None = None) -> datetime | None:
         """Return when the next job, or this one, can be claimed, as far as is known now; none: only once more is enqueued.
@@ -360,6 +363,7 @@ def _waiting(row: Row[Any], now: int) -> BackgroundJob:
         state="asleep" if sleeps else row.state,
         due_at=None if row.due_at == ASLEEP else from_micros(row.due_at),
         attempts=row.attempts,
+        worker=row.owner,
         reason=row.reason,
         foreign=row.foreign,
     )

@@ -1,4 +1,4 @@
-"""Procrastinate brings work to workers without polling: PostgreSQL tells them, in the transaction that causes it.
+"""Procrastinate brings work to workers as it comes: PostgreSQL tells them, in the transaction that causes it.
 
 It carries the number of a job and nothing else. Whether there is something to do, and who may do it, the ledger's own row
 says, by its lease and its fence. So a delivery may come twice, too early, or from a worker that was taken for dead: it
@@ -8,7 +8,7 @@ finds nothing to claim, and leaves the rest to the next one. A delivery that nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -17,23 +17,52 @@ from typing import Any, Literal, Self
 
 import psycopg
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, ProcrastinateException
+from procrastinate.exceptions import ConnectorException, ProcrastinateException
 from procrastinate.jobs import DeleteJobCondition, Status
-from sqlalchemy import Connection, case, column, func, inspect, literal_column, select, table
+from psycopg_pool import AsyncConnectionPool
+from sqlalchemy import (
+    Connection,
+    DateTime,
+    bindparam,
+    case,
+    column,
+    delete,
+    func,
+    inspect,
+    literal_column,
+    select,
+    table,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
 
 from remegraph.errors import SchemaTooOldError, SetupError
 from remegraph.ledger.connections import PASSWORD_FILE, RELEASE, password_of, watched
 from remegraph.ledger.database import EVERYBODY, Database
-from remegraph.ledger.jobs import BELL, Call, Stamps, claimable
+from remegraph.ledger.jobs import BELL, Stamps, claimable
 from remegraph.ledger.rows import from_micros, micros
 from remegraph.ledger.schema import jobs
-from remegraph.ports import Clock, Deliver
+from remegraph.ports import Call, Clock, Deliver
 from remegraph.settings import CapturePolicy
 
 __all__ = ["Procrastinate"]
 
 _NAME = "remegraph"
-_DELIVERIES = table("procrastinate_jobs", column("queueing_lock"), column("status"))
+_DELIVERIES = table(
+    "procrastinate_jobs",
+    *map(column, ("queue_name", "task_name", "priority", "lock", "queueing_lock", "status")),
+    column("scheduled_at", DateTime(timezone=True)),
+    column("args", JSONB),
+)
+_DELIVER = (
+    postgresql.insert(_DELIVERIES)
+    .values({name: bindparam(name) for name in _DELIVERIES.c.keys() if name != "status"})  # noqa: SIM118 - no mapping
+    .on_conflict_do_nothing(index_elements=["queueing_lock"], index_where=literal_column("status = 'todo'"))
+)
+"""A delivery that waits for the same job does for this one, too. Procrastinate's own way fails there: PostgreSQL would log it."""
+
+_LOOKS = 3  # polls between two looks for what is due later, of which nobody is told
+_RECONNECT = 4.0  # seconds until a pool that cannot connect is given up for a new one, which tries at once
 _BEATS = 6  # heartbeats, and sweeps, in the time of a lease
 _GONE = 20  # leases after which procrastinate forgets a worker, and ends it should it come back
 _TICK = 1.0  # until it is noticed that procrastinate ended by itself
@@ -57,12 +86,11 @@ class Procrastinate:
         self._database = database
         self._clock = clock
         self._stamps = stamps
-        self._app = self._new_app()
         with database.write([EVERYBODY]) as connection:
             if not inspect(connection).has_table(_DELIVERIES.name):
                 if migrate == "never":
                     raise SchemaTooOldError("The ledger has no tables of procrastinate yet.")
-                _driver(connection).execute(self._app.schema_manager.get_schema())
+                _driver(connection).execute(_new_app().schema_manager.get_schema())
         database.engine.update_execution_options(**{BELL: self._ring})
 
     def work(
@@ -105,13 +133,19 @@ class Procrastinate:
 
     # ------------------------------------------------------------------------------------------- inside
 
-    def _new_app(self) -> App:
+    def _pool(self) -> AsyncConnectionPool:
         url = self._database.engine.url.set(drivername="postgresql")
-        told = url.difference_update_query([PASSWORD_FILE]).render_as_string(hide_password=False)
         password = password_of(url)
-        kind = psycopg.AsyncConnection if password is None else _connecting(password)
-        connector = PsycopgConnector(conninfo=told, kwargs=watched(url), configure=_set_up, connection_class=kind)
-        return App(connector=connector)
+        return AsyncConnectionPool(
+            url.difference_update_query([PASSWORD_FILE]).render_as_string(hide_password=False),
+            connection_class=psycopg.AsyncConnection if password is None else _connecting(password),
+            kwargs=watched(url),
+            configure=_set_up,
+            check=AsyncConnectionPool.check_connection,
+            timeout=_RECONNECT,
+            reconnect_timeout=_RECONNECT,
+            open=False,
+        )
 
     def _ring(self, connection: Connection, call: Call, due: int) -> None:
         """Have a job delivered when it is due, if this transaction is committed.
@@ -121,20 +155,25 @@ class Procrastinate:
         """
         now = due <= micros(self._clock())
         stamp = call.stamp and f" {call.stamp}"
-        delivery = self._app.configure_task(
-            _NAME,
-            queue=f"{_NAME}{stamp}",
-            lock=f"{_NAME} {call.partition_id}{stamp}",
-            queueing_lock=f"{_NAME} {call.job_id}{stamp}{'' if now else ' later'}",
-            priority=int(now),
-            schedule_at=None if now else from_micros(due),
-            connection=_driver(connection),
-        )
-        try:
-            with connection.begin_nested():
-                delivery.defer(**call._asdict())
-        except AlreadyEnqueued:
-            return  # that delivery does for this, too
+        delivery = {
+            "task_name": _NAME,
+            "queue_name": f"{_NAME}{stamp}",
+            "lock": f"{_NAME} {call.partition_id}{stamp}",
+            "queueing_lock": f"{_NAME} {call.job_id}{stamp}{'' if now else ' later'}",
+            "priority": int(now),
+            "scheduled_at": None if now else from_micros(due),
+            "args": call._asdict(),
+        }
+        connection.execute(_DELIVER, delivery)
+
+    def again(self, calls: Sequence[Call]) -> None:
+        """Have jobs delivered once more whose worker is gone: its deliveries would hold them back until it is forgotten."""
+        with self._database.write() as connection:
+            for call in calls:
+                held = (_DELIVERIES.c.status == literal_column("'doing'"), _DELIVERIES.c.task_name == _NAME)
+                mine = _DELIVERIES.c.args["job_id"].as_integer() == call.job_id
+                connection.execute(delete(_DELIVERIES).where(*held, mine))
+                self._ring(connection, call, micros(self._clock()))
 
     def _deliver(self, deliver: Deliver, call: Call) -> None:
         again = deliver(call.kind, call.job_id)
@@ -153,20 +192,21 @@ class Procrastinate:
         stop: Event,
         alive: Callable[[], object],
     ) -> None:
-        app = self._new_app()
+        app = _new_app()
 
         @app.task(name=_NAME, queue=_NAME)
         async def delivered(kind: str, job_id: int, partition_id: int, stamp: str = "") -> None:
             call = Call(kind, job_id, partition_id, stamp)
             await asyncio.get_running_loop().run_in_executor(pool, deliver, call)
 
-        async with app.open_async():
+        async with self._pool() as connections, app.open_async(connections):
+            await connections.wait(_RECONNECT)
             worker = app.run_worker_async(
                 queues=[_NAME, *(f"{_NAME} {stamp}" for stamp in sorted(self._stamps.every))],
                 concurrency=concurrency,
                 install_signal_handlers=False,
                 delete_jobs=DeleteJobCondition.ALWAYS,
-                fetch_job_polling_interval=policy.poll,
+                fetch_job_polling_interval=_LOOKS * policy.poll,
                 update_heartbeat_interval=policy.lease / _BEATS,
                 stalled_worker_timeout=_GONE * policy.lease,
             )
@@ -202,6 +242,10 @@ class Procrastinate:
         for row in found:
             with self._database.write() as connection:
                 self._ring(connection, Call(*row), now)
+
+
+def _new_app() -> App:
+    return App(connector=PsycopgConnector(configure=_set_up))
 
 
 def _connecting(password: Callable[[], str]) -> type[psycopg.AsyncConnection]:

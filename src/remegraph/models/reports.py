@@ -277,6 +277,9 @@ class BackgroundJob(Record):
     state: JobState = Field(description="Its place.")
     due_at: datetime | None = Field(description="When it can be taken; none: when it is asked for.")
     attempts: int = Field(ge=0, description="How often it was tried.")
+    worker: str = Field(
+        default="", description="Who does it: machine, process and worker; nobody unless it is running."
+    )
     reason: Text = Field(default="", description="Why it did not work the last time.")
     foreign: bool = Field(
         default=False,
