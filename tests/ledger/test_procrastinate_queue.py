@@ -58,7 +58,7 @@ class Working:
         self.thread = Thread(
             target=courier.work,
             args=(self._note,),
-            kwargs={"concurrency": 2, "policy": POLICY, "stop": self.stop},
+            kwargs={"concurrency": 2, "policy": POLICY, "stop": self.stop, "alive": self.stop.is_set},
         )
 
     def _note(self, kind: str, job_id: int) -> datetime | None:
