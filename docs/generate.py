@@ -10,16 +10,20 @@ import ast
 import tempfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from remegraph import MemoryKit
+from remegraph import MemoryKit, Settings
+from remegraph.settings import _IN_ENVIRONMENT
 from remegraph.testing import InMemoryVectorIndex
 
-__all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "requirements"]
+__all__ = ["drawings", "filled", "named_in", "named_in_tests", "pages", "requirements", "settings"]
 
 _DOCS = Path(__file__).parent
 _ROOT = _DOCS.parent
@@ -87,6 +91,35 @@ def requirements() -> dict[str, str]:
     return {letter: head + "\n".join(rows) + "\n" for letter, rows in tables.items()}
 
 
+def settings() -> str:
+    """Return a table of all settings, with their defaults and the variables of the environment that hold them."""
+    rows = [
+        f"| `{name}` | {_default(field)} | {variable} | {(field.description or '').replace('|', chr(92) + '|')} |"
+        for name, field, variable in _fields(Settings, "")
+    ]
+    return "\n| setting | unless given | variable | what |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
+def _fields(kind: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo, str]]:
+    """Yield the settings of a policy by name, those of the policies in it among them."""
+    for name, field in kind.model_fields.items():
+        within = field.annotation
+        if isinstance(within, type) and issubclass(within, BaseModel):
+            yield from _fields(within, f"{prefix}{name}.")
+        else:
+            own = not prefix and name in _IN_ENVIRONMENT
+            yield f"{prefix}{name}", field, f"`REMEGRAPH_{name.upper()}`" if own else ""
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s" if value < timedelta(days=1) else f"{value / timedelta(days=1):g} days"
+    if isinstance(value, frozenset | set | tuple | dict):
+        return f"`{', '.join(sorted(map(str, value)))}`" if value else "none"
+    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
 def filled(text: str, parts: Mapping[str, str]) -> str:
     """Return a page with each of these parts between its markers.
 
@@ -112,6 +145,7 @@ def pages() -> dict[Path, str]:
     parts = {
         _DOCS / "graphs.md": graphs,
         _DOCS / "requirements.md": requirements(),
+        _DOCS / "reference" / "settings.md": {"settings": settings()},
     }
     return {page: filled(page.read_text(encoding="utf-8"), each) for page, each in parts.items()}
 
