@@ -353,14 +353,12 @@ class _Commit:
         }
         fulltext.remove(self.connection, {shelf: list(records) for shelf, records in self.indexed.items()})
         fulltext.put(self.connection, told)
-        vectors.mark(
-            self.connection,
-            [
-                vectors.Key(shelf.partition_id, shelf.kind, record_id)
-                for shelf, records in self.indexed.items()
-                for record_id in records
-            ],
-        )
+        keys = [
+            vectors.Key(shelf.partition_id, shelf.kind, record_id)
+            for shelf, records in self.indexed.items()
+            for record_id in records
+        ]
+        vectors.mark(self.connection, keys)
 
     def _check_twins(self, written: Sequence[Memory]) -> None:
         """Refuse a second live memory with the same words on a shelf; seen after all writes, so of this set too."""
