@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -171,3 +175,36 @@ def test_the_group_of_a_file_of_tokens_may_read_it_and_nobody_else(tmp_path: Pat
     else:
         with pytest.raises(Exception, match="chmod 640"):
             Tokens.of_file(file)
+
+
+@pytest.mark.slow
+def test_the_command_takes_a_hangup_for_a_change_of_its_tokens_and_writes_who_came(tmp_path: Path) -> None:
+    """Tools that exchange secrets send SIGHUP, by which a process ends that does not know it."""
+    file = tmp_path / "tokens.json"
+    written(file, {FIRST: ANN}, replaced=False)
+    command = [sys.executable, "-c", "from remegraph.cli import main; main()", "mcp", "--home", str(tmp_path / "home")]
+    with subprocess.Popen(
+        [*command, "--http", "127.0.0.1:0", "--tokens", str(file)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[-1]
+
+            def status(token: str) -> int:
+                return httpx.post(url, json=HELLO, headers=shown(token) | ACCEPTING, trust_env=False).status_code
+
+            assert (status(FIRST), status(SECOND)) == (200, 401)
+            written(file, {SECOND: ANN}, replaced=False)
+            process.send_signal(signal.SIGHUP)
+            assert (status(FIRST), status(SECOND)) == (401, 200)
+        finally:
+            process.terminate()
+            _, errors = process.communicate(timeout=60)
+    lines = [line for line in errors.splitlines() if "mcp " in line or "Tokens" in line]
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        f"INFO mcp answered {known_by(FIRST)}: 200",
+        f"WARNING mcp refused {known_by(SECOND)}: 401",
+        "INFO Tokens read: 1",
+        f"WARNING mcp refused {known_by(FIRST)}: 401",
+        f"INFO mcp answered {known_by(SECOND)}: 200",
+    ]

@@ -67,7 +67,17 @@ def health(settings: Settings) -> HealthReport:
     Args:
         settings: What a kit would be opened with.
     """
-    url, (queue, problem) = settings.ledger_url, answered(partial(_queue, settings), QueueDepth(), LEDGER)
+    from remegraph.ledger.jobs import JobQueue, Stamps
+
+    url, queue = settings.ledger_url, QueueDepth()
+    try:
+        database = _ledger(settings)
+    except RemegraphError as error:
+        problem = str(error)
+    else:  # what it takes to import and to set up is not the ledger's time
+        with closing(database):
+            jobs = JobQueue(database, _NOW, Stamps(settings))
+            queue, problem = answered(partial(queue_of, database, jobs), queue, LEDGER)
     index: Literal["chroma", "embedded", "down"] = "embedded"
     silent = ""
     if settings.chroma_url is not None:
@@ -82,16 +92,14 @@ def health(settings: Settings) -> HealthReport:
     )
 
 
-def _queue(settings: Settings) -> QueueDepth:
+def _ledger(settings: Settings) -> Database:
     from remegraph.ledger.connections import lacks_ledger, ledger_url
     from remegraph.ledger.database import Database
-    from remegraph.ledger.jobs import JobQueue, Stamps
 
     home = settings.home.expanduser()
     if settings.ledger_url is None and lacks_ledger(home):
         raise SetupError(f"There is no ledger in {home}.", "Name another folder, or record something first.")
-    with closing(Database.as_it_is(ledger_url(settings))) as database:
-        return queue_of(database, JobQueue(database, _NOW, Stamps(settings)))
+    return Database.as_it_is(ledger_url(settings))
 
 
 def _greet(url: str) -> None:
