@@ -14,7 +14,7 @@ import pytest
 from remegraph import MemoryKit, Scope, Settings, SummaryPolicy
 from remegraph.errors import CancelledError, FileFormatError, InputError, LimitError, NotFoundError, RateLimitError
 from remegraph.failpoints import listen
-from remegraph.models import Progress, Subject, Tenant
+from remegraph.models import ChangeSet, MemoryChange, Progress, Subject, Tenant
 from remegraph.settings import CapturePolicy, LimitPolicy, Limits
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, ModelCall, ScriptedChatModel, SequentialIds
 from tests.governance.test_erasing import everything, healthy
@@ -116,6 +116,7 @@ def test_what_is_stored_is_counted_with_attachments_and_less_after_an_erasure(op
     kit.add_messages([{"id": "second", "role": "user", "content": [picture]}], scope=EVA)
     (both,) = kit.admin.users("acme")
     assert both.stored_bytes > first.stored_bytes + len(PNG) > len(FISH)
+    assert both.stored_bytes == kit.admin.usage("acme", since=NOON).total.message_bytes
     kit.admin.erase(EVA, message_ids=["second"])
     assert kit.admin.users("acme")[0].stored_bytes == first.stored_bytes
     kit.admin.erase(Subject(tenant="acme", user="eva"))
@@ -373,6 +374,10 @@ def test_a_tenant_goes_whole_with_its_names_and_others_stay(opened: Open) -> Non
         kit.save("fish", f"{scope.user} feeds goldfish.", scope=scope)
         kit.summarize(scope=scope, close=True)
     kit.remember_self("I am the agent of acme.", scope=EVA)
+    head = kit.memories(scope=TOM)[0]
+    change = MemoryChange(memory=head.evolve(version=head.version + 1), expected_version=head.version, action="refine")
+    deed = ChangeSet(operation_id="deed", actor="eva", recorded_at=NOON, at_home=True, changes=(change,))
+    kit._open_parts().archive.commit(deed)
     kit.admin.erase(Subject(tenant="acme", user="tom"))  # before: nameless rows, in which others may have acted
     receipt = kit.admin.erase(Tenant(tenant="acme"))
     assert receipt.complete
