@@ -101,12 +101,6 @@ def _clean_environment() -> Iterator[None]:
     shutil.rmtree(home)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """Async tests run on asyncio, as LangGraph does."""
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
 def _patient_writes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a write gives its index up that would be there in a moment, and a test would see either."""
