@@ -36,6 +36,14 @@ def test_every_command_explains_itself(run: Run, command: tuple[str, ...]) -> No
     assert "--home" in result.output
 
 
+def test_help_waits_for_no_database_and_no_graph() -> None:
+    """Whoever asks what there is, or presses the tab key, opens nothing."""
+    heavy = {"alembic", "chromadb", "langchain_core", "langgraph", "sqlalchemy"}
+    loaded = f"import remegraph.cli.app, sys; print({heavy!r} & sys.modules.keys())"
+    run = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True)
+    assert run.stdout == "set()\n"
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_option_has_a_help_text(command: tuple[str, ...]) -> None:
     """The manual page is generated from these texts."""
