@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING, cast
@@ -296,29 +297,33 @@ class Summarization(Verbs):
 
     def _drive(self, loop: Loop) -> SummaryReport:
         graph, config = self._open_parts().summarizer, self._config()
-        step = _advance(loop, None)
-        while not isinstance(step, SummaryReport):
-            try:
-                outcome = cast("BlockOutcome", graph.invoke(step, config))
-            except RemegraphError as error:
-                step = _advance(loop, error)
-            else:
-                self.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                step = _advance(loop, outcome)
-        return step
+        with closing(loop):  # what models were asked is booked now, not when the loop happens to be collected
+            step = _advance(loop, None)
+            while not isinstance(step, SummaryReport):
+                try:
+                    outcome = cast("BlockOutcome", graph.invoke(step, config))
+                except RemegraphError as error:
+                    step = _advance(loop, error)
+                else:
+                    self.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                    step = _advance(loop, outcome)
+            return step
 
     async def _adrive(self, loop: Loop) -> SummaryReport:
         graph, config = self._open_parts().summarizer, self._config()
-        step = await asyncio.to_thread(_advance, loop, None)
-        while not isinstance(step, SummaryReport):
-            try:
-                outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
-            except RemegraphError as error:
-                step = await asyncio.to_thread(_advance, loop, error)
-            else:
-                self.health.count("statements_refused", len(outcome.get("kept_out", ())))
-                step = await asyncio.to_thread(_advance, loop, outcome)
-        return step
+        try:
+            step = await asyncio.to_thread(_advance, loop, None)
+            while not isinstance(step, SummaryReport):
+                try:
+                    outcome = cast("BlockOutcome", await graph.ainvoke(step, config))
+                except RemegraphError as error:
+                    step = await asyncio.to_thread(_advance, loop, error)
+                else:
+                    self.health.count("statements_refused", len(outcome.get("kept_out", ())))
+                    step = await asyncio.to_thread(_advance, loop, outcome)
+            return step
+        finally:
+            await asyncio.to_thread(loop.close)
 
 
 def _advance(loop: Loop, outcome: BlockOutcome | RemegraphError | None) -> SummarizerInput | SummaryReport:
