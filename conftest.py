@@ -198,11 +198,12 @@ _APP = "remegraph_app"
 _GRANTS = re.compile(r"```sql\n(CREATE ROLE .*?)```", re.DOTALL)
 
 
-def _least_privileged(server: str, url: str) -> str:
+def _least_privileged(server: str, url: str, queue: Literal["ledger"] | None) -> str:
     """Migrate a ledger as its owner; return its URL for the role of the page on operations, by the statements there."""
-    from remegraph.ledger.database import Database
+    from remegraph.kit.migration import migrate
+    from remegraph.settings import Settings
 
-    Database.open(url).close()
+    migrate(Settings(ledger_url=url, queue=queue), apply=True)
     page = (Path(__file__).parent / "docs" / "operations.md").read_text(encoding="utf-8")
     (found,) = _GRANTS.findall(page)
     create, *grants = found.split(";\n")
@@ -217,7 +218,7 @@ def _least_privileged(server: str, url: str) -> str:
 @pytest.fixture
 def app_url(postgres_server: str, postgres_url: str) -> str:
     """SQLAlchemy URL of a migrated PostgreSQL database, for a role that may change rows and no table."""
-    return _least_privileged(postgres_server, postgres_url)
+    return _least_privileged(postgres_server, postgres_url, "ledger")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -253,7 +254,7 @@ def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
             def urls_of(home: Path) -> dict[str, str]:
                 if home not in urls:
-                    urls[home] = _least_privileged(server, databases.enter_context(_database(server)))
+                    urls[home] = _least_privileged(server, databases.enter_context(_database(server)), None)
                     add_key(home, first=True)  # where others may share the ledger, none is made unasked
                 return {"ledger_url": urls[home], "chroma_url": chroma, "migrate": "never"}
 

@@ -27,7 +27,7 @@ from remegraph import (
 )
 from remegraph.errors import MessageChangedError, ModelUnavailableError
 from remegraph.kit.admin import Admin
-from remegraph.models import Progress
+from remegraph.models import Progress, Subject
 from remegraph.testing import FrozenClock, InMemoryVectorIndex
 from tests.talk import ANN, NOON, called, create, digest, model_of, open_kit, proposal, replied, returned, said
 
@@ -327,6 +327,10 @@ def arguments(verb: Callable[..., Any]) -> dict[str, Any]:
         "agent": lambda _search, _topic: (),
         "message": "m",
         "schema": BaseModel,
+        "path": "nowhere.json",
+        "worker": "w",
+        "person": Subject(user="ann"),
+        "since": NOON,
     }
     needed = [each for each in inspect.signature(verb).parameters.values() if each.default is each.empty]
     return {each.name: known[each.name] for each in needed}
@@ -345,8 +349,10 @@ async def test_a_closed_kit_refuses_every_verb(tmp_path: Path) -> None:
     await kit.aclose()
 
     assert len(public(kit)) >= 2 * 15
+    assert not kit.admin.ready()  # a probe asks, and is told no
+    assert not await kit.admin.aready()
     for holder in (kit, kit.admin):
-        for name in public(holder):
+        for name in {*public(holder)} - {"ready", "aready"}:
             verb = getattr(holder, name)
             with pytest.raises(ClosedError, match="Open a new one"):
                 await verb(**arguments(verb)) if inspect.iscoroutinefunction(verb) else verb(**arguments(verb))
