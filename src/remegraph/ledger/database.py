@@ -216,16 +216,21 @@ class Database:
         if (session := self._session()) is not None:
             session.give_back()
 
-    def once(self, key: Hashable, query: Callable[[Connection], T]) -> T:
+    def once(self, key: Hashable, query: Callable[[Connection], T], connection: Connection | None = None) -> T:
         """Return what a query gives; within a session it is asked once.
+
+        Args:
+            key: Names the query, and all that it depends on.
+            query: Asks, by the connection that it is given.
+            connection: That of the read at hand, where there is one: a ledger in memory has no other.
 
         Raises:
             SetupError: The database cannot be used.
         """
         known = {} if (session := self._session()) is None else session.known
         if key not in known:
-            with self.read() as connection:
-                known[key] = query(connection)
+            with self.read() if connection is None else nullcontext(connection) as reading:
+                known[key] = query(reading)
         found: T = known[key]
         return found
 

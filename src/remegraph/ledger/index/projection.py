@@ -221,7 +221,7 @@ class VectorProjection:
             if self._index is None:
                 return search.exact(connection), "sql"
             counted = partial(vectors.counts, embedder_id=embedder_id, partition_ids=list(known))
-            if search.size(self._database.once(("vectors", *known), counted)) <= self._exact_limit:
+            if search.size(self._database.once(("vectors", *known), counted, connection)) <= self._exact_limit:
                 return search.exact(connection, few=True), "exact"
             homes, dirty = search.homes(connection), search.dirty(connection)
         self._database.away()
