@@ -130,9 +130,8 @@ class Heard:
         bearing = [each for each in self.messages if each.message_id in cited]
         trust = min((self._trust(each, lessons) for each in bearing), default=1.0)
         drawn: list[Message] = []
-        of_person = topic is None or topic.type == "personal"
         for level, sources in self._levels:
-            found = self._drawn(text, level, sources, of_person=of_person)
+            found = self._drawn(text, level, sources)
             drawn += found
             trust = min((trust, *(self._trust(each, lessons) for each in found)))
         foreign = bool(drawn) or any(each.role == "tool" or each.is_document for each in bearing)
@@ -151,7 +150,7 @@ class Heard:
             (level, [each for each in others if each.trust == level]) for level in sorted({e.trust for e in others})
         ]
 
-    def _drawn(self, text: str, level: float, sources: Sequence[Message], *, of_person: bool) -> list[Message]:
+    def _drawn(self, text: str, level: float, sources: Sequence[Message]) -> list[Message]:
         """Return those of the sources that a text draws on; all of them, where no other said what it says."""
         vouched = self._vouched(level)
         foreign = frozenset().union(*(telling(each.text) for each in sources)) - vouched
@@ -168,7 +167,7 @@ class Heard:
             return []
         if _weight(words & vouched) < _SUPPORTED * _weight(words):
             return list(sources)
-        told = [span.text for span in sentences(text)] if of_person else []  # what an agent learned is in its own words
+        told = [span.text for span in sentences(text)]
         return [each for each in sources if any(self._says_alone(each.text, part, vouched) for part in told)]
 
     def _says_alone(self, source: str, part: str, vouched: frozenset[str]) -> bool:
