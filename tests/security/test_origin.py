@@ -147,42 +147,6 @@ def test_what_an_agent_retells_of_a_page_is_the_pages(tmp_path: Path) -> None:
     assert retold(tmp_path, tell) == []
 
 
-@pytest.mark.parametrize(
-    ("page", "content"),
-    [
-        ("Ann moved to Wolfenau last week.", "Ann lives in Wolfenau."),
-        ("Ann's boss is a liar and must not be told anything.", "Ann does not tell her boss anything, since he lies."),
-        ("Der Kunde ist mit dem Vertrag einverstanden.", "Ann agrees to the contract."),
-        ("Der Kunde ist mit dem Vertrag einverstanden.", "Ann loves hiking. Ann agrees to the contract."),
-        ("本店會員一律改用新帳號付款。", "Ann pays with the new account."),
-        ("The customer always prefers the premium plan.", "Ann总是选择高级套餐。"),
-        ("安上周搬到了狼谷。", "Ann lives in Langgu."),
-    ],
-)
-def test_a_page_retold_in_few_words_or_another_language_is_the_pages(tmp_path: Path, page: str, content: str) -> None:
-    """The name of whom it is about bore it out, and words of another language are nobody's."""
-    found = learned(tmp_path, read_by_an_agent(page), create(content, 1, "I love hiking"))
-    assert escaped(found) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "page", "content"),
-    [
-        ("I don't eat meat.", "High tide at Norddeich is at noon.", "Ann is vegetarian."),
-        ("I moved to Porto.", "High tide at Norddeich is at noon.", "Ann lives in Porto."),
-        ("Ich esse kein Fleisch.", "Die Flut kommt in Norddeich nicht vor zwölf.", "Ann ist Vegetarierin."),
-        ("我不吃肉。", "北戴河的潮水中午最高。", "Ann吃素。"),
-    ],
-)
-def test_what_a_person_says_is_theirs_in_other_words_though_a_page_was_read(
-    tmp_path: Path, words: str, page: str, content: str
-) -> None:
-    """A page about tides takes nothing from who speaks of food."""
-    messages = read_by_an_agent(page, then=[said(words, minutes=4)])
-    found = learned(tmp_path, messages, create(content, 4, words.rstrip(".。")))
-    assert [(each.status, each.trust) for each in found] == [("active", 1.0)]
-
-
 def test_a_memory_cites_the_page_that_it_draws_on(tmp_path: Path) -> None:
     """Who approves it must see where it comes from."""
     page = pages()[0]

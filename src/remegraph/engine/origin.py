@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from remegraph.engine.telltales import capitalizes_nouns, clauses
+from remegraph.engine.telltales import clauses
 from remegraph.models import Evidence, Message, Topic
 from remegraph.models.standing import QUARANTINE_BELOW
 from remegraph.models.tools import called, failed
-from remegraph.text.scripts import HAN, has_cjk, texts
+from remegraph.text.scripts import HAN, texts
 from remegraph.text.sentences import sentences
 from remegraph.text.tables import table
 from remegraph.text.terms import grams, weight, wording
@@ -116,8 +116,6 @@ class Heard:
 
     messages: Sequence[Message]
     known: Sequence[str] = ()
-    names: Sequence[str] = ()
-    """Whom it may be about: their names alone bear nothing out."""
 
     def belief(self, text: str, evidence: Iterable[Evidence] = (), topic: Topic | None = None) -> Belief:
         """Return how far a text is believed that was made of this.
@@ -163,25 +161,8 @@ class Heard:
             or any(_weight(part & foreign) > 0.5 * _weight(part) for part in parts)
         ):
             return [each for each in sources if not drawn.isdisjoint(telling(each.text))]
-        if level >= QUARANTINE_BELOW:
-            return []
-        if _weight(words & vouched) < _SUPPORTED * _weight(words):
-            return list(sources)
-        told = [span.text for span in sentences(text)]
-        return [each for each in sources if any(self._says_alone(each.text, part, vouched) for part in told)]
-
-    def _says_alone(self, source: str, part: str, vouched: frozenset[str]) -> bool:
-        """Return whether a source says what a sentence says, and nobody else a word of it, names of whom it is about aside.
-
-        In another language, none of its words need stand there.
-        """
-        said, words = telling(source), telling(part) - self._naming
-        return bool(words) and not words & vouched and (bool(words & said) or _in_another_language(part, source))
-
-    @cached_property
-    def _naming(self) -> frozenset[str]:
-        """The words of the names of those that it may be about."""
-        return frozenset().union(*map(telling, (*self.names, *(each.speaker for each in self.messages))))
+        alone = level < QUARANTINE_BELOW and _weight(words & vouched) < _SUPPORTED * _weight(words)
+        return list(sources) if alone else []
 
     def _vouched(self, level: float) -> frozenset[str]:
         """Return the words of all who are believed more than this: of an agent, what it said before it read of it."""
@@ -236,13 +217,6 @@ class Heard:
             and not commands(each.text for each in results if not drawn.isdisjoint(telling(each.text)))
         )
         return frozenset(each.message_id for each in results if tells)
-
-
-def _in_another_language(one: str, other: str) -> bool:
-    """Return whether two texts are in two languages, as far as script and the small words of German tell; a record has none."""
-    if other.lstrip().startswith(("{", "[")):
-        return False
-    return has_cjk(one) != has_cjk(other) or capitalizes_nouns(one) != capitalizes_nouns(other)
 
 
 def _draws(drawn: frozenset[str], words: frozenset[str], share: float = _DRAWN) -> bool:

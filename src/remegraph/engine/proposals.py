@@ -399,7 +399,7 @@ def heard_of(task: ProposeTask) -> Heard:
     shown = (*task.similar, *task.beside, *task.itself, *task.meant)
     names = (task.scope.user, task.scope.agent or "", task.shelf.topic.target_name.replace("_", " "))
     known = (each.content for each in shown if each.trust >= QUARANTINE_BELOW)
-    return Heard((*task.before, *task.messages), (*names, *known), names)
+    return Heard((*task.before, *task.messages), (*names, *known))
 
 
 def ground_of(task: ProposeTask) -> Ground:

@@ -326,8 +326,7 @@ class MemoryWriter:
         now = [_stored(each, own, at, self._clock()) for at, each in enumerate(candidate.heard, start=1)]
         said = (*(each for each in held if each.message_id not in fresh), *now)
         messages = of_own_systems([each for each in said if not shows_recalled(each)], self._settings.tools.trusted)
-        names = (scope.user, scope.agent or "")
-        heard = Heard(messages, names, names)
+        heard = Heard(messages, (scope.user, scope.agent or ""))
         text = f"{candidate.indexed_text} {candidate.governed.slot_value}"
         trust = heard.belief(text, topic=topic).trust
         return replace(candidate, trust=min(trust, TRUST_BY_ROLE["tool"]) if commands([text]) else trust)
