@@ -119,7 +119,7 @@ async def test_defect_6_a_failed_write_is_a_failure_sync_and_async(kit: MemoryKi
 
     for run in ("invoke", "ainvoke"):
         failing = FailingCall(1)
-        doors = {"add_messages": lambda: OperationalError("INSERT", {}, OSError("disk full"))}
+        doors = {"add_statement": lambda: OperationalError("INSERT", {}, OSError("disk full"))}
         failing.guard(kit._open_parts().archive, doors)
         result = getattr(agent(kit, ("save_memory", TEA), context_schema=Scope), run)(ASK, context=ANN)
         result = await result if inspect.isawaitable(result) else result

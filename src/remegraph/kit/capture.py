@@ -17,6 +17,7 @@ from remegraph.importers.views import Judge, View, placed
 from remegraph.kit.base import Verbs, settled, twin
 from remegraph.kit.health import observed
 from remegraph.kit.validation import actor_of, check_text, here, library, required, zone
+from remegraph.kit.worker import CUT, KIND, UPKEEP
 from remegraph.models import AddReceipt, Block, Captured, Message, Partition, Scope, StoredMessage, Unrecorded
 from remegraph.models.messages import WithheldReason, revised
 from remegraph.settings import AgentMemorySettings
@@ -407,8 +408,6 @@ class Capture(Verbs):
 
     def _may_be_idle(self, home: Scope) -> bool:
         """Return whether a conversation of this place may be idle, and was not looked at yet."""
-        from remegraph.kit.worker import CUT
-
         due = self._open_parts().jobs.next_due(CUT, partition=home.partition())
         return due is not None and due <= self._clock()
 
@@ -430,7 +429,6 @@ class Capture(Verbs):
     ) -> Sequence[Block]:
         """Cut what is due of tails; the decision to summarise it is as durable as the blocks."""
         from remegraph.engine.slices import due
-        from remegraph.kit.worker import UPKEEP
 
         parts, slicing, extraction = self._open_parts(), self.settings.slicing, memory.extraction
         cuts = [cut for tail in tails for cut in due(tail, slicing, extraction, now, ended=ended, crowded=crowded)]
@@ -441,8 +439,6 @@ class Capture(Verbs):
 
     def _crowded(self, pending: int) -> bool:
         """Return whether the workers are behind: in this place, or all places taken together."""
-        from remegraph.kit.worker import KIND
-
         most = self.settings.capture.max_waiting
         return pending >= self.settings.capture.max_pending or (
             most is not None and self._open_parts().jobs.crowded(KIND, most)

@@ -352,7 +352,13 @@ class Database:
         Raises:
             SetupError: The database cannot be used, or another process reads an old state of it.
         """
-        with self._translated(), self._writers or nullcontext(), self._connected() as connection:
+        session = self._session()
+        with (
+            self._translated(),
+            nullcontext() if session is None else session.writing(),
+            self._writers or nullcontext(),
+            self._connected() as connection,
+        ):
             if not self.is_sqlite:
                 own = connection.execution_options(isolation_level="AUTOCOMMIT")
                 own.detach()  # closed at the end: the next line is for no one else
