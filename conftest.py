@@ -256,7 +256,7 @@ def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
                 if home not in urls:
                     urls[home] = _least_privileged(server, databases.enter_context(_database(server)), None)
                     add_key(home, first=True)  # where others may share the ledger, none is made unasked
-                return {"ledger_url": urls[home], "chroma_url": chroma, "migrate": "never"}
+                return {"ledger_url": urls[home], "chroma_url": chroma}
 
             monkeypatch.setattr(talk, "urls_of", urls_of)
         yield where

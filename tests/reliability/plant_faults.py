@@ -309,7 +309,7 @@ FAULTS = (
             Patch(
                 "ledger/tenancy.py",
                 "numbers = _select(connection, list(by_key))",
-                "numbers = {_key(place): number for number, place in known(connection, by_key.values()).items()}",
+                "numbers = {key_of(place): number for number, place in known(connection, by_key.values()).items()}",
             ),
         ),
         (f"{_ERASING}::test_a_person_goes_whole_and_may_come_back_as_a_stranger",),
