@@ -380,7 +380,7 @@ def test_backups_under_load_lose_nothing_acknowledged_and_recall_is_the_same(tmp
 
 
 def tool(name: str, *arguments: str) -> None:
-    """Run a program of PostgreSQL's."""
+    """Run a program of PostgreSQL's, in the name of the account that owns the tables."""
     subprocess.run([postgres_tool(name), *arguments], check=True)
 
 
@@ -393,6 +393,7 @@ def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
     """The page on operations tells which commands to run: here they are run while people talk, as it says."""
     first, again = tmp_path / "home", tmp_path / "again"
     urls, dump, stop = [talk.urls_of(home) for home in (first, again)], tmp_path / "dump", threading.Event()
+    owned = [each["ledger_url"].replace("remegraph_app:@", "postgres:@") for each in urls]
     acknowledged: list[str] = []
     with open_kit(first) as kit:
         kit.add_messages([said(f"I love tea in {place}.") for place in PLACES] + [picture()], scope=ANN)
@@ -408,13 +409,13 @@ def test_the_tools_of_postgresql_bring_back_all_that_was_acknowledged(
             while len(acknowledged) < 30:
                 stop.wait(0.01)
             so_far = set(acknowledged)
-            tool("pg_dump", "--format=custom", f"--file={dump}", urls[0]["ledger_url"])
+            tool("pg_dump", "--format=custom", f"--file={dump}", owned[0])
         finally:
             stop.set()
             talker.join()
         shutil.copytree(first / "blobs", again / "blobs")
         shutil.copy(first / "journal.key", again)
-        tool("pg_restore", "--clean", "--if-exists", f"--dbname={urls[1]['ledger_url']}", str(dump))
+        tool("pg_restore", "--clean", "--if-exists", f"--dbname={owned[1]}", str(dump))
         with MemoryKit.open(again, **urls[1], model=None, embedder=None, clock=FrozenClock(NOON)) as copy:
             copy.admin.rebuild()
             held = {message.message_id for message in copy.retrieve_message(limit=10**6, scope=BOB)}

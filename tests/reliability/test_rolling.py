@@ -20,6 +20,7 @@ import pytest
 
 from conftest import Figure
 from remegraph import MemoryKit
+from remegraph.kit.migration import migrate
 from remegraph.testing import InMemoryVectorIndex
 from tests.reliability.host import ROOT
 from tests.reliability.released import WIDER, wider
@@ -155,6 +156,7 @@ def test_a_rolling_upgrade_loses_no_turn_and_refuses_none(
     app_url: str, postgres_url: str, tmp_path: Path, figure: Figure
 ) -> None:
     """Releases come by day: the ledger is migrated first, and half of the processes are of the old release for a while."""
+    migrate(settings_of(postgres_url, str(tmp_path)), apply=True)
     with ExitStack() as opened:
         deployment = Deployment(app_url, tmp_path, opened)
         for role, count in (("service", PROCESSES), ("worker", WORKERS)):
