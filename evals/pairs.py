@@ -49,7 +49,7 @@ from remegraph import (
 from remegraph.errors import ConsensusError
 from remegraph.mek.items import knowledge_id
 from remegraph.models import KnowledgeItem, Memory
-from remegraph.models.identity import content_digest
+from remegraph.models.supersession import content_digest
 from remegraph.testing import FrozenClock, InMemoryVectorIndex, SequentialIds
 
 __all__ = [

@@ -15,7 +15,7 @@ from conftest import Figure
 from remegraph import MemoryKit, Scope, Settings
 from remegraph.errors import ConflictError, ErasedError, InputError, NotFoundError, SetupError, VectorIndexError
 from remegraph.failpoints import listen
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.schema import metadata, reviews
 from remegraph.models import (
     Abstraction,
@@ -387,7 +387,7 @@ def test_a_receipt_names_each_place_and_what_a_look_found_left_there(kit: Memory
     """Who has to prove an erasure needs the count of each place; and a receipt that cannot say no proves nothing."""
     archive = kit._open_parts().archive
     with archive.database.read() as connection:
-        (number,) = tenancy.known(connection, [ANN.partition()])
+        (number,) = partition_rows.known(connection, [ANN.partition()])
 
     def come_back() -> None:
         with archive.database.write() as connection:

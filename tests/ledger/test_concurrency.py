@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from conftest import Figure
 from remegraph.errors import ConflictError, MessageChangedError
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.keys import KeyRing
 from remegraph.ledger.schema import partitions
@@ -115,7 +115,7 @@ def test_who_comes_back_after_another_process_erased_them_is_read_at_once(ledger
     ledger.say(ANN, "forget me")
     assert len(ledger.archive.messages([ANN])) == 1
     with closing(ledger.another()) as other, other.database.write() as connection:
-        connection.execute(update(partitions).values(tenancy.anonymous(1)))
+        connection.execute(update(partitions).values(partition_rows.anonymous(1)))
     ledger.say(ANN, "hello again")
     assert [message.text for message in ledger.archive.messages([ANN])] == ["hello again"]
 

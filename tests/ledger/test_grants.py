@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from remegraph.errors import InputError, NotFoundError
-from remegraph.ledger.agreements import GrantBook
 from remegraph.ledger.archive import Archive
+from remegraph.ledger.grants import GrantBook
 from remegraph.models import Grant, Partition, Scope, Topic
 from tests.ledger.conftest import Ledger, create, following
 

@@ -14,7 +14,8 @@ import pytest
 from procrastinate.jobs import Job
 from procrastinate.manager import JobManager
 
-from remegraph.ledger import jobs, tenancy
+from remegraph.ledger import jobs
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.procrastinate_queue import Procrastinate
 from remegraph.ports import Deliver
 from remegraph.settings import CapturePolicy, Settings
@@ -83,7 +84,7 @@ def test_work_is_announced_in_the_transaction_that_causes_it_or_not_at_all(ledge
 
     def enqueued(*, fails: bool) -> None:
         with database.write() as connection:
-            number = tenancy.ensure(connection, [ANN])[ANN]
+            number = partition_rows.ensure(connection, [ANN])[ANN]
             jobs.enqueue(connection, {"summarize": 0}, number)
             if fails:
                 raise KeyError
@@ -113,7 +114,7 @@ def test_what_is_told_already_leaves_no_error_in_the_log_of_the_server(ledger: L
     before = log_of(ledger.url)
     for _ in range(3):
         with ledger.archive.database.write() as connection:
-            number = tenancy.ensure(connection, [ANN])[ANN]
+            number = partition_rows.ensure(connection, [ANN])[ANN]
             jobs.enqueue(connection, {"summarize": 0}, number)
     assert deliveries(ledger) == [("todo", "summarize")]
     assert log_of(ledger.url) == before

@@ -18,7 +18,7 @@ from remegraph.errors import (
     VectorIndexError,
 )
 from remegraph.failpoints import listen
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.index import embedders, indexer, placement, vectors
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.models import Mismatch, Status
@@ -407,7 +407,7 @@ def test_the_index_is_asked_where_some_scope_sees_too_many_vectors_for_sql(
         ledger.remember(partition, {f"{partition.tenant}{partition.user}{n}": f"tea {n}" for n in range(size)})
     VectorProjection.open(ledger.database, None, embedder).sync()
     with ledger.database.read() as connection:
-        places = tenancy.known(connection, [ANN, BEN, shared, other])
+        places = partition_rows.known(connection, [ANN, BEN, shared, other])
         embedder_id = embedders.require(connection, embedder)
         asked_for = {
             limit: {places[number] for number, _ in placement.searched(connection, embedder_id, limit)}

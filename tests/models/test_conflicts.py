@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remegraph.engine.disputes import compare
 from remegraph.models import Link, LinkType, Memory, Partition, Topic
-from remegraph.models.contradictions import disputed, opposing, pair_of, settled
+from remegraph.models.supersession import disputed, opposing, pair_of, settled
 from tests.talk import NOON
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remegraph.models import Memory, Partition, Topic
-from remegraph.models.identity import Alike, Decision, Statement, decide, joined
+from remegraph.models.supersession import Alike, Decision, Statement, decide, joined
 from tests.talk import NOON
 
 HOME = "ann:lives_in"

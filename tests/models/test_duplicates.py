@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remegraph.models.identity import content_digest
+from remegraph.models.supersession import content_digest
 
 
 @pytest.mark.requirement("F4")

@@ -10,7 +10,7 @@ import pytest
 
 from remegraph.ledger.archive import Archive
 from remegraph.models import Evidence, Memory, Origin, Partition, Topic
-from remegraph.models.identity import derived, folded_together
+from remegraph.models.supersession import derived, folded_together
 from remegraph.ports import Concluded
 from remegraph.retention.conclusions import Drafter, Gathered, Lexicon
 from tests.talk import NOON

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from remegraph.models import Evidence, Memory, Partition, Topic
-from remegraph.models.identity import folded_together, twins
+from remegraph.models.supersession import folded_together, twins
 from tests.talk import NOON
 
 pytestmark = pytest.mark.requirement("F5")

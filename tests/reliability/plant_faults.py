@@ -86,7 +86,7 @@ FAULTS = (
         "prefix match on tenants",  # the rule is kept twice, in SQL and in the models: both must fall
         (
             Patch(
-                "ledger/tenancy.py",
+                "ledger/partitions.py",
                 'where(partitions.c.tenant == bindparam("tenant"))',
                 'where(partitions.c.tenant.startswith(bindparam("tenant")))',
             ),
@@ -195,7 +195,7 @@ FAULTS = (
     ),
     Fault(
         "trust raised by folding",
-        (Patch("models/identity.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
+        (Patch("models/supersession.py", "trust=min(each.trust for each in all_of_them)", "trust=kept.trust"),),
         ("tests/models/test_twins.py",),
     ),
     Fault(
@@ -307,7 +307,7 @@ FAULTS = (
         "stale interning",
         (
             Patch(
-                "ledger/tenancy.py",
+                "ledger/partitions.py",
                 "numbers = _select(connection, list(by_key))",
                 "numbers = {key_of(place): number for number, place in known(connection, by_key.values()).items()}",
             ),

@@ -33,9 +33,9 @@ from remegraph.models import (
     Work,
     WorkState,
 )
-from remegraph.models.contradictions import disputed
-from remegraph.models.identity import operation_id, relation, same
+from remegraph.models.base import operation_id
 from remegraph.models.quotes import find_quote
+from remegraph.models.supersession import disputed, relation, same
 from remegraph.models.tools import call_digest, called, error_line, outcome
 from remegraph.prompts import Language
 from remegraph.settings import SummaryPolicy

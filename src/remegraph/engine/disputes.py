@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import ConflictError
-from remegraph.ledger.agreements import is_shared
+from remegraph.ledger.consent import is_shared
 from remegraph.models import (
     LIVE,
     ChangeSet,
@@ -33,12 +33,23 @@ from remegraph.models import (
     SemanticContent,
     StoredMessage,
 )
-from remegraph.models.contradictions import CONTRARY, TELLING, disputed, opposing, pair_of, settled
 from remegraph.models.exchange import WorkflowStep
 from remegraph.models.forms import in_form
-from remegraph.models.identity import canonical, content_digest, holds, relation, same
 from remegraph.models.item_text import likings
 from remegraph.models.standing import APPROVE, QUARANTINE_BELOW
+from remegraph.models.supersession import (
+    CONTRARY,
+    TELLING,
+    canonical,
+    content_digest,
+    disputed,
+    holds,
+    opposing,
+    pair_of,
+    relation,
+    same,
+    settled,
+)
 from remegraph.text.scripts import simplified
 from remegraph.text.tokens import query_tokens
 

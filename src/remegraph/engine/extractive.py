@@ -40,9 +40,9 @@ from remegraph.engine.tasks import (
 )
 from remegraph.engine.trajectories import name_of, skill_of, steps_of
 from remegraph.models import BlockSummary, Evidence, Reading, Scope, Shelf, Skill, StoredMessage
-from remegraph.models.identity import content_digest
 from remegraph.models.remnants import MARK
 from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.supersession import content_digest
 from remegraph.models.tools import called, outcome
 from remegraph.prompts import Language
 from remegraph.text.entities import entities

@@ -23,9 +23,9 @@ from remegraph.engine.retrieval.search import Searcher, Similar
 from remegraph.engine.tasks import Meter, Operation, Proposal, ProposeTask, ThinkerOf, Voice
 from remegraph.errors import InvalidAnswerError, ModelUnavailableError
 from remegraph.models import Evidence, Link, LinkType, Memory, MemoryChange, Shelf
-from remegraph.models.contradictions import disputed
-from remegraph.models.identity import content_digest, holds, operation_id, relation, revision
+from remegraph.models.base import operation_id
 from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.supersession import content_digest, disputed, holds, relation, revision
 from remegraph.models.tools import is_guideline
 from remegraph.text.scripts import plain
 

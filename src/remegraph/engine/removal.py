@@ -10,7 +10,7 @@ from remegraph.engine.extractive import ExtractiveThinker
 from remegraph.engine.routes import at_home
 from remegraph.engine.tasks import DigestTask, Meter
 from remegraph.engine.telltales import Telltales, clauses, telling_sentences
-from remegraph.ledger.agreements import is_shared
+from remegraph.ledger.consent import is_shared
 from remegraph.models import (
     FORGOTTEN,
     Block,

@@ -35,8 +35,8 @@ from remegraph.models import (
     Withholding,
     Work,
 )
+from remegraph.models.base import operation_id
 from remegraph.models.changes import AT_REQUEST
-from remegraph.models.identity import operation_id
 from remegraph.models.messages import WithheldReason
 from remegraph.models.quotes import find_quote
 from remegraph.models.remnants import MARK

@@ -32,9 +32,10 @@ from remegraph.models import (
     Withholding,
     Work,
 )
-from remegraph.models.identity import operation_id, revision
+from remegraph.models.base import operation_id
 from remegraph.models.remnants import MARK, silenced, without
 from remegraph.models.standing import TOMBSTONES
+from remegraph.models.supersession import revision
 from remegraph.ports import Clock, NewId
 from remegraph.settings import Settings
 

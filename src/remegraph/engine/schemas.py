@@ -21,8 +21,8 @@ from pydantic.fields import FieldInfo
 
 from remegraph.errors import InputError
 from remegraph.models import LIVE, FieldValue, Memory, Partition, Profile, ProfileField, Scope, Status, Topic
-from remegraph.models.identity import attribute, canonical
 from remegraph.models.quotes import quoted
+from remegraph.models.supersession import attribute, canonical
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -25,7 +25,8 @@ from remegraph.models import (
     StoredMessage,
     Work,
 )
-from remegraph.models.identity import canonical, operation_id
+from remegraph.models.base import operation_id
+from remegraph.models.supersession import canonical
 from remegraph.ports import Clock, NewId
 from remegraph.text.scripts import language_of
 from remegraph.text.sentences import SUMMARY_LIMIT, length, summary_of

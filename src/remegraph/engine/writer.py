@@ -35,11 +35,12 @@ from remegraph.models import (
     Topic,
     TopicType,
 )
+from remegraph.models.base import operation_id
 from remegraph.models.forms import fused, in_form, links_of, named_by, payload_of
-from remegraph.models.identity import Alike, Decision, Statement, content_digest, decide, joined, operation_id, revision
 from remegraph.models.messages import TRUST_BY_ROLE
 from remegraph.models.skills import is_skill
 from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
+from remegraph.models.supersession import Alike, Decision, Statement, content_digest, decide, joined, revision
 from remegraph.models.tools import of_own_systems
 from remegraph.ports import Clock, NewId
 from remegraph.settings import AgentMemorySettings, Perspective, Settings

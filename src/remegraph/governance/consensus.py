@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from remegraph.engine.frame import shows_recalled
 from remegraph.errors import ConflictError, ConsensusError, InputError, NotFoundError
 from remegraph.governance.versions import ends
-from remegraph.ledger.agreements import WITNESSES, borne_out, doubt, is_shared, says, standing
+from remegraph.ledger.consent import WITNESSES, borne_out, doubt, is_shared, says, standing
 from remegraph.models import (
     ChangeSet,
     Endorsement,
@@ -29,9 +29,9 @@ from remegraph.models import (
     Scope,
     Shelf,
 )
-from remegraph.models.contradictions import disputed
-from remegraph.models.identity import operation_id, same
+from remegraph.models.base import operation_id
 from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.supersession import disputed, same
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -28,9 +28,8 @@ from remegraph.models import (
     Partition,
     Status,
 )
-from remegraph.models.contradictions import CONTRARY, Pair, pair_of, settled
-from remegraph.models.identity import content_digest, folded_together, revision
 from remegraph.models.standing import APPROVE
+from remegraph.models.supersession import CONTRARY, Pair, content_digest, folded_together, pair_of, revision, settled
 
 if TYPE_CHECKING:
     from remegraph.ledger.archive import Archive

@@ -31,8 +31,8 @@ from remegraph.models import (
     WordDiff,
     may_move,
 )
-from remegraph.models.identity import revision
 from remegraph.models.quotes import quoted
+from remegraph.models.supersession import revision
 from remegraph.ports import NewId
 from remegraph.text.scripts import CJK
 

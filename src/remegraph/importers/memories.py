@@ -26,7 +26,7 @@ from remegraph.models import (
     Partition,
     Topic,
 )
-from remegraph.models.identity import operation_id
+from remegraph.models.base import operation_id
 from remegraph.text.scripts import folded, language_of
 
 if TYPE_CHECKING:

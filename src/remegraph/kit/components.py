@@ -25,7 +25,6 @@ from remegraph.importers.views import OffRecord, Recent
 from remegraph.kit.capture import UnrecordedTurns
 from remegraph.kit.health import gauges, pseudonym
 from remegraph.kit.providers import Thinkers
-from remegraph.ledger.agreements import GrantBook
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.attachments import BlobFolder
 from remegraph.ledger.audit import AuditTrail
@@ -34,6 +33,7 @@ from remegraph.ledger.connections import lacks_ledger, ledger_url
 from remegraph.ledger.database import Database
 from remegraph.ledger.erasure import Eraser
 from remegraph.ledger.files import IndexOwner
+from remegraph.ledger.grants import GrantBook
 from remegraph.ledger.index.chroma import ChromaIndex, stranded
 from remegraph.ledger.index.guard import GuardedIndex, IndexFolder, recorded
 from remegraph.ledger.index.projection import VectorProjection

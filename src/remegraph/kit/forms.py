@@ -31,8 +31,8 @@ from remegraph.models import (
     Skill,
     WorkflowContent,
 )
+from remegraph.models.base import operation_id
 from remegraph.models.forms import NOTES, content_of, importance_of, item_of, links_of, revised, skill_of, topic_of
-from remegraph.models.identity import operation_id
 from remegraph.models.item_text import sentence
 from remegraph.models.skills import is_skill, read_workflow
 from remegraph.models.standing import TOMBSTONES

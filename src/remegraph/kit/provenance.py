@@ -8,8 +8,8 @@ from datetime import datetime
 from remegraph.engine.retrieval.hits import known_by
 from remegraph.errors import NotFoundError
 from remegraph.kit.write_buffers import ReviewBuffer
-from remegraph.ledger.agreements import GrantBook
 from remegraph.ledger.archive import Archive
+from remegraph.ledger.grants import GrantBook
 from remegraph.models import FORGOTTEN, Memory, MemoryMetadata, Partition, RecallFilter, Reviews, Scope, Trace
 from remegraph.models.quotes import quoted
 from remegraph.models.standing import TOMBSTONES

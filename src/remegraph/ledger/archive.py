@@ -12,10 +12,11 @@ from sqlalchemy import Connection
 
 from remegraph.errors import ErasedError
 from remegraph.failpoints import failpoint
-from remegraph.ledger import agreements, jobs, notes, tenancy
 from remegraph.ledger import blocks as block_rows
+from remegraph.ledger import consent, jobs, notes
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import messages as message_rows
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger import withheld as withheld_rows
 from remegraph.ledger.attachments import SWEEP_LOCK, Attachments, BlobFolder
 from remegraph.ledger.commit import commit, replayed
@@ -156,7 +157,7 @@ class Archive(Notes):
     def partitions(self) -> tuple[Partition, ...]:
         """Return all partitions (for `verify`, `rebuild` and `drain` only)."""
         with self.database.read() as connection:
-            return tenancy.every(connection)
+            return partition_rows.every(connection)
 
     def add_messages(
         self,
@@ -245,14 +246,14 @@ class Archive(Notes):
 
         Where all of them were, nothing is told of the partition.
         """
-        place = tenancy.cached(connection, [partition]).get(partition, 0)
+        place = partition_rows.cached(connection, [partition]).get(partition, 0)
         self.database.lock(connection, [place] if place else ())
         new = self._not_erased(connection, partition, given)
         failpoint("add.begin")
-        ids, key = [each.message_id for each in new], tenancy.key_of(partition)
+        ids, key = [each.message_id for each in new], partition_rows.key_of(partition)
         there = message_rows.known(connection, place, key, ids) if place else None
         if new and there is None:  # else no one's name is written
-            place = tenancy.hold(self.database, connection, [partition])[partition]
+            place = partition_rows.hold(self.database, connection, [partition])[partition]
             if not self.database.is_sqlite:  # it may have waited for an erasure
                 new = self._not_erased(connection, partition, new)
             there = message_rows.known(connection, place, key, [each.message_id for each in new])
@@ -360,7 +361,7 @@ class Archive(Notes):
         """
         wanted = message_rows.MessageFilter(thread, first_seq, last_seq, time_start, time_end, key_word, newest=newest)
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             found = message_rows.read(connection, places, wanted, ids=ids, seqs=seqs, limit=limit, asked=asked)
             return of_own_systems(tuple(found), self._trusted)
 
@@ -369,14 +370,14 @@ class Archive(Notes):
         with self.database.read() as connection:
             return [
                 name
-                for number in tenancy.known(connection, [block.partition])
+                for number in partition_rows.known(connection, [block.partition])
                 for name in message_rows.ids_between(connection, number, block.thread, block.first_seq, block.last_seq)
             ]
 
     def asked(self, partitions: Sequence[Partition]) -> tuple[StoredMessage, ...]:
         """Return the messages that wait for a decision on a request to forget, with the words that it is about."""
         with self.database.read() as connection:
-            return tuple(message_rows.asked(connection, tenancy.known(connection, partitions)))
+            return tuple(message_rows.asked(connection, partition_rows.known(connection, partitions)))
 
     def recorded(
         self,
@@ -398,7 +399,7 @@ class Archive(Notes):
             dropped: Only those that are part of their host's conversation no more; or, if false, only those that are.
         """
         with self.database.read() as connection:
-            number = next(iter(tenancy.known(connection, [partition])), None)
+            number = next(iter(partition_rows.known(connection, [partition])), None)
             if number is None:
                 return {}
             if ids is not None:
@@ -413,7 +414,7 @@ class Archive(Notes):
         return found
 
     def _layout(self, partition: Partition, connection: Connection) -> Layout:
-        places = tenancy.known(connection, [partition])
+        places = partition_rows.known(connection, [partition])
         return self._layouts.get(connection, next(iter(places))) if places else EMPTY_LAYOUT
 
     def tails(self, partition: Partition, overlap: int = 0, *, thread: str | None = None) -> tuple[Tail, ...]:
@@ -424,7 +425,7 @@ class Archive(Notes):
             thread: Only of this thread.
         """
         with self.database.read() as connection:
-            places = tenancy.known(connection, [partition])
+            places = partition_rows.known(connection, [partition])
             return tuple(
                 tail
                 for partition_id, place in places.items()
@@ -434,7 +435,7 @@ class Archive(Notes):
     def tail_starts(self, partitions: Sequence[Partition]) -> Mapping[tuple[Partition, str], int]:
         """Return the places after which no block holds what was said, of each thread that has such words."""
         with self.database.read() as connection:
-            return block_rows.tail_starts(connection, tenancy.known(connection, partitions))
+            return block_rows.tail_starts(connection, partition_rows.known(connection, partitions))
 
     def add_blocks(
         self, partition: Partition, cuts: Sequence[Cut], recipe: str, *, enqueue: bool = False
@@ -448,7 +449,7 @@ class Archive(Notes):
         """
         now = micros(self._clock())
         with self.database.write() as connection:
-            places = tenancy.known(connection, [partition])
+            places = partition_rows.known(connection, [partition])
             self.database.lock(connection, places)
             added: list[Block] = []
             failpoint("blocks.begin")
@@ -464,7 +465,7 @@ class Archive(Notes):
     def pending(self, recipe: str, partitions: Sequence[Partition] | None = None) -> int:
         """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         with self.database.read() as connection:
-            numbers = None if partitions is None else list(tenancy.known(connection, partitions))
+            numbers = None if partitions is None else list(partition_rows.known(connection, partitions))
             return block_rows.pending(connection, recipe, numbers)
 
     def blocks(
@@ -480,19 +481,19 @@ class Archive(Notes):
         """Return blocks that meet all conditions, oldest first; a time range keeps those that it touches."""
         wanted = block_rows.BlockFilter(thread, time_start, time_end)
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             return block_rows.read(connection, places, wanted, ids, message_ids)
 
     def blocks_of(self, seqs: Mapping[Partition, Sequence[int]]) -> Mapping[tuple[Partition, int], Block]:
         """Return the block that holds each of these messages, by partition and place; of several the one where it was new."""
         with self.database.read() as connection:
-            places = tenancy.known(connection, list(seqs))
+            places = partition_rows.known(connection, list(seqs))
             return block_rows.read_holding(connection, places, {place: seqs[here] for place, here in places.items()})
 
     def in_blocks(self, partition: Partition, records: Sequence[Message]) -> Brought:
         """Return raw records, each in a block of its own, under a label that no block has, or an erased one had."""
         with self.database.read() as connection:
-            here = next(iter(tenancy.known(connection, [partition])), 0)  # no partition has number 0
+            here = next(iter(partition_rows.known(connection, [partition])), 0)  # no partition has number 0
             times = [each.time for each in records]
             labels = block_rows.free_labels(connection, here, partition, times, self.tombstones)
         return Brought(
@@ -509,7 +510,7 @@ class Archive(Notes):
     ) -> tuple[BlockSummary, ...]:
         """Return index entries, oldest first."""
         with self.database.read() as connection:
-            return block_rows.read_summaries(connection, tenancy.known(connection, partitions), ids)
+            return block_rows.read_summaries(connection, partition_rows.known(connection, partitions), ids)
 
     def read_by(self, partitions: Sequence[Partition], reader: str, recipe: str) -> tuple[str, ...]:
         """Return the labels of the blocks of conversations that someone read, the newest first, but for those that failed.
@@ -519,17 +520,17 @@ class Archive(Notes):
             recipe: The way of summarising whose failures are left out.
         """
         with self.database.read() as connection:
-            return block_rows.read_by(connection, list(tenancy.known(connection, partitions)), reader, recipe)
+            return block_rows.read_by(connection, list(partition_rows.known(connection, partitions)), reader, recipe)
 
     def topics(self, partitions: Sequence[Partition]) -> tuple[Shelf, ...]:
         """Return the topic index, by partition, type and name."""
         with self.database.read() as connection:
-            return memory_rows.read_topics(connection, tenancy.known(connection, partitions))
+            return memory_rows.read_topics(connection, partition_rows.known(connection, partitions))
 
     def attributes(self, partitions: Sequence[Partition]) -> Mapping[Shelf, tuple[str, ...]]:
         """Return the slots that live memories of each topic hold, the most frequent first."""
         with self.database.read() as connection:
-            return memory_rows.read_attributes(connection, tenancy.known(connection, partitions))
+            return memory_rows.read_attributes(connection, partition_rows.known(connection, partitions))
 
     def memories(
         self,
@@ -547,7 +548,7 @@ class Archive(Notes):
         with self.database.read() as connection:
             return memory_rows.read(
                 connection,
-                tenancy.known(connection, partitions),
+                partition_rows.known(connection, partitions),
                 ids=ids,
                 on=topics,
                 statuses=statuses,
@@ -573,18 +574,18 @@ class Archive(Notes):
             limit: At most so many.
         """
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             return memory_rows.read_rules(connection, places, applies_to, core=core, limit=limit)
 
     def shelved(self, partitions: Sequence[Partition], memory_ids: Sequence[str]) -> Mapping[Shelf, frozenset[str]]:
         """Return the topics that these memories stand on, with those of them that stand on each."""
         with self.database.read() as connection:
-            return memory_rows.read_shelved(connection, tenancy.known(connection, partitions), memory_ids)
+            return memory_rows.read_shelved(connection, partition_rows.known(connection, partitions), memory_ids)
 
     def versions(self, partitions: Sequence[Partition], memory_id: str) -> tuple[Memory, ...]:
         """Return all versions of a memory, oldest first."""
         with self.database.read() as connection:
-            return memory_rows.read_versions(connection, tenancy.known(connection, partitions), memory_id)
+            return memory_rows.read_versions(connection, partition_rows.known(connection, partitions), memory_id)
 
     def links(
         self,
@@ -604,7 +605,7 @@ class Archive(Notes):
             limit: At most so many.
         """
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             return memory_rows.read_links(connection, places, memory_ids, types=types, live=live, limit=limit)
 
     def events(
@@ -612,7 +613,7 @@ class Archive(Notes):
     ) -> tuple[Event, ...]:
         """Return the journal, oldest first."""
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             return memory_rows.read_events(connection, places, record_id, limit)
 
     def forgotten(
@@ -626,12 +627,12 @@ class Archive(Notes):
             memory_id: Only this memory.
         """
         with self.database.read() as connection:
-            return memory_rows.read_forgotten(connection, tenancy.known(connection, partitions), memory_id)
+            return memory_rows.read_forgotten(connection, partition_rows.known(connection, partitions), memory_id)
 
     def carried_out(self, partition: Partition) -> tuple[int, datetime] | None:
         """Return how many memories were forgotten at a person's request since an agent last answered, and when."""
         with self.database.read() as connection:
-            number = next(iter(tenancy.known(connection, [partition])), None)
+            number = next(iter(partition_rows.known(connection, [partition])), None)
             if number is None:
                 return None
             count, time = memory_rows.read_carried_out(connection, number, AT_REQUEST)
@@ -640,23 +641,23 @@ class Archive(Notes):
     def committed(self, partition: Partition, operation_id: str) -> bool:
         """Return whether an operation was committed, whatever it changed."""
         with self.database.read() as connection:
-            numbers = tenancy.known(connection, [partition])
+            numbers = partition_rows.known(connection, [partition])
             return any(replayed(connection, number, operation_id) for number in numbers)
 
     def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
         """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""
         with self.database.read() as connection:
-            return memory_rows.read_operation(connection, tenancy.known(connection, partitions), operation_id)
+            return memory_rows.read_operation(connection, partition_rows.known(connection, partitions), operation_id)
 
     def causes(self, partition: Partition) -> Collection[str]:
         """Return the operations that withhold words of messages here."""
         with self.database.read() as connection:
-            return withheld_rows.causes(connection, list(tenancy.known(connection, [partition])))
+            return withheld_rows.causes(connection, list(partition_rows.known(connection, [partition])))
 
     def withheld_by(self, partitions: Sequence[Partition], cause: str) -> tuple[Withholding, ...]:
         """Return which messages an operation withholds words of."""
         with self.database.read() as connection:
-            return withheld_rows.by(connection, tenancy.known(connection, partitions), cause)
+            return withheld_rows.by(connection, partition_rows.known(connection, partitions), cause)
 
     def tool_stats(
         self, partitions: Sequence[Partition], tools: Sequence[str] | None = None, *, last: int = 0
@@ -668,7 +669,7 @@ class Archive(Notes):
             last: How many of the newest calls of each to look at closely.
         """
         with self.database.read() as connection:
-            return notes.call_stats(connection, tenancy.known(connection, partitions), tools, last)
+            return notes.call_stats(connection, partition_rows.known(connection, partitions), tools, last)
 
     def tool_calls(
         self,
@@ -685,14 +686,14 @@ class Archive(Notes):
             digest: Only calls with this digest.
         """
         with self.database.read() as connection:
-            return notes.read_calls(connection, tenancy.known(connection, partitions), tools, last, digest)
+            return notes.read_calls(connection, partition_rows.known(connection, partitions), tools, last, digest)
 
     def work(
         self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None
     ) -> tuple[Work, ...]:
         """Return work in these states, by partition, block and topic."""
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             return block_rows.read_work(connection, places, states, recipe)
 
     def match(
@@ -730,7 +731,7 @@ class Archive(Notes):
         tokens: Sequence[str],
         allowed: Collection[str] | None = None,
     ) -> list[dict[HitKind, TextMatches]]:
-        places = tenancy.known(connection, partitions)
+        places = partition_rows.known(connection, partitions)
         return [
             fulltext.match(connection, partition, number, kinds, tokens, allowed=allowed)
             for number, partition in places.items()
@@ -755,19 +756,19 @@ class Archive(Notes):
     ) -> tuple[Endorsement, ...]:
         """Return what was said on proposals, oldest first; on all of these partitions unless some are named."""
         with self.database.read() as connection:
-            return agreements.endorsements_of(connection, tenancy.known(connection, partitions), proposal_ids)
+            return consent.endorsements_of(connection, partition_rows.known(connection, partitions), proposal_ids)
 
     def pulse(self, scope: Scope) -> Mapping[Partition, Pulse]:
         """Return the partitions that the scope may read, its own first, each with how far it has come.
 
         While that is the same, no memory there has changed and no review was added. It costs next to nothing.
         """
-        return self.database.once(("pulse", scope), lambda connection: tenancy.pulse(connection, scope))
+        return self.database.once(("pulse", scope), lambda connection: partition_rows.pulse(connection, scope))
 
     def counts(self, partitions: Sequence[Partition] | None = None) -> Mapping[str, int]:
         """Return row counts by table name, for `stats`."""
         with self.database.read() as connection:
-            return counts(connection, None if partitions is None else tenancy.known(connection, partitions))
+            return counts(connection, None if partitions is None else partition_rows.known(connection, partitions))
 
     def close(self) -> None:
         """Give all connections back."""

@@ -17,7 +17,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Row, select, update
 
 from remegraph.errors import SetupError
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import sync_folder
 from remegraph.ledger.index import fulltext
@@ -288,7 +288,7 @@ class Attachments:
             sha256: Only this one.
         """
         with self._database.read() as connection:
-            return _held(connection, tenancy.known(connection, partitions), message_id, sha256)
+            return _held(connection, partition_rows.known(connection, partitions), message_id, sha256)
 
     def missing(self, partition: Partition) -> tuple[str, ...]:
         """Return the SHA-256 of attachments that messages hold, and whose bytes are lost."""
@@ -302,7 +302,7 @@ class Attachments:
             read: What is in their attachments, by message id.
         """
         with self._database.write() as connection:
-            for partition_id in tenancy.known(connection, [partition]):
+            for partition_id in partition_rows.known(connection, [partition]):
                 self._database.lock(connection, [partition_id])
                 for message_id, told in read.items():
                     _describe(connection, partition_id, message_id, told)
@@ -328,7 +328,7 @@ class Attachments:
 
     def _numbers(self, partition: Partition) -> list[int]:
         with self._database.read() as connection:
-            return list(tenancy.known(connection, [partition]))
+            return list(partition_rows.known(connection, [partition]))
 
     def _home(self) -> BlobFolder:
         if self._folder is None:

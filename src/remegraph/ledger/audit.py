@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, exists, func, insert, select
 
 from remegraph.ledger import memories as memory_rows
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal, origin
 from remegraph.ledger.memories import event_of
@@ -113,7 +113,7 @@ class AuditTrail:
     def renamed(self) -> Iterator[Mismatch]:
         """Yield the partitions that were given another name: what they hold would be another's."""
         with self._database.read() as connection:
-            for number in tenancy.renamed(connection):
+            for number in partition_rows.renamed(connection):
                 problem = "its name was changed: what it holds is not found under the one that it had"
                 yield Mismatch(where="partitions", record_id=str(number), problem=problem)
 
@@ -168,7 +168,7 @@ class AuditTrail:
             return
         with self._database.write() as connection:
             kept = self._not_late(connection, shown)
-            numbers = tenancy.hold(self._database, connection, [each.partition for each in kept])
+            numbers = partition_rows.hold(self._database, connection, [each.partition for each in kept])
             if not self._database.is_sqlite:  # it may have waited for an erasure
                 kept = self._not_late(connection, kept)
             if not kept:
@@ -221,7 +221,7 @@ class AuditTrail:
 
     def _number(self, partition: Partition) -> int | None:
         with self._database.read() as connection:
-            return next(iter(tenancy.known(connection, [partition])), None)
+            return next(iter(partition_rows.known(connection, [partition])), None)
 
     def _bounds(self, number: int, since: datetime | None, until: datetime | None) -> tuple[int, int]:
         """Return the first and the last event of a time: none between them is left out, whatever clock it had."""

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, bindparam, 
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.ledger import messages as message_rows
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.messages import stored
 from remegraph.ledger.rows import chunks, from_micros, micros, offset_seconds, upsert
 from remegraph.ledger.schema import blocks, messages, summaries, threads, work
@@ -488,7 +488,7 @@ def bring(connection: Connection, partition_id: int, brought: Brought, recorded_
     """
     said = {message.message_id: message for message in brought.messages}
     _check_threads(connection, partition_id, brought.messages)
-    ids, key = [message.message_id for message in brought.messages], tenancy.key_of(brought.partition)
+    ids, key = [message.message_id for message in brought.messages], partition_rows.key_of(brought.partition)
     if (there := message_rows.known(connection, partition_id, key, ids)) is not None:  # none: it brings no message
         message_rows.add(connection, partition_id, brought.messages, recorded_at, {}, there=there)
     known = _known_blocks(connection, partition_id, [block.block_id for block in brought.blocks])

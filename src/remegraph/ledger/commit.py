@@ -13,9 +13,10 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
-from remegraph.ledger import blocks, evidence, notes, tenancy, withheld
+from remegraph.ledger import blocks, evidence, notes, withheld
 from remegraph.ledger import memories as memory_rows
-from remegraph.ledger.agreements import Consent
+from remegraph.ledger import partitions as partition_rows
+from remegraph.ledger.consent import Consent
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext, vectors
 from remegraph.ledger.journal import Entry, Journal
@@ -41,9 +42,9 @@ from remegraph.models import (
     Topic,
     may_move,
 )
-from remegraph.models.contradictions import CONTRARY, at_variance, crowded
 from remegraph.models.remnants import MARK, buried
 from remegraph.models.standing import TOMBSTONES
+from remegraph.models.supersession import CONTRARY, at_variance, crowded
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import token_counts
 
@@ -93,14 +94,14 @@ def _held(
     Raises:
         ConflictError: One was erased meanwhile.
     """
-    known = {} if others else tenancy.cached(connection, named)
+    known = {} if others else partition_rows.cached(connection, named)
     if known.keys() >= set(named):  # as a rule they are what they were, and are looked up once
         database.lock(connection, known.values())
-    numbers = tenancy.ensure(connection, named)
+    numbers = partition_rows.ensure(connection, named)
     touched = {*numbers.values(), *(head.partition_id for head in memory_rows.read_heads(connection, others).values())}
     if not database.is_sqlite and numbers != known:
         database.lock(connection, touched)
-        if tenancy.ensure(connection, named) != numbers:  # it waited for an erasure
+        if partition_rows.ensure(connection, named) != numbers:  # it waited for an erasure
             raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
     return numbers, sorted(touched)
 

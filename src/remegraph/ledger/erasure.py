@@ -18,13 +18,15 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, func, insert, s
 from remegraph.errors import NotFoundError
 from remegraph.failpoints import failpoint
 from remegraph.ledger import blocks as block_rows
-from remegraph.ledger import jobs, tenancy
+from remegraph.ledger import jobs
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import vectors
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.journal import Entry, acted_in
 from remegraph.ledger.messages import revisions, stored
+from remegraph.ledger.partitions import anonymous, partition_of
 from remegraph.ledger.removal import ACTOR, Lost, PartitionLoss, Removal
 from remegraph.ledger.rows import chunks, from_micros, micros
 from remegraph.ledger.schema import (
@@ -48,7 +50,6 @@ from remegraph.ledger.schema import (
     work,
 )
 from remegraph.ledger.schema import jobs as job_rows
-from remegraph.ledger.tenancy import anonymous, partition_of
 from remegraph.ledger.tombstones import Grave, person
 from remegraph.models import (
     NOT_COVERED,
@@ -164,7 +165,7 @@ class Eraser:
                 raise NotFoundError(f"Nothing is recorded of tenant {request.tenant.tenant!r}.")
         if request.partition is None:
             return
-        numbers = list(tenancy.known(connection, [request.partition]))
+        numbers = list(partition_rows.known(connection, [request.partition]))
         where = messages.c.partition_id.in_(numbers)
         if request.thread is not None and not _there(connection, where, messages.c.thread, [request.thread]):
             raise NotFoundError(f"There is no thread {request.thread!r} here.")
@@ -199,15 +200,15 @@ class Eraser:
             values = {"stage": "index", "body": plan.to_json()}
             connection.execute(update(erasures).where(erasures.c.erasure_id == erasure_id).values(**values))
             failpoint("erase.before_commit")
-            tenancy.forget(connection)
+            partition_rows.forget(connection)
         with self._database.read() as connection:  # another thread may have looked names up before the commit
-            tenancy.forget(connection)
+            partition_rows.forget(connection)
 
     def _lock(self, connection: Connection, request: ErasureRequest) -> None:
         """Lock all partitions that memories of this person, or team, may live in, or that the person decided in."""
         numbers: Iterable[int] = ()
         if whom := request.subject or request.tenant:
-            numbers = tenancy.around(connection, whom.tenant)
+            numbers = partition_rows.around(connection, whom.tenant)
         elif request.partition:
             query = select(partitions.c.id).where(partitions.c.tenant == request.partition.tenant)
             numbers = connection.execute(query).scalars()
@@ -274,7 +275,7 @@ def _add(found: dict[str, int], place: str, count: int) -> None:
 
 def _deeds(connection: Connection, subject: Subject) -> int:
     """Return how often a person acted or decided, as the ledger still tells."""
-    places = tenancy.around(connection, subject.tenant)
+    places = partition_rows.around(connection, subject.tenant)
     told = len(acted_in(connection, places, subject.user))
     return told + sum(1 for _ in _decisions(connection, places, subject.user))
 
@@ -346,7 +347,7 @@ class _ErasureTransaction:
         if request.tenant is not None:
             return self._tenant(request.tenant)
         assert request.partition is not None
-        for number in tenancy.known(self._connection, [request.partition], fresh=True):
+        for number in partition_rows.known(self._connection, [request.partition], fresh=True):
             return self._parts(number, request.partition, request)
         return self._plan(partition_ids=[], messages={}, collections=[], blobs=[])  # it went with its person
 
@@ -391,7 +392,7 @@ class _ErasureTransaction:
 
     def _unname_all(self, tenant: Tenant, own: Sequence[int]) -> dict[str, Any]:
         """Take the names of whoever acted from the journals of a tenant, and those of its users from nameless ones."""
-        places = tenancy.around(self._connection, tenant.tenant)
+        places = partition_rows.around(self._connection, tenant.tenant)
         users, nameless = {place.user for place in places.values()}, list(places.keys() - set(own))
         acted: set[str] = set()
         for some in chunks(nameless):
@@ -404,7 +405,7 @@ class _ErasureTransaction:
 
     def _unname(self, subject: Subject, own: Collection[int]) -> dict[str, Any]:
         """Take the name of a person from what they decided about others; return what is left of it."""
-        name, places = subject.user, tenancy.around(self._connection, subject.tenant)
+        name, places = subject.user, partition_rows.around(self._connection, subject.tenant)
         if name in {place.agent for number, place in places.items() if number not in own}:
             return {"namesake": True}
         for table, number, body in _decisions(self._connection, places, name):

@@ -29,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import vectors
 from remegraph.ledger.index.vectors import Key
@@ -55,14 +55,14 @@ class ItemStore:
     def read(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give a snapshot of the items of a partition."""
         with self._database.read() as connection:
-            partition_id = next(iter(tenancy.known(connection, [partition])), _NOBODY)
+            partition_id = next(iter(partition_rows.known(connection, [partition])), _NOBODY)
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
     @contextmanager
     def write(self, partition: Partition) -> Iterator[ItemShelf]:
         """Give the items of a partition to change; all changes are committed at the end, or none."""
         with self._database.write() as connection:
-            partition_id = tenancy.hold(self._database, connection, [partition])[partition]
+            partition_id = partition_rows.hold(self._database, connection, [partition])[partition]
             yield ItemShelf(connection, partition_id, micros(self._clock()))
 
 

@@ -16,11 +16,11 @@ from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
 from sqlalchemy.sql.dml import ReturningInsert
 
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
+from remegraph.ledger.partitions import partition_of
 from remegraph.ledger.rows import digest, from_micros, micros, upsert
 from remegraph.ledger.schema import jobs, partitions
-from remegraph.ledger.tenancy import partition_of
 from remegraph.models import BackgroundJob, Partition, QueueDepth
 from remegraph.ports import Call, Clock, Job, Outcome
 from remegraph.settings import Settings
@@ -167,7 +167,7 @@ class JobQueue:
             as_it_is: Whether it is done with the settings that it was made with, if there is one.
         """
         with self._database.write() as connection:
-            partition_id = tenancy.ensure(connection, [partition])[partition]
+            partition_id = partition_rows.ensure(connection, [partition])[partition]
             stamp = "" if as_it_is else self._stamps.of(partition.agent)
             enqueue(connection, {kind: micros(self._clock())}, partition_id, stamp)
 
@@ -286,7 +286,7 @@ class JobQueue:
         with self._database.read() as connection:
             query = select(func.min(due)).where(*open_)
             if partition is not None:
-                query = query.where(jobs.c.partition_id.in_(tenancy.known(connection, [partition])))
+                query = query.where(jobs.c.partition_id.in_(partition_rows.known(connection, [partition])))
             soonest = connection.execute(query).scalar_one()
         return None if soonest is None else from_micros(soonest)
 

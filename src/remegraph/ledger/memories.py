@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from remegraph.ledger import withheld
+from remegraph.ledger.partitions import partition_of
 from remegraph.ledger.rows import chunks, digest, from_micros, micros
 from remegraph.ledger.schema import (
     events,
@@ -41,7 +42,6 @@ from remegraph.ledger.schema import (
     topics,
     versions,
 )
-from remegraph.ledger.tenancy import partition_of
 from remegraph.models import (
     CORE,
     FORGOTTEN,

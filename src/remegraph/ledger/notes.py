@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, delete, func, insert, literal, select, true, union
 
 from remegraph.errors import NotFoundError
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.blocks import Extents, require
 from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal
@@ -55,7 +55,7 @@ class Notes:
         partitions = dict.fromkeys(review.partition for review in reviews)
         if partitions:
             with self.database.write() as connection:
-                known = tenancy.known(connection, partitions, fresh=True)
+                known = partition_rows.known(connection, partitions, fresh=True)
                 _add_reviews(connection, {partition: number for number, partition in known.items()}, reviews)
 
     def reviews(
@@ -66,7 +66,7 @@ class Notes:
         used = case((reviews.c.kind == "used", 1), else_=0)
         key = (reviews.c.partition_id, reviews.c.memory_id)
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             for chunk in chunks(memory_ids):
                 query = (
                     select(*key, func.count(), func.sum(used), func.max(reviews.c.at))
@@ -84,7 +84,7 @@ class Notes:
         """Return when each of these memories was learned, then each of its reviews (`REVIEWING`), oldest first."""
         found: defaultdict[tuple[Partition, str], list[Access]] = defaultdict(list)
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             for chunk in chunks(memory_ids):
                 learned = (
                     select(memories.c.partition_id, memories.c.memory_id, func.min(versions.c.recorded_at), literal(""))
@@ -106,7 +106,7 @@ class Notes:
     def in_use(self, partitions: Sequence[Partition], *, since: datetime) -> Sequence[str]:
         """Return the ids of the memories that are always active, or were reviewed (`REVIEWING`) at a time or later."""
         with self.database.read() as connection:
-            numbers = list(tenancy.known(connection, partitions))
+            numbers = list(partition_rows.known(connection, partitions))
             always = select(memories.c.memory_id).where(
                 memories.c.partition_id.in_(numbers), memories.c.resident == true()
             )
@@ -124,7 +124,7 @@ class Notes:
             NotFoundError: The skill was erased meanwhile, with all that was there.
         """
         with self.database.write() as connection:
-            for number in tenancy.known(connection, [partition], fresh=True):
+            for number in partition_rows.known(connection, [partition], fresh=True):
                 return _add_outcome(connection, number, partition, outcome)
         raise NotFoundError(f"There is no skill {outcome.memory_id} here.")
 
@@ -136,7 +136,7 @@ class Notes:
         key = (outcomes.c.partition_id, outcomes.c.memory_id, outcomes.c.version)
         worked = func.sum(case((outcomes.c.ok, 1), else_=0))
         with self.database.read() as connection:
-            places = tenancy.known(connection, partitions)
+            places = partition_rows.known(connection, partitions)
             for chunk in chunks(memory_ids):
                 query = (
                     select(*key, func.count(), worked, func.avg(outcomes.c.seconds), func.avg(outcomes.c.tokens))
@@ -157,7 +157,7 @@ class Notes:
         """
         operation_id = self._new_id()
         with self.database.write() as connection:
-            number = tenancy.hold(self.database, connection, [partition])[partition]
+            number = partition_rows.hold(self.database, connection, [partition])[partition]
             new = _add_shares(connection, number, items)
             self.journal.add(
                 connection,

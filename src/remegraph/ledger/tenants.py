@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Select, Subquery, Table, bindparam, func, select
 
 from remegraph.errors import LimitError, RateLimitError
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.rows import day_of, from_micros, micros, minute_of, upsert
 from remegraph.ledger.schema import attachments, memories, messages, partitions, threads, usage
@@ -156,7 +156,8 @@ class Tenants:
             return
         with self._database.write(derived=True) as connection:
             numbers = {
-                place: key for key, place in tenancy.known(connection, [place for place, _ in used], fresh=True).items()
+                place: key
+                for key, place in partition_rows.known(connection, [place for place, _ in used], fresh=True).items()
             }
             rows = [{"partition_id": numbers[place], **counts} for place, counts in used if place in numbers]
             if rows:
@@ -236,7 +237,7 @@ def _holdings(tenant: str | None) -> Subquery:
         _count(threads).label("threads"),
         _count(messages).label("messages"),
         _count(memories, live).label("memories"),
-    ).where(tenancy.named())
+    ).where(partition_rows.named())
     return (query if tenant is None else query.where(partitions.c.tenant == tenant)).subquery()
 
 

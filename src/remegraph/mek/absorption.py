@@ -27,9 +27,10 @@ from remegraph.models import (
     Partition,
     Receipt,
 )
-from remegraph.models.identity import joint_origin, operation_id
+from remegraph.models.base import operation_id
 from remegraph.models.skills import is_skill, read_workflow, workflow
 from remegraph.models.standing import APPROVE
+from remegraph.models.supersession import joint_origin
 from remegraph.ports import Clock
 
 if TYPE_CHECKING:

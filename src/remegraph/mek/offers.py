@@ -13,10 +13,11 @@ from remegraph.engine.origin import commands
 from remegraph.engine.redaction import Redactor
 from remegraph.errors import SkillError
 from remegraph.models import KnowledgeItem, Memory, Origin, Partition, Skill, Topic
+from remegraph.models.base import operation_id
 from remegraph.models.forms import ItemContent, Understood, understood
-from remegraph.models.identity import content_digest, operation_id
 from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told
 from remegraph.models.standing import QUARANTINE_BELOW, TOMBSTONES
+from remegraph.models.supersession import content_digest
 from remegraph.settings import SharingPolicy
 from remegraph.text.scripts import folded, texts
 

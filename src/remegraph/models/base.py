@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
+from uuid import UUID, uuid5
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, TypeAdapter
 
-__all__ = ["AwareTime", "Json", "Record", "Text", "Token", "encodable"]
+__all__ = ["AwareTime", "Json", "Record", "Text", "Token", "encodable", "operation_id"]
 
 
 def _text(value: object) -> str:
@@ -106,3 +107,11 @@ class Record(BaseModel):
             changes: New values by field name.
         """
         return type(self).model_validate({**dict(self), **changes})
+
+
+_NAMESPACE = UUID("6f0d9a52-5f0c-4a43-9d53-7f2f6f3b6a11")
+
+
+def operation_id(*parts: object) -> str:
+    """Return the stable id of an operation on these things (uuid5 of their JSON)."""
+    return str(uuid5(_NAMESPACE, json.dumps([str(part) for part in parts])))

@@ -23,8 +23,8 @@ from remegraph.models import (
     Partition,
     TrustedKey,
 )
+from remegraph.models.base import operation_id
 from remegraph.models.forms import importance_of
-from remegraph.models.identity import operation_id
 from remegraph.packs.format import BlockLine, Item
 from remegraph.packs.reader import ExportRecords, PackFile, quotes_hold
 from remegraph.settings import SharingPolicy

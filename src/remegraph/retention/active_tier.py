@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from remegraph.engine.salience import telling_words
 from remegraph.errors import NotFoundError
 from remegraph.models import LIVE, Access, ChangeSet, Memory, Partition, Scope, Tier
-from remegraph.models.identity import revision
 from remegraph.models.standing import always_active, recency_decay
+from remegraph.models.supersession import revision
 from remegraph.ports import Clock, Pulse
 from remegraph.settings import Settings
 

@@ -16,8 +16,9 @@ import networkx as nx
 
 from remegraph.errors import InvalidAnswerError, RequestRefusedError
 from remegraph.models import Abstraction, ChangeSet, Memory, Shelf
-from remegraph.models.identity import derived, operation_id, relation
+from remegraph.models.base import operation_id
 from remegraph.models.standing import QUARANTINE_BELOW, confidence, recounted
+from remegraph.models.supersession import derived, relation
 from remegraph.ports import Concluded, Concluder
 from remegraph.settings import LifecyclePolicy
 from remegraph.text.scripts import HAN, language_of, simplified

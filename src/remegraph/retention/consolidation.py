@@ -28,8 +28,8 @@ from remegraph.models import (
     Partition,
     Progress,
 )
-from remegraph.models.contradictions import CONTRARY
-from remegraph.models.identity import operation_id
+from remegraph.models.base import operation_id
+from remegraph.models.supersession import CONTRARY
 from remegraph.ports import Concluded, Concluder
 from remegraph.retention.conclusions import (
     ACTOR,

@@ -29,7 +29,7 @@ from remegraph.models import (
     StatusMove,
     Weight,
 )
-from remegraph.models.identity import folded_together, revision, twins
+from remegraph.models.supersession import folded_together, revision, twins
 from remegraph.ports import NewId
 from remegraph.retention.forgetting import Retained, SettingsOf, Unwritten, retained
 from remegraph.settings import LifecyclePolicy

@@ -30,7 +30,7 @@ from remegraph.models import (
     StoredMessage,
     Topic,
 )
-from remegraph.models.identity import operation_id
+from remegraph.models.base import operation_id
 from remegraph.models.skills import check_skill, is_skill, read_workflow, same_procedure, told, workflow
 from remegraph.models.standing import TOMBSTONES
 from remegraph.ports import Clock

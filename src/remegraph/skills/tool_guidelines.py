@@ -32,7 +32,7 @@ from remegraph.models import (
     ToolStats,
     ToolWindow,
 )
-from remegraph.models.identity import operation_id
+from remegraph.models.base import operation_id
 from remegraph.models.quotes import find_quote
 from remegraph.models.tools import called, error_class
 from remegraph.ports import Clock

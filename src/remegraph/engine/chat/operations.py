@@ -20,10 +20,10 @@ from remegraph.engine.tasks import Action, DistilTask, Operation, Proposal, Prop
 from remegraph.engine.trajectories import Call, skill_of, step_of, template_of
 from remegraph.errors import InvalidAnswerError, SkillError
 from remegraph.models import Evidence, Memory, Skill, SkillStep, StoredMessage
-from remegraph.models.identity import attribute, canonical, content_digest
 from remegraph.models.quotes import find_copied, find_quote
 from remegraph.models.skills import check_skill, fits, slots
 from remegraph.models.standing import QUARANTINE_BELOW
+from remegraph.models.supersession import attribute, canonical, content_digest
 from remegraph.models.tools import called
 from remegraph.prompts import reason
 from remegraph.text.scripts import plain

@@ -23,8 +23,8 @@ from remegraph.engine.retrieval.scores import bm25
 from remegraph.engine.retrieval.search import Candidates
 from remegraph.engine.retrieval.supplement import verbatim
 from remegraph.models import Hit, Link, Memory, Partition, RecallFilter, StoredMessage
-from remegraph.models.contradictions import TELLING, Pair, opposing
 from remegraph.models.standing import confidence
+from remegraph.models.supersession import TELLING, Pair, opposing
 from remegraph.ports import TextMatches
 from remegraph.text.questions import Question
 from remegraph.text.tokens import query_tokens

@@ -33,8 +33,8 @@ from remegraph.text.questions import Question
 from remegraph.text.sentences import summary_of
 
 if TYPE_CHECKING:
-    from remegraph.ledger.agreements import GrantBook
     from remegraph.ledger.archive import Archive
+    from remegraph.ledger.grants import GrantBook
 
 __all__ = [
     "OVERFETCH",

@@ -68,8 +68,8 @@ from remegraph.ports import Meant, RetrievalAgent, Search, TextMatches, TokenCou
 from remegraph.settings import RecallPolicy, SharingPolicy
 
 if TYPE_CHECKING:
-    from remegraph.ledger.agreements import GrantBook
     from remegraph.ledger.archive import Archive
+    from remegraph.ledger.grants import GrantBook
 
 __all__ = ["Retriever", "build_retriever"]
 

@@ -16,8 +16,8 @@ from remegraph.engine.retrieval.scores import bm25, coverage, nearest_of
 from remegraph.engine.routes import self_topic
 from remegraph.errors import WITHOUT_VECTORS
 from remegraph.models import LIVE, HitKind, IndexState, Layer, Memory, Message, Partition, Scope, Shelf, StoredMessage
-from remegraph.models.identity import Alike
 from remegraph.models.standing import Signs
+from remegraph.models.supersession import Alike
 from remegraph.ports import Embedder, Meant, TextMatches
 from remegraph.telemetry import event
 from remegraph.text.questions import Question, at_large

@@ -40,8 +40,8 @@ from remegraph.text.times import parse_range
 from remegraph.text.tokens import query_tokens, token_counts
 
 if TYPE_CHECKING:
-    from remegraph.ledger.agreements import GrantBook
     from remegraph.ledger.archive import Archive
+    from remegraph.ledger.grants import GrantBook
 
 __all__ = ["Borrower", "TopicAgent", "as_asked", "heard", "look_back"]
 

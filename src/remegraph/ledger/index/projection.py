@@ -19,7 +19,7 @@ import numpy as np
 
 from remegraph.deadlines import Patience
 from remegraph.errors import ModelError, VectorIndexError
-from remegraph.ledger import tenancy
+from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.index import embedders, meanings, placement, vectors
 from remegraph.ledger.index.breaker import Background, TimedCalls
@@ -214,7 +214,7 @@ class VectorProjection:
         unit = units(np.asarray(vector)[np.newaxis], 1, self._embedder)[0]
         embedder_id = self._database.once("embedder", partial(embedders.require, embedder=self._embedder))
         with self._database.read() as connection:
-            known = tenancy.known(connection, partitions)
+            known = partition_rows.known(connection, partitions)
             search = _Search(embedder_id, known, kind, unit, k, None if allowed is None else frozenset(allowed))
             if k < 1 or kind not in KINDS or not known:
                 return (), "none"
@@ -307,7 +307,7 @@ class VectorProjection:
             return 0
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            numbers = tenancy.known(connection, [partition])
+            numbers = partition_rows.known(connection, [partition])
         return self._indexer.embed_messages(self._embedder, embedder_id, numbers)
 
     def meant(self, partitions: Sequence[Partition], vector: Vectors) -> Mapping[Partition, Meant]:
@@ -316,7 +316,7 @@ class VectorProjection:
         with self._database.read() as connection:
             found = {
                 partition: self._meanings.get(connection, embedder_id, partition_id)
-                for partition_id, partition in tenancy.known(connection, partitions).items()
+                for partition_id, partition in partition_rows.known(connection, partitions).items()
             }
         return {partition: each.near(vector) for partition, each in found.items() if each.seqs.size}
 
@@ -329,7 +329,7 @@ class VectorProjection:
             return {}
         with self._database.read() as connection:
             embedder_id = embedders.require(connection, self._embedder)
-            numbers = tenancy.known(connection, [partition])
+            numbers = partition_rows.known(connection, [partition])
             keys = [Key(number, "memory", memory_id) for number in numbers for memory_id in memory_ids]
             found, rows = vectors.read(connection, embedder_id, keys)
         return {key.record_id: row for key, row in zip(found, rows, strict=True)}
