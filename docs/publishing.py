@@ -19,10 +19,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
-from typer.main import get_command
 
 from docs.drawing import svg
-from remegraph.cli.app import app
+from remegraph.cli.app import whole
 
 __all__ = ["on_config", "on_files", "on_page_markdown"]
 
@@ -60,7 +59,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Describe the commands where they belong, and make links of the repository those of the site."""
     del config
     if page.file.src_uri == "reference/cli.md":
-        command = _listed(get_command(app))
+        command = _listed(whole())
         markdown += get_docs_for_click(obj=command, ctx=typer.Context(command), name="remegraph", indent=1)
     if page.file.src_uri.startswith("notebooks/"):
         markdown = "\n\n".join(_told(json.loads(markdown)))

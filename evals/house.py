@@ -30,18 +30,17 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import networkx as nx
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from typer.main import get_command
 
 import remegraph
 from evals._figures import Figure, Sense, block, finish
 from evals._pages import place
 from remegraph import MemoryKit, Scope, Settings
-from remegraph.cli.app import app
+from remegraph.cli.app import whole
 
 __all__ = ["GOALS", "Goal", "House", "Walk", "figures", "main", "upward", "walked"]
 
@@ -335,7 +334,7 @@ def _surface() -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory() as home, MemoryKit.open(home, model=None, embedder=None) as kit:
         facades = [type(each) for name, each in vars(kit).items() if not name.startswith("_")]
     yield "verbs of all facades", sum(_verbs(each) for each in facades if each.__module__.startswith("remegraph.kit"))
-    commands: Any = get_command(app)
+    commands = whole()
     yield "top-level commands", sum(not command.hidden for command in commands.commands.values())
 
 

@@ -15,10 +15,9 @@ from types import FunctionType, ModuleType
 from typing import Annotated, Any, ForwardRef, get_origin
 
 from pydantic import BaseModel
-from typer.main import get_command
 
 import remegraph
-from remegraph.cli.app import app
+from remegraph.cli.app import whole
 
 __all__ = ["LIST", "described", "named"]
 
@@ -46,7 +45,7 @@ def described() -> str:
     lines = ["# What is public (docs/versioning.md). `make api` writes it.", ""]
     lines += [f"remegraph.{name}" for name in remegraph.__all__]
     lines += [line for name, value in public for line in _lines(name, value, known)]
-    return "\n".join([*lines, *_commands("remegraph", get_command(app)), ""])
+    return "\n".join([*lines, *_commands("remegraph", whole()), ""])
 
 
 def named(path: str) -> list[tuple[str, Any]]:

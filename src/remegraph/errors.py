@@ -195,7 +195,7 @@ class SchemaTooOldError(SetupError):
     """The ledger has the schema of an earlier release, and this process does not change it."""
 
     cure = (
-        "Bring it up to date with `remegraph migrate --apply`, as a role that may change tables, or open it with "
+        "Bring it up to date with `remegraph admin migrate --apply`, as a role that may change tables, or open it with "
         'Settings(migrate="auto"). docs/upgrades.md says in which order.'
     )
 

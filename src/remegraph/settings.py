@@ -555,7 +555,7 @@ class Settings(_Policy):
     migrate: Literal["auto", "never"] = Field(
         default="auto",
         description="Whether whoever opens an earlier ledger brings its schema up to date; never: it is refused until "
-        "`remegraph migrate --apply`.",
+        "`remegraph admin migrate --apply`.",
     )
     model: str | None = Field(default=None, description="Chat model as provider:model; none: extractive mode.")
     embedder: str | None = Field(default=None, description="Embedder as provider:model; none: hashed n-grams.")

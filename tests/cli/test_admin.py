@@ -162,16 +162,19 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
         make(f"sqlite:///{tmp_path / 'ledger.sqlite'}", FIRST)
     (tmp_path / "home").mkdir()
     (tmp_path / "ledger.sqlite").rename(tmp_path / "home" / LEDGER)
-    assert "nothing is to be done" in run("migrate").stdout
+    assert "nothing is to be done" in run("admin", "migrate").stdout
     with later():
-        plan = run("migrate")
+        plan = run("admin", "migrate")
         assert plan.exit_code == 0
         assert "this release needs 0022" in plan.stdout
         assert "Stop all processes of earlier releases first." in plan.stdout
-        assert [each["revision"] for each in json.loads(run("migrate", "--json").stdout)["steps"]] == ["0021", "0022"]
-        assert "It is done." in run("migrate", "--apply").stdout
-        assert "nothing is to be done" in run("migrate", "--apply").stdout
-    late = run("migrate")
+        assert [each["revision"] for each in json.loads(run("admin", "migrate", "--json").stdout)["steps"]] == [
+            "0021",
+            "0022",
+        ]
+        assert "It is done." in run("admin", "migrate", "--apply").stdout
+        assert "nothing is to be done" in run("admin", "migrate", "--apply").stdout
+    late = run("admin", "migrate")
     assert late.exit_code == 1
     assert "Upgrade remegraph" in late.stderr
 
@@ -180,13 +183,13 @@ def test_a_release_job_says_what_it_will_do_to_a_ledger_and_does_it_once_when_to
 def test_what_only_adds_is_told_apart_from_what_others_must_be_stopped_for(run: Run, tmp_path: Path) -> None:
     """Somebody decides by it whether the service goes on meanwhile."""
     with wider():
-        fresh = json.loads(run("migrate", "--json").stdout)
+        fresh = json.loads(run("admin", "migrate", "--json").stdout)
         assert (fresh["found"], fresh["rolling"], (tmp_path / "home").exists()) == (None, False, False)
-        assert json.loads(run("migrate", "--apply", "--json").stdout)["applied"]
+        assert json.loads(run("admin", "migrate", "--apply", "--json").stdout)["applied"]
     (tmp_path / "home" / LEDGER).unlink()
-    run("migrate", "--apply")
+    run("admin", "migrate", "--apply")
     with wider():
-        found = json.loads(run("migrate", "--json").stdout)
+        found = json.loads(run("admin", "migrate", "--json").stdout)
     assert (found["found"], found["rolling"], [each["revision"] for each in found["steps"]]) == (FIRST, True, [WIDER])
 
 
@@ -199,8 +202,8 @@ def test_no_command_changes_the_schema_where_the_settings_forbid_it(
     monkeypatch.setenv("REMEGRAPH_MIGRATE", "never")
     refused = run("admin", "stats")
     assert refused.exit_code == 1
-    assert "remegraph migrate --apply" in " ".join(refused.stderr.split())
-    assert run("migrate", "--apply").exit_code == 0
+    assert "remegraph admin migrate --apply" in " ".join(refused.stderr.split())
+    assert run("admin", "migrate", "--apply").exit_code == 0
     assert run("admin", "stats").exit_code == 0
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 import typer
+from typer.main import get_command
 
-from remegraph.cli.app import app
+from remegraph.cli.app import app, whole
 from remegraph.cli.command import guarded
 from tests.cli.conftest import Run
 
@@ -24,7 +26,7 @@ def _commands(found: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from _commands(each, *path, name)
 
 
-COMMANDS = dict(_commands(typer.main.get_command(app)))
+COMMANDS = dict(_commands(whole()))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -36,12 +38,61 @@ def test_every_command_explains_itself(run: Run, command: tuple[str, ...]) -> No
     assert "--home" in result.output
 
 
-def test_help_waits_for_no_database_and_no_graph() -> None:
-    """Whoever asks what there is, or presses the tab key, opens nothing."""
-    heavy = {"alembic", "chromadb", "langchain_core", "langgraph", "sqlalchemy"}
-    loaded = f"import remegraph.cli.app, sys; print({heavy!r} & sys.modules.keys())"
-    run = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True)
-    assert run.stdout == "set()\n"
+@pytest.mark.parametrize(
+    ("arguments", "environment", "shown"),
+    [
+        ("--help", {}, "Record and summarise"),
+        ("--version", {}, "remegraph "),
+        (
+            "",
+            {"_REMEGRAPH_COMPLETE": "complete_bash", "COMP_WORDS": "remegraph re", "COMP_CWORD": "1"},
+            "recall\nreview",
+        ),
+    ],
+    ids=["help", "version", "completion"],
+)
+def test_who_asks_what_there_is_waits_for_no_command(arguments: str, environment: dict[str, str], shown: str) -> None:
+    """The tab key is pressed in the middle of a word."""
+    program = (
+        "import sys; from remegraph.cli import main\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments.split()],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert shown in run.stdout
+    imported = set(run.stderr.splitlines())
+    assert {name for name in imported if name.startswith("remegraph")} == {
+        "remegraph",
+        "remegraph.cli",
+        "remegraph.cli.app",
+        "remegraph.cli.options",
+    }
+    heavy = {
+        "alembic",
+        "asyncio",
+        "chromadb",
+        "langchain_core",
+        "langgraph",
+        "numpy",
+        "pydantic_settings",
+        "sqlalchemy",
+    }
+    assert heavy & imported == set()
+
+
+def test_the_help_says_of_each_command_what_the_command_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first page knows the commands without importing them, and could keep saying what one did once."""
+    pages = []
+    for program in (get_command(app), whole()):
+        program.main(["--help"], prog_name="remegraph", standalone_mode=False)
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1]
+    assert all(name in pages[0] for name in ("demo", "Share among agents", "key"))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -24,16 +24,16 @@ def test_conflicts_are_listed_side_by_side_and_decided(run: Run, tmp_path: Path)
     """Whoever decides needs no Python for it: both sentences, one word, and why."""
     _count_twice(tmp_path / "home")
 
-    (conflict,) = json.loads(run("conflict", "list", "--json").stdout)
+    (conflict,) = json.loads(run("review", "conflicts", "--json").stdout)
     short = conflict["conflict_id"][:6]
-    shown = run("conflict", "list").stdout
+    shown = run("review", "conflicts").stdout
     assert all(words in shown for words in (short, "The hall seats 250.", "The hall seats 320."))
-    done = run("conflict", "resolve", short, "supersede", "--by", "Olga", "--note", "I counted.").stdout
+    done = run("review", "resolve", short, "supersede", "--by", "Olga", "--note", "I counted.").stdout
     assert "supersede by Olga" in done
-    (over,) = json.loads(run("conflict", "list", "--state", "resolved", "--json").stdout)
+    (over,) = json.loads(run("review", "conflicts", "--state", "resolved", "--json").stdout)
     assert over["decided"]["note"] == "I counted."
-    assert "There is no conflict 'abc'" in run("conflict", "resolve", "abc", "add").stderr
-    assert run("conflict", "resolve", "abc", "perhaps").exit_code == 2
+    assert "There is no conflict 'abc'" in run("review", "resolve", "abc", "add").stderr
+    assert run("review", "resolve", "abc", "perhaps").exit_code == 2
 
 
 @pytest.mark.requirement("G7")
@@ -41,10 +41,10 @@ def test_the_one_that_stays_is_named_by_what_the_list_shows_of_its_id(run: Run, 
     """Both sentences stand there with the beginnings of their ids: whoever keeps the older one types what they see."""
     _count_twice(tmp_path / "home")
 
-    (conflict,) = json.loads(run("conflict", "list", "--json").stdout)
+    (conflict,) = json.loads(run("review", "conflicts", "--json").stdout)
     older = conflict["older"]["memory_id"]
-    assert older[:8] in run("conflict", "list").stdout
-    done = run("conflict", "resolve", conflict["conflict_id"], "supersede", "--keep", older[:8])
+    assert older[:8] in run("review", "conflicts").stdout
+    done = run("review", "resolve", conflict["conflict_id"], "supersede", "--keep", older[:8])
     assert done.exit_code == 0, done.output
     assert [each["content"] for each in json.loads(run("memory", "list", "--json").stdout)] == ["The hall seats 250."]
 
@@ -73,16 +73,14 @@ def test_a_person_lists_approves_and_rejects_what_waits_on_the_command_line(run:
     """Nobody should have to write a program to say that a page was right."""
 
     def waiting() -> dict[str, str]:
-        listed = run("quarantine", "list", "--user", "Ann", "--home", home, "--json")
+        listed = run("review", "waiting", "--user", "Ann", "--home", home, "--json")
         return {memory["content"]: memory["memory_id"] for memory in json.loads(listed.stdout)}
 
     right, wrong = (waiting()[text] for text in PLANTED)
-    assert "quarantined" in run("--home", home, "quarantine", "list", "--user", "Ann").stdout
-    assert (
-        run("quarantine", "approve", right[:8], "--user", "Ann", "--home", home, "--note", "it is ours").exit_code == 0
-    )
-    assert run("quarantine", "reject", wrong, "--user", "Ann", "--home", home, "--by", "Bob").exit_code == 0
+    assert "quarantined" in run("--home", home, "review", "waiting", "--user", "Ann").stdout
+    assert run("review", "approve", right[:8], "--user", "Ann", "--home", home, "--note", "it is ours").exit_code == 0
+    assert run("review", "reject", wrong, "--user", "Ann", "--home", home, "--by", "Bob").exit_code == 0
     assert waiting() == {}
     heads = json.loads(run("memory", "list", "--user", "Ann", "--home", home, "--json").stdout)
     assert [memory["content"] for memory in heads if memory["status"] == "active"] == [PLANTED[0]]
-    assert run("quarantine", "reject", right, "--user", "Ann", "--home", home).exit_code == 1
+    assert run("review", "reject", right, "--user", "Ann", "--home", home).exit_code == 1

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from remegraph.cli.app import app
+from remegraph.cli.app import app, whole
 from remegraph.settings import Settings
 from tests.docs.blocks import ROOT
 
@@ -24,7 +23,7 @@ __all__ = ["exported", "given", "hold", "named", "run"]
 _AT_ONCE = {"ingest", "recall", "verify", "import", "keygen", "stats"}
 """What is over at once and needs no more than the files at hand: it is carried out. The tests of `tests/cli` have all."""
 
-_APP = get_command(app)
+_APP = whole()
 
 _FOREIGN = {"cd", "git", "mv", "pg_dump", "pg_restore", "rm"}
 """Not ours to hold."""

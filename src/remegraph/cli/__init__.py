@@ -14,10 +14,6 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line. Without typer and rich it says how to install them."""
     try:
-        if sys.argv[1:2] == ["health"]:  # run every few seconds, it does without what all other commands import
-            from remegraph.cli.health import alone
-
-            alone(args=sys.argv[2:], prog_name="remegraph health")
         from remegraph.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in {"typer", "rich"}:

@@ -17,11 +17,7 @@ from remegraph import models
 from remegraph.cli.command import (
     FIRST,
     SHORT_ID,
-    Heads,
-    Reason,
     Session,
-    Tenant,
-    Timezone,
     Views,
     counted,
     grid,
@@ -36,6 +32,7 @@ from remegraph.cli.command import (
     read_zone,
     table,
 )
+from remegraph.cli.options import Heads, Reason, Tenant, Timezone
 from remegraph.errors import SetupError
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.kit.doctor import diagnose
@@ -44,9 +41,9 @@ from remegraph.ledger.keys import FILE, add_key, keys_in, new_key
 from remegraph.models import Scope
 from remegraph.settings import Settings
 
-__all__ = ["admin", "backup", "doctor", "export_check", "key", "migrate", "verification"]
+__all__ = ["admin", "backup", "doctor", "export_check", "key", "verification"]
 
-admin = group("Keep a home in order: verify, rebuild, count, erase, and who changed what.")
+admin = group()
 
 
 def _show_health(session: Session, found: BaseModel, views: Views, *, healthy: bool) -> None:
@@ -78,7 +75,7 @@ def doctor(
     _show_health(session, found, _diagnosis(found), healthy=found.healthy)
 
 
-@of_home()
+@of_home(admin)
 def migrate(
     session: Session,
     *,
@@ -304,7 +301,7 @@ def _event(entry: models.AuditEntry) -> tuple[str, ...]:
 
 # --------------------------------------------------------------------------------------------------- backups
 
-backup = group("Copies of a home on SQLite, taken while it is used.")
+backup = group()
 
 _Folder = Annotated[Path, Argument(help="The folder of the backup.", show_default=False)]
 
@@ -332,7 +329,7 @@ def restore(session: Session, folder: _Folder) -> None:
 
 # ------------------------------------------------------------------------------------------ keys of the journal
 
-key = group("The key that the journal is sealed with.")
+key = group()
 
 
 @of_home(key, "make")
@@ -409,7 +406,7 @@ def _migration(found: models.Migration) -> Views:
         if found.rolling
         else "Stop all processes of earlier releases first."
     )
-    done = "It is done." if found.applied else f"{how} Do it: remegraph migrate --apply."
+    done = "It is done." if found.applied else f"{how} Do it: remegraph admin migrate --apply."
     return (
         Text(f"The ledger {'had' if found.applied else 'has'} {has}; this release needs {found.needed}."),
         *table(

@@ -1,62 +1,179 @@
-"""The commands as one program: in the order in which `--help` shows them, with the options that hold for all."""
+"""The commands as one program: in the order in which `--help` shows them, with the options that hold for all.
+
+A command is imported when it is used: help, completion and a wrong command wait for none of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
-from remegraph.cli import admin, demo, health, ingestion, lifecycle, packs, recall, review, servers, sharing, work
-from remegraph.cli.command import AsJson, Home
+from remegraph.cli.options import AsJson, Home
 
-__all__ = ["app"]
+__all__ = ["app", "whole"]
 
-app = typer.Typer(
-    name="remegraph",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-_PANELS = {
-    "Record and summarise": (
-        ("demo", demo.demo),
-        ("ingest", ingestion.ingest),
-        ("import", ingestion.app),
-        ("summarize", work.summarize),
-        ("worker", work.worker),
-        ("work", work.app),
+class _Command(NamedTuple):
+    """A command or a group of commands, before it is imported."""
+
+    panel: str
+    place: str
+    """Its module in this package, and its name there."""
+    about: str
+    """The first paragraph of a command's help, which its docstring has, too; the help of a group, which has no other."""
+
+
+_MAKE = "Record and summarise"
+_USE = "Remember"
+_SERVE = "Serve other programs"
+_SHARE = "Share among agents"
+_KEEP = "Keep in order"
+
+_COMMANDS: Mapping[str, _Command] = {
+    "demo": _Command(
+        _MAKE,
+        "demo.demo",
+        "Show the whole path on a bundled conversation: offline, with recorded answers of a model, in a few seconds.",
     ),
-    "Remember": (
-        ("recall", recall.recall),
-        ("trace", recall.trace),
-        ("memory", lifecycle.memory),
-        ("rule", recall.rule),
-        ("inspect", servers.inspect),
+    "ingest": _Command(_MAKE, "ingestion.ingest", "Record the conversations of a file and make memories of them."),
+    "import": _Command(
+        _MAKE, "ingestion.app", "Memories of another system: mem0, or a LangGraph store that LangMem filled."
     ),
-    "Serve other programs": (("mcp", servers.mcp),),
-    "Share among agents": (("share", sharing.app), ("pack", packs.app)),
-    "Keep in order": (
-        ("conflict", review.conflict),
-        ("quarantine", review.quarantine),
-        ("health", health.health),
-        ("doctor", admin.doctor),
-        ("migrate", admin.migrate),
-        ("admin", admin.admin),
-        ("backup", admin.backup),
-        ("key", admin.key),
+    "summarize": _Command(_MAKE, "work.summarize", "Make memories of what was recorded since the last time."),
+    "worker": _Command(
+        _MAKE, "work.worker", "Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C."
     ),
+    "work": _Command(
+        _MAKE,
+        "work.app",
+        "The work that makes memories of messages: what waits, what failed, and what to do about it.",
+    ),
+    "recall": _Command(_USE, "recall.recall", "Recall what is known about a question. No model is called."),
+    "trace": _Command(_USE, "recall.trace", "Trace a memory down to the exact words that it came from."),
+    "memory": _Command(
+        _USE,
+        "lifecycle.memory",
+        "Memories: what is there, how each came about, what fades, and what to do with it.",
+    ),
+    "rule": _Command(
+        _USE,
+        "recall.rule",
+        "Rules: what an agent is given whatever is said, and what it is given for certain words.",
+    ),
+    "inspect": _Command(
+        _USE,
+        "servers.inspect",
+        "Look at the memory in a browser: topics, sources, forgetting, recall, what waits. Ctrl-C ends it.",
+    ),
+    "mcp": _Command(
+        _SERVE,
+        "servers.mcp",
+        "Serve the memory to an MCP client, such as Claude: its tools, resources and prompts. No model is called.",
+    ),
+    "share": _Command(
+        _SHARE, "sharing.app", "What agents share: grants to read, and proposals for all agents of a user."
+    ),
+    "pack": _Command(_SHARE, "packs.app", "Memories in a file: for another home, or for other agents."),
+    "review": _Command(
+        _KEEP,
+        "review.app",
+        "What a person decides: memories that contradict each other, and those of tools, documents and strangers, "
+        "which nothing recalls until they are approved.",
+    ),
+    "health": _Command(
+        _KEEP,
+        "health.health",
+        "Say within seconds whether the ledger is ready, whether the index answers, and how much work waits.",
+    ),
+    "doctor": _Command(
+        _KEEP,
+        "admin.doctor",
+        "Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.",
+    ),
+    "admin": _Command(
+        _KEEP,
+        "admin.admin",
+        "Keep a home in order: migrate, verify, rebuild, count, erase, and who changed what.",
+    ),
+    "backup": _Command(_KEEP, "admin.backup", "Copies of a home on SQLite, taken while it is used."),
+    "key": _Command(_KEEP, "admin.key", "The key that the journal is sealed with."),
 }
 
-for _panel, _entries in _PANELS.items():
-    for _name, _entry in _entries:
-        if isinstance(_entry, typer.Typer):
-            app.add_typer(_entry, name=_name, rich_help_panel=_panel)
-        else:
-            app.command(_name, rich_help_panel=_panel)(_entry)
+
+def _empty() -> typer.Typer:
+    return typer.Typer(
+        name="remegraph",
+        cls=_Program,
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+@cache
+def _imported(name: str) -> Any:
+    """Import a command, and return it as the program runs it."""
+    panel, place, about = _COMMANDS[name]
+    module, _, attribute = place.partition(".")
+    found, into = getattr(import_module(f"remegraph.cli.{module}"), attribute), _empty()
+    if isinstance(found, typer.Typer):
+        into.add_typer(found, name=name, help=about, rich_help_panel=panel)
+    else:
+        into.command(name, rich_help_panel=panel)(found)
+    return get_group(into).commands[name]
+
+
+class _Program(TyperGroup):
+    """Commands of which the help knows the names and what they are about; one that is used is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that the arguments name, imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and _imported(str(name)), rest
+
+
+app = _empty()
+
+
+def _later() -> None:
+    """Stand for a command in the help of the program."""
+
+
+for _name, _each in _COMMANDS.items():
+    app.command(_name, help=_each.about, rich_help_panel=_each.panel)(_later)
+
+
+def whole() -> Any:
+    """Return the program with all its commands imported, for those who read what there is."""
+    program: Any = get_command(app)
+    program.commands = {name: _imported(name) for name in program.commands}
+    return program
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version  # noqa: PLC0415 - reads e-mail's headers, which help needs not
+
+        typer.echo(f"remegraph {version('remegraph')}")
+        raise typer.Exit
 
 
 @app.callback()
-def remegraph(context: typer.Context, home: Home = None, as_json: AsJson = False) -> None:
+def remegraph(
+    context: typer.Context,
+    home: Home = None,
+    as_json: AsJson = False,
+    version: Annotated[  # noqa: ARG001 - the program has ended where it was given
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
     """Memory for agents: every memory can be traced to the words that it came from.
 
     Start with `remegraph demo`, or put a conversation in: `remegraph ingest chat.json`, then `remegraph recall "..."`.
@@ -65,15 +182,12 @@ def remegraph(context: typer.Context, home: Home = None, as_json: AsJson = False
     2 wrong use; 130 stopped by Ctrl-C: the same command goes on where it stopped.
     """
     given: dict[str, object] = ({"home": str(home)} if home else {}) | ({"as_json": True} if as_json else {})
-    context.default_map = _defaults(app, given)
+    name = str(context.invoked_subcommand)
+    context.default_map = {name: _defaults(_imported(name), given)}
 
 
-def _defaults(commands: typer.Typer, given: dict[str, object]) -> dict[str, object]:
-    """Return the options given to a program as those of each of its commands, also of those in groups."""
-    names = (each.name or (each.callback.__name__ if each.callback else "") for each in commands.registered_commands)
-    groups = {
-        str(each.name): _defaults(each.typer_instance, given)
-        for each in commands.registered_groups
-        if each.typer_instance is not None
-    }
-    return {**dict.fromkeys(names, given), **groups}
+def _defaults(command: Any, given: dict[str, object]) -> dict[str, object]:
+    """Return the options given to a program as those of a command, or of each command in a group."""
+    if not hasattr(command, "commands"):
+        return given
+    return {name: _defaults(each, given) for name, each in command.commands.items()}

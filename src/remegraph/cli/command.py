@@ -1,4 +1,4 @@
-"""Common ground of all commands: options, an open kit, output as text or JSON, errors in one line, and how records look on a terminal."""
+"""Common ground of all commands: an open kit, output as text or JSON, errors in one line, and how records look on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 import typer
@@ -20,8 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
-from typer import Argument, Option
 
+from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User
 from remegraph.errors import (
     EmbedderMismatchError,
     InputError,
@@ -38,27 +38,10 @@ from remegraph.settings import Settings
 
 __all__ = [
     "FIRST",
-    "ME",
     "SHORT_ID",
     "STYLES",
-    "Agent",
-    "AsJson",
-    "By",
-    "DryRun",
-    "Heads",
-    "Home",
-    "MemoryId",
-    "Model",
-    "Note",
-    "Project",
-    "Reason",
     "Report",
     "Session",
-    "Since",
-    "Tenant",
-    "Timezone",
-    "Topic",
-    "Until",
     "Views",
     "counted",
     "first_match",
@@ -193,68 +176,8 @@ Report = Callable[[Progress], None]
 _Opened = TypeVar("_Opened")
 _Command = Callable[..., None]
 
-ME = "me"
-"""The user, where neither an option nor a file names one."""
-
 _UUID = 36
 """Characters of a whole id."""
-
-# -------------------------------------------------------------------------------------- options that several share
-
-_WHO = "Who asks"
-_WHERE = "Where and how"
-
-MemoryId = Annotated[
-    str, Argument(help="The memory: its id, or the beginning of it.", metavar="ID", show_default=False)
-]
-By = Annotated[str, Option("--by", help="Who decides; the user unless given.", show_default=False)]
-Note = Annotated[str, Option("--note", help="Why, for the journal.", show_default=False)]
-Reason = Annotated[str, Option("--reason", help="Why, for the journal.", show_default=False)]
-DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be done.")]
-Topic = Annotated[str | None, Option("--topic", help="Only this topic, as type:name.")]
-Timezone = Annotated[str | None, Option("--timezone", "-z", help="Zone of times that name none, e.g. Asia/Shanghai.")]
-Since = Annotated[
-    str | None, Option("--since", help="Only what was said at this time or later, e.g. 2026-03-01T00:00Z.")
-]
-Until = Annotated[str | None, Option("--until", help="Only what was said at this time or earlier.")]
-Heads = Annotated[
-    Path | None,
-    Option(
-        "--heads",
-        help="File with the last lines of an earlier export, kept where they could not be changed.",
-        metavar="FILE",
-    ),
-]
-Model = Annotated[
-    str | None,
-    Option(
-        "--model",
-        help="Chat model as provider:model, or 'none' to work without one. Unless given: $REMEGRAPH_MODEL; OpenAI "
-        "where its key is set; else none.",
-        rich_help_panel=_WHERE,
-    ),
-]
-User = Annotated[
-    str, Option("--user", "-u", envvar="REMEGRAPH_USER", help="The person talked with.", rich_help_panel=_WHO)
-]
-Agent = Annotated[
-    str | None, Option("--agent", envvar="REMEGRAPH_AGENT", help="The agent that remembers.", rich_help_panel=_WHO)
-]
-Project = Annotated[
-    str | None, Option("--project", envvar="REMEGRAPH_PROJECT", help="The project worked on.", rich_help_panel=_WHO)
-]
-Tenant = Annotated[str, Option("--tenant", envvar="REMEGRAPH_TENANT", help="The organisation.", rich_help_panel=_WHO)]
-Home = Annotated[
-    Path | None,
-    Option(
-        "--home",
-        help="Folder of the memory. Unless given: $REMEGRAPH_HOME, else ~/.remegraph.",
-        rich_help_panel=_WHERE,
-    ),
-]
-AsJson = Annotated[
-    bool, Option("--json", help="Print one JSON document on stdout and nothing else.", rich_help_panel=_WHERE)
-]
 
 
 def scope_of(user: str, agent: str | None, project: str | None, tenant: str) -> Scope:
@@ -436,9 +359,9 @@ def _cure(error: RemegraphError) -> str:
 # ------------------------------------------------------------------------------------------- defining commands
 
 
-def group(about: str) -> typer.Typer:
-    """Return an empty group of commands, with the help text of the group."""
-    return typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}, help=about)
+def group() -> typer.Typer:
+    """Return an empty group of commands; `app` says what it is about."""
+    return typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 def _option(name: str, annotation: object, default: object) -> inspect.Parameter:

@@ -15,7 +15,8 @@ from rich.rule import Rule
 from rich.text import Text
 from typer import Option
 
-from remegraph.cli.command import SHORT_ID, AsJson, guarded
+from remegraph.cli.command import SHORT_ID, guarded
+from remegraph.cli.options import AsJson
 from remegraph.cli.recall import block_grid, memory_list, message_list, recall_list, tool_table, trace_tree
 from remegraph.cli.work import objections
 from remegraph.demo import PEOPLE, Person, Played, model, play

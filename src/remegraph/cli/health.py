@@ -12,7 +12,7 @@ from remegraph.kit import probes
 from remegraph.models import HealthReport, WorkerSign
 from remegraph.settings import Settings
 
-__all__ = ["alone", "health"]
+__all__ = ["health"]
 
 
 @of_home()
@@ -48,11 +48,6 @@ def health(
         session.show(told, *_health(found, late=late))
     if not well:
         raise typer.Exit(1)
-
-
-alone = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
-"""The command as a program of its own."""
-alone.command()(health)
 
 
 def _workers(signs: tuple[WorkerSign, ...]) -> Views:

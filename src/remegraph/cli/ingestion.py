@@ -13,14 +13,8 @@ from typer import Argument, Option
 
 from remegraph.cli.command import (
     FIRST,
-    ME,
-    Agent,
-    Model,
-    Project,
     Report,
     Session,
-    Tenant,
-    Timezone,
     Views,
     counted,
     group,
@@ -32,6 +26,7 @@ from remegraph.cli.command import (
     scope_of,
     table,
 )
+from remegraph.cli.options import ME, Agent, Model, Project, Tenant, Timezone
 from remegraph.cli.work import leftovers
 from remegraph.errors import ScopeError
 from remegraph.importers.conversations import Conversation, read_conversations
@@ -39,7 +34,7 @@ from remegraph.models import ForeignMemory, Imported, Progress, Scope, SummaryRe
 
 __all__ = ["app", "ingest"]
 
-app = group("Memories of another system: mem0, or a LangGraph store that LangMem filled.")
+app = group()
 
 _BATCH = 500
 """Messages recorded in one transaction."""

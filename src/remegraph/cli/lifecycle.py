@@ -13,11 +13,7 @@ from remegraph import models
 from remegraph.cli.command import (
     FIRST,
     SHORT_ID,
-    DryRun,
-    MemoryId,
-    Model,
     Session,
-    Timezone,
     Views,
     counted,
     lines,
@@ -31,6 +27,7 @@ from remegraph.cli.command import (
     state_of,
     table,
 )
+from remegraph.cli.options import DryRun, MemoryId, Model, Timezone
 from remegraph.cli.recall import memory, memory_list, skill_table, trace_tree
 from remegraph.models import Scope
 

@@ -9,25 +9,13 @@ from typing import Annotated, cast
 from rich.text import Text
 from typer import Argument, Option
 
-from remegraph.cli.command import (
-    FIRST,
-    Session,
-    Topic,
-    Views,
-    counted,
-    grid,
-    group,
-    lines,
-    of_home,
-    of_scope,
-    plain,
-    table,
-)
+from remegraph.cli.command import FIRST, Session, Views, counted, grid, group, lines, of_home, of_scope, plain, table
+from remegraph.cli.options import Topic
 from remegraph.models import PackInfo, Scope, Status, TrustedKey
 
 __all__ = ["app"]
 
-app = group("Memories in a file: for another home, or for other agents.")
+app = group()
 
 _File = Annotated[Path, Argument(help="The pack, or a JSON document of one.", show_default=False)]
 _Trust = Annotated[

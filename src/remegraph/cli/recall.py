@@ -18,13 +18,7 @@ from remegraph import models
 from remegraph.cli.command import (
     SHORT_ID,
     STYLES,
-    MemoryId,
-    Reason,
     Session,
-    Since,
-    Timezone,
-    Topic,
-    Until,
     Views,
     counted,
     grid,
@@ -40,6 +34,7 @@ from remegraph.cli.command import (
     state_of,
     table,
 )
+from remegraph.cli.options import MemoryId, Reason, Since, Timezone, Topic, Until
 from remegraph.engine.frame import shown
 from remegraph.models import Scope
 
@@ -59,8 +54,8 @@ __all__ = [
     "trace_tree",
 ]
 
-memory = group("Memories: what is there, how each came about, what fades, and what to do with it.")
-rule = group("Rules: what an agent is given whatever is said, and what it is given for certain words.")
+memory = group()
+rule = group()
 
 _Status = Annotated[models.Status | None, Option("--status", help="Only this status; live ones unless given.")]
 _Workspace = Annotated[

@@ -8,37 +8,21 @@ from typing import Annotated, get_args
 from rich.text import Text
 from typer import Argument, Option
 
-from remegraph.cli.command import (
-    SHORT_ID,
-    By,
-    MemoryId,
-    Note,
-    Session,
-    Views,
-    first_match,
-    group,
-    minute,
-    of_scope,
-    plain,
-    state_of,
-    table,
-)
+from remegraph.cli.command import SHORT_ID, Session, Views, first_match, group, minute, of_scope, plain, state_of, table
+from remegraph.cli.options import By, MemoryId, Note
 from remegraph.cli.recall import memory_list
 from remegraph.models import Conflict, ConflictKind, ConflictState, Decision, Memory, Scope
 
-__all__ = ["conflict", "quarantine"]
+__all__ = ["app"]
 
-conflict = group("Memories that contradict each other.")
-quarantine = group(
-    "What waits for approval: memories of what tools, documents and strangers say. Nothing recalls them until then."
-)
+app = group()
 
 _ALL: Sequence[ConflictKind] = get_args(ConflictKind)
 _SHORT = 6
 """Characters of a conflict's id that are shown; `resolve` takes them."""
 
 
-@of_scope(conflict, "list")
+@of_scope(app)
 def conflicts(
     session: Session,
     scope: Scope,
@@ -52,7 +36,7 @@ def conflicts(
     session.show(found, *_conflicts(found))
 
 
-@of_scope(conflict)
+@of_scope(app)
 def resolve(
     session: Session,
     scope: Scope,
@@ -93,14 +77,14 @@ def _conflicts(found: Sequence[Conflict]) -> Views:
     return table(found, ("!id", "what", "older", "newer", "in what, or decided"), row, empty="No conflicts.")
 
 
-@of_scope(quarantine, "list")
+@of_scope(app)
 def waiting(session: Session, scope: Scope) -> None:
     """List what waits for approval."""
     found = session.kit().knowledge.waiting(scope=scope)
     session.show(found, *memory_list(found))
 
 
-@of_scope(quarantine)
+@of_scope(app)
 def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Let a memory hold. It is believed no more than before, and its links stay disarmed."""
     name = session.memory_id(scope, memory_id)
@@ -108,7 +92,7 @@ def approve(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "",
     session.show(found, *memory_list([found]))
 
 
-@of_scope(quarantine)
+@of_scope(app)
 def reject(session: Session, scope: Scope, memory_id: MemoryId, *, by: By = "", note: Note = "") -> None:
     """Delete a memory that waits."""
     name = session.memory_id(scope, memory_id)

@@ -7,26 +7,13 @@ from typing import Annotated, cast
 
 from typer import Argument, Option
 
-from remegraph.cli.command import (
-    SHORT_ID,
-    By,
-    MemoryId,
-    Reason,
-    Session,
-    Topic,
-    Views,
-    group,
-    minute,
-    of_scope,
-    read_time,
-    state_of,
-    table,
-)
+from remegraph.cli.command import SHORT_ID, Session, Views, group, minute, of_scope, read_time, state_of, table
+from remegraph.cli.options import By, MemoryId, Reason, Topic
 from remegraph.models import Grant, Layer, Proposal, ProposalState, Scope
 
 __all__ = ["app"]
 
-app = group("What agents share: grants to read, and proposals for all agents of a user.")
+app = group()
 
 _ProposalId = Annotated[
     str, Argument(help="The proposal: its id, or the beginning of it.", metavar="ID", show_default=False)

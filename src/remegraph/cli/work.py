@@ -10,7 +10,6 @@ from rich.text import Text
 from typer import Argument, Option
 
 from remegraph.cli.command import (
-    Model,
     Session,
     Views,
     counted,
@@ -25,13 +24,14 @@ from remegraph.cli.command import (
     state_of,
     table,
 )
+from remegraph.cli.options import Model
 from remegraph.kit.background import at_once, until_signalled
 from remegraph.kit.worker import FOREIGN
 from remegraph.models import BackgroundJob, Budget, Scope, SummaryReport, Work
 
 __all__ = ["app", "leftovers", "objections", "summarize", "work_table", "worker"]
 
-app = group("The work that makes memories of messages: what waits, what failed, and what to do about it.")
+app = group()
 
 
 @of_scope()
@@ -222,7 +222,7 @@ def leftovers(report: SummaryReport, again: str = _SUMMARIZE) -> Views:
     hints = {
         f"{failed} failed: see `remegraph work list`, try again with `remegraph work retry`.": failed,
         f"{counted(review, 'piece')} of work for a person to look at: see `remegraph work list`.": review,
-        f"{counted(len(report.warnings), 'statement')} to decide about: see `remegraph conflict list`.": report.warnings,
+        f"{counted(len(report.warnings), 'statement')} to decide about: see `remegraph review conflicts`.": report.warnings,
         f"{counted(report.pending, 'block')} still to do: run `{again}`.": report.pending,
     }
     return lines(hint for hint, applies in hints.items() if applies)
