@@ -12,11 +12,11 @@ import numpy as np
 
 from evals._records import Message
 from remegraph.engine.retrieval.blend import Ranked, Weights, freshen, judge, rank
-from remegraph.engine.retrieval.scores import bm25, signs_of_all
+from remegraph.engine.retrieval.scores import TextMatch, bm25, columns, signs_of_all
 from remegraph.importers.messages import parse_time, to_messages
 from remegraph.ledger.index.meanings import cosines
 from remegraph.models import Partition
-from remegraph.ports import Embedder, Layout, Meant, TextMatch, TextMatches
+from remegraph.ports import Embedder, Layout, Meant, TextMatches
 from remegraph.text.questions import Question, read_question
 from remegraph.text.sentences import asks
 from remegraph.text.tokens import query_tokens, token_counts
@@ -74,7 +74,7 @@ class MemoryIndex:
             if (held := wanted & counts.keys())
         )
         total = len(self.counts)
-        return TextMatches.of(_PLACE, matches, total, int(self.layout.lengths.sum()))
+        return columns(_PLACE, matches, total, int(self.layout.lengths.sum()))
 
     def best(self, question: Question, weights: Weights, k: int) -> list[Ranked]:
         """Return the best messages of all, with all that the product knows of them."""

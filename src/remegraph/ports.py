@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from remegraph.models import Hit, HitKind, Kind, Memory, Partition, RecallFilter, RecallMode, Shelf, StoredMessage
 from remegraph.models.messages import WithheldReason
 from remegraph.settings import CapturePolicy
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
@@ -48,7 +47,6 @@ __all__ = [
     "StoredItem",
     "Tail",
     "Tally",
-    "TextMatch",
     "TextMatches",
     "TokenCounter",
     "TopicReader",
@@ -383,19 +381,6 @@ class RetrievalAgent(Protocol):
 # ----- what the ledger gives back: messages and tails, texts that match, tallies, jobs, items of a store
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatch:
-    """A record that holds at least one of the words asked for."""
-
-    record_id: str
-    seq: int
-    """Place in the partition (messages), else 0."""
-    length: int
-    """Tokens in the record."""
-    counts: Mapping[str, int]
-    """How often it holds each of the words asked for."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TextMatches:
     """All matches of one partition as columns, with the partition's own statistics."""
@@ -411,29 +396,6 @@ class TextMatches:
     """Records of this kind in the partition."""
     total_length: int
     """Tokens in them, in all."""
-
-    @classmethod
-    def of(cls, partition: Partition, matches: Sequence[TextMatch], total: int, total_length: int) -> Self:
-        """Return what a few matches are as columns.
-
-        Args:
-            partition: Where they are.
-            matches: All that were found.
-            total: Records in the partition.
-            total_length: Tokens in them, in all.
-        """
-        tokens = tuple(dict.fromkeys(token for match in matches for token in match.counts))
-        counts = [[match.counts.get(token, 0) for token in tokens] for match in matches]
-        return cls(
-            partition,
-            tokens,
-            tuple(match.record_id for match in matches),
-            np.array([match.seq for match in matches], dtype=np.int64),
-            np.array([match.length for match in matches], dtype=np.int64),
-            np.array(counts, dtype=np.int64).reshape(len(matches), len(tokens)),
-            total,
-            total_length,
-        )
 
 
 @dataclass(frozen=True, slots=True)

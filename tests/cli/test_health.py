@@ -116,8 +116,9 @@ def test_a_health_check_imports_neither_engine_nor_model_nor_chroma(
     modules, seconds = done.stderr.strip().splitlines()
     imported = modules.split()
     figure("remegraph health, PostgreSQL", f"{len(imported)} modules, {float(seconds):.2f} s of processor time")
-    heavy = {"langchain_core", "langgraph", "chromadb", "httpx", "alembic", "procrastinate"}
+    heavy = {"langchain_core", "langgraph", "chromadb", "httpx", "alembic", "procrastinate", "numpy"}
     assert heavy & {name.partition(".")[0] for name in imported} == set()
+    assert [name for name in imported if name.startswith(("remegraph.engine", "remegraph.kit.kit"))] == []
     assert len(imported) < 800
     assert json.loads(done.stdout)["ready"] is True
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remegraph.engine.retrieval.scores import MessageSigns, Telling, bm25, message_signs
+from remegraph.engine.retrieval.scores import MessageSigns, Telling, TextMatch, bm25, columns, message_signs
 from remegraph.models import Partition
-from remegraph.ports import Layout, Meant, TextMatch, TextMatches
+from remegraph.ports import Layout, Meant, TextMatches
 
 
 def _store(
@@ -34,7 +34,7 @@ def _store(
         asks=np.array([text.endswith("?") for text in texts]),
         users=np.array([row % 2 == 0 for row in range(len(texts))]),
     )
-    return TextMatches.of(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
+    return columns(Partition(tenant="t"), matches, len(texts), sum(lengths)), layout
 
 
 def test_bm25_is_the_published_formula() -> None:

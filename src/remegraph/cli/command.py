@@ -21,6 +21,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
+import remegraph
 from remegraph.cli.options import ME, Agent, AsJson, Home, Project, Tenant, User
 from remegraph.errors import (
     EmbedderMismatchError,
@@ -32,7 +33,6 @@ from remegraph.errors import (
     SetupError,
 )
 from remegraph.importers.messages import parse_time
-from remegraph.kit import MemoryKit
 from remegraph.models import MOVES, Progress, Scope
 from remegraph.settings import Settings
 
@@ -250,13 +250,13 @@ class Session:
         self.errors = Console(stderr=True, highlight=False)
         """Standard error: progress and errors."""
         self.opened = ExitStack()
-        self._kit: MemoryKit | None = None
+        self._kit: remegraph.MemoryKit | None = None
 
     def enter(self, context: AbstractContextManager[_Opened]) -> _Opened:
         """Enter a context that is left before the results are shown, or when the command fails."""
         return self.opened.enter_context(context)
 
-    def kit(self, model: str | None = None, *, create: bool = False, file: Path | None = None) -> MemoryKit:
+    def kit(self, model: str | None = None, *, create: bool = False, file: Path | None = None) -> remegraph.MemoryKit:
         """Return the kit; the first call opens it, with the settings of the environment where none are given.
 
         Raises:
@@ -273,7 +273,7 @@ class Session:
         if not (create or settings.ledger_url or folder.is_dir()):
             cure = "Record something first (remegraph ingest FILE), or name another folder with --home."
             raise SetupError(f"There is no memory in {folder}.", cure)
-        self._kit = self.enter(MemoryKit.open(settings=settings))
+        self._kit = self.enter(remegraph.MemoryKit.open(settings=settings))
         return self._kit
 
     def memory_id(self, scope: Scope, given: str) -> str:

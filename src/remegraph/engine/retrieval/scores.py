@@ -15,13 +15,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from remegraph.ports import TextMatches
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from remegraph.models import Partition
-    from remegraph.ports import Layout, Meant, TextMatches, Vectors
+    from remegraph.ports import Layout, Meant, Vectors
 
-__all__ = ["MessageSigns", "Telling", "bm25", "coverage", "message_signs", "nearest_of", "signs_of_all"]
+__all__ = [
+    "MessageSigns",
+    "Telling",
+    "TextMatch",
+    "bm25",
+    "columns",
+    "coverage",
+    "message_signs",
+    "nearest_of",
+    "signs_of_all",
+]
 
 _K1 = 0.9
 """Saturation: how soon a repeated word stops counting. .9 and .4 are Lucene's usual values for short texts."""
@@ -41,6 +53,42 @@ of language models some hundreds."""
 
 _NEAREST = 200
 """Messages that are ranked because of what they mean, whatever their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A record that holds at least one of the words asked for."""
+
+    record_id: str
+    seq: int
+    """Place in the partition (messages), else 0."""
+    length: int
+    """Tokens in the record."""
+    counts: Mapping[str, int]
+    """How often it holds each of the words asked for."""
+
+
+def columns(partition: Partition, matches: Sequence[TextMatch], total: int, total_length: int) -> TextMatches:
+    """Return a few matches as columns.
+
+    Args:
+        partition: Where they are.
+        matches: All that were found.
+        total: Records in the partition.
+        total_length: Tokens in them, in all.
+    """
+    tokens = tuple(dict.fromkeys(token for match in matches for token in match.counts))
+    counts = [[match.counts.get(token, 0) for token in tokens] for match in matches]
+    return TextMatches(
+        partition,
+        tokens,
+        tuple(match.record_id for match in matches),
+        np.array([match.seq for match in matches], dtype=np.int64),
+        np.array([match.length for match in matches], dtype=np.int64),
+        np.array(counts, dtype=np.int64).reshape(len(matches), len(tokens)),
+        total,
+        total_length,
+    )
 
 
 def bm25(matches: TextMatches, tokens: Sequence[str] | Mapping[str, float]) -> dict[str, float]:

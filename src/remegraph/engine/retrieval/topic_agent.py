@@ -28,12 +28,12 @@ from remegraph.engine.retrieval.hits import (
     timed,
     within,
 )
-from remegraph.engine.retrieval.scores import bm25
+from remegraph.engine.retrieval.scores import TextMatch, bm25, columns
 from remegraph.engine.retrieval.search import Searcher
 from remegraph.errors import InputError, NaiveTimeError
 from remegraph.models import Hit, HitKind, Memory, Origin, Partition, RecallFilter, Shelf, StoredMessage
 from remegraph.models.standing import dated
-from remegraph.ports import AskedTime, RetrievalAgent, Search, TextMatch, TextMatches
+from remegraph.ports import AskedTime, RetrievalAgent, Search
 from remegraph.settings import SharingPolicy
 from remegraph.text.questions import read_question
 from remegraph.text.times import parse_range
@@ -96,7 +96,7 @@ def _scores(memories: Sequence[Memory], tokens: Sequence[str]) -> dict[str, floa
         if (held := set(tokens) & counts.keys())
     )
     length = sum(sum(counts.values()) for _, counts in counted)
-    return bm25(TextMatches.of(memories[0].partition, matches, len(counted), length), tokens) if matches else {}
+    return bm25(columns(memories[0].partition, matches, len(counted), length), tokens) if matches else {}
 
 
 _INSTANT = timedelta(microseconds=1)
