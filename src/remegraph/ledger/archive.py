@@ -19,11 +19,11 @@ from remegraph.ledger import messages as message_rows
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger import withheld as withheld_rows
 from remegraph.ledger.attachments import SWEEP_LOCK, Attachments, BlobFolder
-from remegraph.ledger.commit import commit, replayed
+from remegraph.ledger.commit import commit, committed
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext
 from remegraph.ledger.index.fulltext import EMPTY_LAYOUT, LayoutCache
-from remegraph.ledger.journal import Entry, Journal
+from remegraph.ledger.journal import Entry, Heads, Journal
 from remegraph.ledger.keys import KeyRing
 from remegraph.ledger.notes import Notes
 from remegraph.ledger.rows import counts, from_micros, micros
@@ -278,19 +278,20 @@ class Archive(Notes):
                 raise ErasedError(f"Message {message.message_id} was erased.")
             if message.message_id in there.digests:
                 return None
-            message_rows.add(connection, place, [message], recorded_at, {}, there=there)
+            message_rows.add(connection, place, [message], recorded_at, {}, there=there, cut=True)
             told = {"partition": partition, "seq": there.last_seq + 1, "recorded_at": recorded_at}
             stored = StoredMessage.model_validate({**message.model_dump(), **told})
             block = block_rows.new(connection, place, [stored], self.tombstones)
-            block_rows.end(connection, place, block)
-            self._await(connection, place, [block], recipe)
+            self._await(connection, place, [block], recipe, there.heads)
             due = {"summarize": micros(self._clock())}
             jobs.enqueue(connection, due, place, self._stamps.of(partition.agent))
             failpoint("add.before_commit")
         failpoint("add.after_commit")
         return stored, block
 
-    def _await(self, connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:
+    def _await(
+        self, connection: Connection, partition_id: int, new: Sequence[Block], recipe: str, heads: Heads | None = None
+    ) -> None:
         """Mark new blocks as waiting for a way of summarising, and journal them."""
         block_rows.await_work(connection, partition_id, new, recipe)
         now, operation_id = micros(self._clock()), self._new_id()
@@ -298,7 +299,7 @@ class Archive(Notes):
             Entry(partition_id, now, "slicer", "add_block", each.block_id, operation_id, body=each.to_json())
             for each in new
         ]
-        self.journal.add(connection, told)
+        self.journal.add(connection, told, heads)
 
     def keep_off_record(self, partition: Partition, said: Sequence[tuple[str, str]]) -> None:
         """Mark messages as said off the record, by what nothing can be read from: `add_messages` turns them away.
@@ -641,8 +642,7 @@ class Archive(Notes):
     def committed(self, partition: Partition, operation_id: str) -> bool:
         """Return whether an operation was committed, whatever it changed."""
         with self.database.read() as connection:
-            numbers = partition_rows.known(connection, [partition])
-            return any(replayed(connection, number, operation_id) for number in numbers)
+            return committed(connection, partition_rows.known(connection, [partition]), operation_id)
 
     def operation(self, partitions: Sequence[Partition], operation_id: str) -> tuple[tuple[Memory, Memory], ...]:
         """Return what an operation changed, to the letter: each head as it is now, with the version before the operation."""

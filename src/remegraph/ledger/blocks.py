@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Row,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.ledger import messages as message_rows
@@ -65,11 +78,55 @@ Numbers = Mapping[Partition, int]
 """The numbers of partitions."""
 
 # Said once: building a statement costs as much as running it.
-_EXTENTS = select(
-    blocks.c.partition_id, blocks.c.block_id, blocks.c.thread, blocks.c.first_seq, blocks.c.last_seq
-).where(
-    blocks.c.partition_id.in_(bindparam("here", expanding=True)),
-    blocks.c.block_id.in_(bindparam("labels", expanding=True)),
+_EXTENTS = (
+    select(
+        *(blocks.c[name] for name in ("partition_id", "block_id", "thread", "first_seq", "last_seq")),
+        summaries.c.block_id.is_not(None).label("entered"),
+        exists()
+        .where(
+            messages.c.partition_id == blocks.c.partition_id,
+            messages.c.thread == blocks.c.thread,
+            messages.c.seq.between(blocks.c.first_seq, blocks.c.last_seq),
+            messages.c.withheld.is_not(None),
+        )
+        .label("hides"),
+        work.c.topic,
+        work.c.recipe,
+        work.c.state,
+    )
+    .select_from(blocks)
+    .outerjoin(
+        summaries, and_(summaries.c.partition_id == blocks.c.partition_id, summaries.c.block_id == blocks.c.block_id)
+    )
+    .outerjoin(
+        work,
+        and_(work.c.partition_id == blocks.c.partition_id, work.c.block_id == blocks.c.block_id),
+    )
+    .where(
+        blocks.c.partition_id.in_(bindparam("here", expanding=True)),
+        blocks.c.block_id.in_(bindparam("labels", expanding=True)),
+    )
+)
+_newest = blocks.alias()
+_UNTIL = and_(
+    _newest.c.partition_id == threads.c.partition_id,
+    _newest.c.thread == threads.c.thread,
+    _newest.c.last_seq == threads.c.block_seq,
+)
+_SAID_SINCE = and_(messages.c.partition_id == threads.c.partition_id, messages.c.thread == threads.c.thread)
+_UNCUT = (
+    select(threads.c.thread.label("open_thread"), threads.c.block_seq, messages)
+    .where(threads.c.partition_id == bindparam("here"), threads.c.last_seq > threads.c.block_seq)
+    .order_by(threads.c.id, messages.c.seq)
+)
+_OPEN = _UNCUT.select_from(threads).outerjoin(messages, and_(_SAID_SINCE, messages.c.seq > threads.c.block_seq))
+_OVERLAPPING = (
+    _UNCUT.select_from(threads)
+    .outerjoin(_newest, _UNTIL)
+    .outerjoin(
+        messages,
+        and_(_SAID_SINCE, messages.c.seq >= func.coalesce(_newest.c.first_seq, threads.c.block_seq + 1)),
+    )
 )
 _later = blocks.alias()
 _first_end = select(func.min(_later.c.last_seq)).where(
@@ -91,11 +148,6 @@ _HOLDING = (
     )
     .where(messages.c.partition_id == bindparam("here"), messages.c.seq.in_(bindparam("seqs", expanding=True)))
 )
-_DONE = select(work.c.partition_id, work.c.block_id, work.c.topic, work.c.recipe).where(
-    work.c.partition_id.in_(bindparam("here", expanding=True)),
-    work.c.block_id.in_(bindparam("labels", expanding=True)),
-    work.c.state == "done",
-)
 
 
 # ------------------------------------------------------------------------------------------- cut from threads
@@ -105,22 +157,23 @@ def tails(
     connection: Connection, partition_id: int, partition: Partition, overlap: int, thread: str | None = None
 ) -> tuple[Tail, ...]:
     """Return what no block holds yet; costs what is new, not what is old."""
-    query = (
-        select(threads.c.thread, threads.c.block_seq)
-        .where(threads.c.partition_id == partition_id, threads.c.last_seq > threads.c.block_seq)
-        .order_by(threads.c.id)
-    )
-    if thread is not None:
-        query = query.where(threads.c.thread == thread)
-    unfinished = connection.execute(query).all()
-    return tuple(
-        Tail(
-            thread=row.thread,
-            after_seq=row.block_seq,
-            overlap=_overlap(connection, partition_id, partition, row.thread, block_seq=row.block_seq, overlap=overlap),
-            messages=_thread(connection, partition_id, partition, row.thread, messages.c.seq > row.block_seq),
-        )
-        for row in unfinished
+    query = _OVERLAPPING if overlap else _OPEN
+    query = query if thread is None else query.where(threads.c.thread == thread)
+    found: dict[str, list[Any]] = {}
+    for row in connection.execute(query, {"here": partition_id}):
+        found.setdefault(row.open_thread, []).append(row)
+    return tuple(_tail(partition, name, rows, overlap) for name, rows in found.items())
+
+
+def _tail(partition: Partition, thread: str, rows: Sequence[Any], overlap: int) -> Tail:
+    after: int = rows[0].block_seq
+    held = [stored(partition, row) for row in rows if row.id is not None]
+    before = [message for message in held if message.seq <= after]
+    return Tail(
+        thread=thread,
+        after_seq=after,
+        overlap=tuple(before[-overlap:]) if overlap else (),
+        messages=tuple(held[len(before) :]),
     )
 
 
@@ -137,20 +190,6 @@ def _thread(
     here = (messages.c.partition_id == partition_id, messages.c.thread == thread)
     query = select(messages).where(*here, *conditions).order_by(messages.c.seq)
     return tuple(stored(partition, row) for row in connection.execute(query))
-
-
-def _overlap(
-    connection: Connection, partition_id: int, partition: Partition, thread: str, *, block_seq: int, overlap: int
-) -> tuple[StoredMessage, ...]:
-    if not overlap or not block_seq:
-        return ()
-    newest = select(blocks.c.first_seq).where(
-        blocks.c.partition_id == partition_id, blocks.c.thread == thread, blocks.c.last_seq == block_seq
-    )
-    first = connection.execute(newest).scalar_one_or_none()
-    if first is None:  # it was erased
-        return ()
-    return _thread(connection, partition_id, partition, thread, messages.c.seq.between(first, block_seq))[-overlap:]
 
 
 def add(
@@ -351,12 +390,19 @@ def _block(partition: Partition, row: Row[Any]) -> Block:
     )
 
 
-class Extent(NamedTuple):
-    """Which words a block holds."""
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Which words a block holds, and what was made of them."""
 
     thread: str
     first_seq: int
     last_seq: int
+    entered: bool = False
+    """Whether it has an index entry."""
+    hides: bool = False
+    """Whether any of its words are withheld."""
+    done: set[tuple[str, str]] = field(default_factory=set)
+    """The work on it that is done, by topic and recipe."""
 
     def holds(self, message: Row[Any]) -> bool:
         """Return whether it holds a message of its partition."""
@@ -373,8 +419,11 @@ def extents(
     """Return those of these blocks that are there."""
     found: dict[tuple[int, str], Extent] = {}
     for chunk in chunks(list(labels)):
-        rows = connection.execute(_EXTENTS, {"here": list(partition_ids), "labels": chunk})
-        found |= {(row.partition_id, row.block_id): Extent(row.thread, row.first_seq, row.last_seq) for row in rows}
+        for row in connection.execute(_EXTENTS, {"here": list(partition_ids), "labels": chunk}):
+            new = Extent(row.thread, row.first_seq, row.last_seq, row.entered, row.hides)
+            extent = found.setdefault((row.partition_id, row.block_id), new)
+            if row.state == "done":
+                extent.done.add((row.topic, row.recipe))
     return found
 
 
@@ -593,27 +642,26 @@ def _worked(dialect: str) -> Insert:
     return statement.on_conflict_do_update(index_elements=["partition_id", "block_id", "topic", "recipe"], set_=given)
 
 
-def check_open(connection: Connection, numbers: Numbers, wanted: Sequence[Work], again: Mapping[str, str]) -> None:
+def check_open(
+    connection: Connection, numbers: Numbers, there: Extents, wanted: Sequence[Work], again: Mapping[str, str]
+) -> None:
     """Check that none of this work is done, unless its block is read again, and that no one else has done that.
 
     Args:
+        there: The blocks that are there.
         again: Blocks that are read again, by label, each with who read it last.
 
     Raises:
         ConflictError: Some of it is done.
     """
-    new = [one for one in wanted if one.block_id not in again]
-    finished: set[tuple[int, str, str, str]] = set()
-    for chunk in chunks(list({one.block_id for one in new})):
-        here = {"here": list({numbers[one.partition] for one in new}), "labels": chunk}
-        finished.update(tuple(row) for row in connection.execute(_DONE, here))
+    places = [(one, (numbers[one.partition], one.block_id)) for one in wanted]
     done = [
         f"{one.block_id} {one.topic}".strip()
-        for one in new
-        if (numbers[one.partition], one.block_id, one.topic, one.recipe) in finished
+        for one, place in places
+        if one.block_id not in again and place in there and (one.topic, one.recipe) in there[place].done
     ]
-    places = {(numbers[one.partition], one.block_id) for one in wanted if one.block_id in again}
-    done += [label for number, label in places if _reader(connection, number, label) != again[label]]
+    reread = {place for one, place in places if one.block_id in again}
+    done += [label for number, label in reread if _reader(connection, number, label) != again[label]]
     if done:
         raise ConflictError(done, "This work is done already: take it off the list.")
 

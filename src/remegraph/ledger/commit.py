@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
@@ -19,12 +19,13 @@ from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.consent import Consent
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext, vectors
-from remegraph.ledger.journal import Entry, Journal
+from remegraph.ledger.journal import HEAD, Entry, Heads, Journal, heads_of
 from remegraph.ledger.rows import chunks, insert_rows, micros, upsert
 from remegraph.ledger.schema import (
     links,
     memories,
     operations,
+    partitions,
     versions,
 )
 from remegraph.ledger.tombstones import Tombstones
@@ -48,9 +49,19 @@ from remegraph.models.supersession import CONTRARY, at_variance, crowded
 from remegraph.text.sentences import summary_of
 from remegraph.text.tokens import token_counts
 
-__all__ = ["commit", "replayed", "resummarised"]
+__all__ = ["commit", "committed", "resummarised"]
 
 _Edges = Mapping[str, set[str]]
+
+_BEGUN = (  # said once: building a statement costs as much as running it
+    select(*HEAD, operations.c.receipt)
+    .select_from(partitions)
+    .outerjoin(
+        operations,
+        and_(operations.c.partition_id == partitions.c.id, operations.c.operation_id == bindparam("operation_id")),
+    )
+    .where(partitions.c.id.in_(bindparam("touched", expanding=True)))
+)
 
 
 def commit(
@@ -70,7 +81,8 @@ def commit(
         named = _named(changes)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
         numbers, touched = _held(database, connection, named, [*(each.source_id for each in changes.links), *witnesses])
-        if touched and (receipt := replayed(connection, touched[0], changes.operation_id)):
+        journals, receipt = _begun(connection, touched, changes.operation_id)
+        if receipt is not None:
             return receipt
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
@@ -80,7 +92,7 @@ def commit(
         heads = memory_rows.read_heads(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}
         consent = Consent(connection, changes, numbers, bodies, quorum)
-        receipt = _Commit(connection, journal, changes, numbers, heads, touched, consent).apply()
+        receipt = _Commit(connection, journal, journals, changes, numbers, heads, touched, consent).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
@@ -117,11 +129,17 @@ def _named(changes: ChangeSet) -> list[Partition]:
     return list(dict.fromkeys(named))
 
 
-def replayed(connection: Connection, partition_id: int, operation_id: str) -> Receipt | None:
-    """Return what an operation did that was committed before; none: it was not."""
-    here = (operations.c.partition_id == partition_id, operations.c.operation_id == operation_id)
-    stored = connection.execute(select(operations.c.receipt).where(*here)).scalar_one_or_none()
-    return None if stored is None else Receipt.from_json(stored).evolve(replayed=True)
+def _begun(connection: Connection, touched: Sequence[int], operation_id: str) -> tuple[Heads, Receipt | None]:
+    """Return where the journals of locked partitions go on, and what the operation did if it was committed before."""
+    rows = connection.execute(_BEGUN, {"touched": list(touched), "operation_id": operation_id}).all() if touched else []
+    done = next((row.receipt for row in rows if row.number == touched[0] and row.receipt is not None), None)
+    return heads_of(rows), None if done is None else Receipt.from_json(done).evolve(replayed=True)
+
+
+def committed(connection: Connection, partition_ids: Iterable[int], operation_id: str) -> bool:
+    """Return whether an operation was committed in one of these partitions."""
+    here = (operations.c.partition_id.in_(list(partition_ids)), operations.c.operation_id == operation_id)
+    return connection.execute(select(operations.c.partition_id).where(*here)).first() is not None
 
 
 def _may_meet(one: Partition, other: Partition) -> bool:
@@ -140,6 +158,8 @@ class _Commit:
 
     connection: Connection
     journal: Journal
+    journals: Heads
+    """Where the journals of the touched partitions go on."""
     changes: ChangeSet
     numbers: dict[Partition, int]
     heads: dict[str, memory_rows.Head]
@@ -152,14 +172,16 @@ class _Commit:
     warnings: list[str] = field(default_factory=list)
     indexed: dict[fulltext.TextShelf, dict[str, str | None]] = field(default_factory=dict)
     """What full text shall say of each touched record; none: it leaves the index."""
+    stale: defaultdict[fulltext.TextShelf, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Those of them that full text may hold already."""
 
     def __post_init__(self) -> None:
         self.now = micros(self.changes.recorded_at)
 
     def apply(self) -> Receipt:
         """Check and write everything; any error rolls the transaction back."""
-        blocks.check_open(self.connection, self.numbers, self.changes.work, self.changes.again)
         self.there = blocks.extents(self.connection, self.numbers.values(), _labels(self.changes))
+        blocks.check_open(self.connection, self.numbers, self.there, self.changes.work, self.changes.again)
         self._check_seen()
         self._check_heads()
         self._check_knowledge()
@@ -179,7 +201,7 @@ class _Commit:
         notes.record_calls(self.connection, self.numbers, self.there, self.changes.tools)
         blocks.set_work(self.connection, self.numbers, self.there, self.changes.work)
         self._index()
-        self.journal.add(self.connection, self.entries)
+        self.journal.add(self.connection, self.entries, self.journals)
         receipt = Receipt(
             operation_id=self.changes.operation_id,
             replayed=False,
@@ -281,7 +303,8 @@ class _Commit:
         numbers = self._write_heads([claim.memory for claim in claims], shelves)
         for change, claim in zip(self.changes.changes, claims, strict=True):
             memory, shelf = claim.memory, fulltext.TextShelf(claim.partition_id, "memory")
-            self._tell_index(shelf, memory.memory_id, memory_rows.indexed_words(memory) if memory.live else None)
+            words = memory_rows.indexed_words(memory) if memory.live else None
+            self._tell_index(shelf, memory.memory_id, words, new=not claim.number)
             for each in (*(change.history or ()), memory):
                 self._event(
                     shelf.partition_id,
@@ -343,8 +366,10 @@ class _Commit:
         ]
         insert_rows(self.connection, versions, rows)
 
-    def _tell_index(self, shelf: fulltext.TextShelf, record_id: str, said: str | None) -> None:
+    def _tell_index(self, shelf: fulltext.TextShelf, record_id: str, said: str | None, *, new: bool) -> None:
         self.indexed.setdefault(shelf, {})[record_id] = said
+        if not new:
+            self.stale[shelf].add(record_id)
 
     def _index(self) -> None:
         """Put what changed in the full text index, or take it out; tell the vector index."""
@@ -352,7 +377,7 @@ class _Commit:
             shelf: [fulltext.TextEntry(name, token_counts(said)) for name, said in records.items() if said is not None]
             for shelf, records in self.indexed.items()
         }
-        fulltext.remove(self.connection, {shelf: list(records) for shelf, records in self.indexed.items()})
+        fulltext.remove(self.connection, self.stale)
         fulltext.put(self.connection, told)
         keys = [
             vectors.Key(shelf.partition_id, shelf.kind, record_id)
@@ -413,10 +438,13 @@ class _Commit:
         """Refuse what was made of words that are withheld by now."""
         homes = [each.partition for each in self.changes.summaries] + [each.partition for each in self.changes.work]
         for number in {self.numbers[home] for home in homes}:
-            extents = {label: self.there[number, label] for label in self.changes.seen if (number, label) in self.there}
-            for label, hidden in withheld.counts(self.connection, number, extents).items():
-                if hidden != self.changes.seen[label]:
-                    raise ConflictError([label], "Words of it were withheld meanwhile: read it again.")
+            seen = {label: self.there[number, label] for label in self.changes.seen if (number, label) in self.there}
+            extents = {
+                label: (each.thread, each.first_seq, each.last_seq) for label, each in seen.items() if each.hides
+            }
+            hidden = withheld.counts(self.connection, number, extents)
+            if changed := [label for label in seen if hidden.get(label, 0) != self.changes.seen[label]]:
+                raise ConflictError(changed[:1], "Words of it were withheld meanwhile: read it again.")
 
     def _withhold(self) -> None:
         """Withhold words and show others again, first: what is written in this change is held against what is left."""
@@ -430,7 +458,7 @@ class _Commit:
                 for name in names:
                     self._event(number, action, name, body="")
             for label, body in withheld.summaries_again(self.connection, number, again).items():
-                self._tell_of(number, BlockSummary.from_json(body))
+                self._tell_of(number, BlockSummary.from_json(body), new=False)
                 self._event(number, "summarize", label, body=body)
 
     def _summarise(self) -> None:
@@ -438,13 +466,13 @@ class _Commit:
         blocks.write_summaries(self.connection, self.numbers, self.there, given, keep=keep)
         for summary in given:
             partition_id = self.numbers[summary.partition]
-            self._tell_of(partition_id, summary)
+            self._tell_of(partition_id, summary, new=not self.there[partition_id, summary.block_id].entered)
             self._event(partition_id, "summarize", summary.block_id, body=summary.to_json())
 
-    def _tell_of(self, partition_id: int, summary: BlockSummary) -> None:
+    def _tell_of(self, partition_id: int, summary: BlockSummary, *, new: bool) -> None:
         """Let an index entry be found by its words, unless none is left."""
         said = None if summary.summary == MARK else " ".join((summary.summary, *summary.entities))
-        self._tell_index(fulltext.TextShelf(partition_id, "block"), summary.block_id, said)
+        self._tell_index(fulltext.TextShelf(partition_id, "block"), summary.block_id, said, new=new)
 
     def _event(
         self, partition_id: int, action: str, record_id: str, *, body: str, version: int = 0, reason: str = ""

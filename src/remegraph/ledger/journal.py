@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from secrets import token_hex
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, or_, select, update
 
 from remegraph.errors import JournalKeyError
 from remegraph.ledger.database import EVERYBODY, Database
@@ -25,7 +25,7 @@ from remegraph.ledger.rows import chunks, digest, insert_rows
 from remegraph.ledger.schema import events, partitions, seals
 from remegraph.telemetry import event
 
-__all__ = ["Entry", "Journal", "Walk", "acted_in", "origin"]
+__all__ = ["HEAD", "Entry", "Heads", "Journal", "Walk", "acted_in", "heads_of", "origin"]
 
 
 _log = logging.getLogger(__name__)
@@ -34,10 +34,28 @@ _PAGE = 500
 
 # Said once: building a statement costs as much as running it.
 _SEALING = select(seals.c.fingerprint)
-_HEADS = select(partitions.c.id, partitions.c.journal_head, _SEALING.scalar_subquery().label("sealing")).where(
-    partitions.c.id.in_(bindparam("numbers", expanding=True))
+HEAD: Sequence[ColumnElement[Any]] = (
+    partitions.c.id.label("number"),
+    partitions.c.journal_head,
+    _SEALING.scalar_subquery().label("sealing"),
 )
+"""The columns of `heads_of`, for whoever reads the row of a partition anyway."""
+
+_HEADS = select(*HEAD).where(partitions.c.id.in_(bindparam("numbers", expanding=True)))
 _SET_HEAD = update(partitions).where(partitions.c.id == bindparam("number")).values(journal_head=bindparam("head"))
+
+
+class Heads(NamedTuple):
+    """Where the journals of locked partitions go on, and the key that seals."""
+
+    sealing: str
+    chains: Mapping[int, str]
+
+
+def heads_of(rows: Sequence[Any]) -> Heads:
+    """Return the heads of partitions, from their rows with the columns `HEAD`."""
+    chains = {row.number: row.journal_head or origin(row.number) for row in rows}
+    return Heads(rows[0].sealing if rows else "", chains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,31 +142,32 @@ class Journal:
         self._sealing = newest
         database.refuse(None)
 
-    def add(self, connection: Connection, entries: Sequence[Entry]) -> None:
+    def add(self, connection: Connection, entries: Sequence[Entry], heads: Heads | None = None) -> None:
         """Write events, in this order.
 
         Args:
             connection: A write transaction that has locked their partitions.
+            heads: Read since, and before any other event was written.
 
         Raises:
             JournalKeyError: Another process has changed the key since, and the new one is not at hand.
         """
         if not entries:
             return
-        heads: dict[int, str] = {}
-        sealing = self._sealing
+        numbers = {entry.partition_id for entry in entries}
+        if heads is None:
+            heads = heads_of(connection.execute(_HEADS, {"numbers": list(numbers)}).all())
+        chains = {number: heads.chains[number] for number in numbers}
         rows: list[dict[str, Any]] = []
-        for found in connection.execute(_HEADS, {"numbers": list({entry.partition_id for entry in entries})}):
-            heads[found.id], sealing = found.journal_head or origin(found.id), found.sealing
         for entry in entries:
             number = entry.partition_id
             row = {name: getattr(entry, name) for name in _GIVEN}
             row["digest"] = self.digest(entry.body)
-            heads[number] = row["chain"] = self._chained(heads[number], row, sealing)
+            chains[number] = row["chain"] = self._chained(chains[number], row, heads.sealing)
             rows.append(row)
-        self._sealing = sealing
+        self._sealing = heads.sealing
         insert_rows(connection, events, rows)
-        connection.execute(_SET_HEAD, [{"number": number, "head": head} for number, head in heads.items()])
+        connection.execute(_SET_HEAD, [{"number": number, "head": head} for number, head in chains.items()])
 
     def forget(self, connection: Connection, partition_ids: Sequence[int], record_ids: Sequence[str] | None) -> int:
         """Take digests and reasons from events, and chain their partitions again; return how many events that were.

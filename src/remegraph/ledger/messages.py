@@ -28,6 +28,7 @@ from sqlalchemy import (
 from remegraph.errors import MessageChangedError, MessageError
 from remegraph.ledger import attachments, withheld
 from remegraph.ledger.index import fulltext
+from remegraph.ledger.journal import HEAD, Heads, heads_of
 from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micros, minute_of, upsert
 from remegraph.ledger.schema import messages, partitions, threads
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
@@ -50,6 +51,7 @@ _ASKED_FOR = and_(
 _KNOWN = (  # a row that names no message tells of the partition alone
     select(
         partitions.c.last_seq,
+        *HEAD,
         exists().where(_others.c.partition_id == partitions.c.id, _others.c.withheld.is_not(None)).label("screens"),
         messages.c.message_id,
         messages.c.digest,
@@ -88,6 +90,8 @@ class Known(NamedTuple):
     last_seq: int
     screens: bool
     """Whether words of any message are withheld there."""
+    heads: Heads
+    """Where its journal goes on."""
     digests: dict[str, str]
     """Of those that are recorded, by id."""
 
@@ -97,7 +101,7 @@ def known(connection: Connection, partition_id: int, key: str, ids: Sequence[str
     found: Known | None = None
     for chunk in chunks(ids):
         for row in connection.execute(_KNOWN, {"here": partition_id, "key": key, "ids": chunk}):
-            found = found or Known(row.last_seq, row.screens, {})
+            found = found or Known(row.last_seq, row.screens, heads_of([row]), {})
             if row.message_id is not None:
                 found.digests[row.message_id] = row.digest
     return found
@@ -112,6 +116,7 @@ def add(
     *,
     there: Known,
     untimed: Collection[str] = (),
+    cut: bool = False,
 ) -> int:
     """Record messages under the partition's lock; return how many were new.
 
@@ -119,6 +124,7 @@ def add(
         blobs: The bytes of attachments that came with them, by SHA-256.
         there: What the partition holds of them.
         untimed: Ids of those whose time no one said: they are the same at any time.
+        cut: Whether a block that ends with them is recorded along.
 
     Raises:
         MessageError: A message without an id.
@@ -156,8 +162,11 @@ def add(
         attachments.add(connection, partition_id, [message for message, _, _ in rows], blobs)
     ends = {message.thread: seq for seq, (message, _, _) in placed}
     connection.execute(
-        _move_threads(connection.dialect.name),
-        [{"partition_id": partition_id, "thread": thread, "last_seq": seq} for thread, seq in ends.items()],
+        _move_threads(connection.dialect.name, cut=cut),
+        [
+            {"partition_id": partition_id, "thread": thread, "last_seq": seq, "block_seq": seq if cut else 0}
+            for thread, seq in ends.items()
+        ],
     )
     size = sum(len(body) for _, body, _ in rows) + attachments.size([message for message, _, _ in rows], blobs)
     moved = {"here": partition_id, "added": len(rows), "size": size, "now": minute_of(recorded)}
@@ -207,10 +216,11 @@ def _body(message: Message) -> str:
 
 
 @cache
-def _move_threads(dialect: str) -> Insert:
+def _move_threads(dialect: str, *, cut: bool) -> Insert:
     statement = upsert(dialect, threads)
+    ends = ("last_seq", "block_seq") if cut else ("last_seq",)
     return statement.on_conflict_do_update(
-        index_elements=["partition_id", "thread"], set_={"last_seq": statement.excluded.last_seq}
+        index_elements=["partition_id", "thread"], set_={name: statement.excluded[name] for name in ends}
     )
 
 
