@@ -11,11 +11,13 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
+import uvicorn
 import yaml
 from typer.testing import CliRunner
+from uvicorn.importer import import_from_string
 
 from remegraph.cli.app import app, whole
-from remegraph.settings import Settings
+from remegraph.settings import _IN_ENVIRONMENT
 from tests.docs.blocks import ROOT
 
 __all__ = ["exported", "given", "hold", "named", "run"]
@@ -125,6 +127,8 @@ def _make(arguments: Sequence[str]) -> None:
 
 def _python(arguments: Sequence[str]) -> None:
     """An eval has these options, tests these files, a script of the reader's is the reader's."""
+    if arguments[0] == "-c":
+        compile(arguments[1], "<command>", "exec")
     if arguments[0] != "-m":
         return
     _, module, *rest = arguments
@@ -147,6 +151,12 @@ def _options(name: str) -> frozenset[str]:
     return frozenset(ast.literal_eval(first) for first, *_ in added)
 
 
+def _uvicorn(arguments: Sequence[str]) -> None:
+    """It has these options, and the application is there."""
+    context = uvicorn.main.make_context("uvicorn", [*arguments])
+    assert callable(import_from_string(context.params["app"]))
+
+
 def _pip(arguments: Sequence[str]) -> None:
     """Extras are those of the package, folders have something to install."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
@@ -166,7 +176,19 @@ def _passing(spec: str, arguments: Sequence[str]) -> None:
     hold(arguments[at + 1 :])
 
 
+def _deployed(arguments: Sequence[str]) -> None:
+    """Files of ours are there; so are the units that are named."""
+    assert [word for word in arguments if word.startswith("deploy/") and not any(ROOT.glob(word))] == []
+    units = {path.stem for path in (ROOT / "deploy" / "systemd").glob("*.service")}
+    if {"start", "restart", "enable"} & {*arguments}:
+        named = {re.sub(r"@.+", "@", word) for word in arguments if word.startswith("remegraph")}
+        assert named <= units
+
+
 def _docker(arguments: Sequence[str]) -> None:
+    if arguments[0] == "build":
+        _deployed(arguments)
+        return
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert arguments[0] == "compose"
     assert [word for word in arguments if "=" in word and word.partition("=")[0] not in services] == []
@@ -174,14 +196,16 @@ def _docker(arguments: Sequence[str]) -> None:
 
 def _variable(name: str) -> None:
     """A variable that begins with ours is a setting."""
-    known = {f"REMEGRAPH_{field.upper()}" for field in Settings.model_fields} | {"REMEGRAPH_USER", "REMEGRAPH_AGENT"}
+    known = {f"REMEGRAPH_{name.upper()}" for name in (*_IN_ENVIRONMENT, "settings", "user", "agent")}
     assert not name.startswith("REMEGRAPH_") or name in known, f"there is no setting {name}"
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "claude": lambda words: hold(words[words.index("--") + 1 :]),
+    "cp": _deployed,
     "docker": _docker,
     "env": lambda _: None,
+    "kubectl": _deployed,
     "langgraph": lambda words: pytest.fail("no server") if words != ["dev"] else None,
     "make": _make,
     "opentelemetry-instrument": hold,
@@ -189,5 +213,7 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "pipx": partial(_passing, "--spec"),
     "python": _python,
     "remegraph": _remegraph,
+    "systemctl": _deployed,
+    "uvicorn": _uvicorn,
     "uvx": partial(_passing, "--from"),
 }
