@@ -19,7 +19,7 @@ from tests.public_names import LIST, described
 
 _PACKAGE = Path(remegraph.__file__).parent
 _ROOT = Path(__file__).parents[1]
-_DOORS = ("remegraph", "remegraph.adapters", "remegraph.testing")
+_DOORS = ("remegraph", "remegraph.adapters", "remegraph.servers.watch", "remegraph.testing")
 _GUESTS = sorted([*(_ROOT / "integrations").glob("*/*/**/*.py"), *(_ROOT / "examples").glob("*.py")])
 _MODULES = [path for path in sorted(_PACKAGE.rglob("*.py")) if "migrations" not in path.parts]
 
