@@ -54,13 +54,14 @@ __all__ = ["commit", "committed", "resummarised"]
 _Edges = Mapping[str, set[str]]
 
 _BEGUN = (  # said once: building a statement costs as much as running it
-    select(*HEAD, operations.c.receipt)
+    select(*HEAD, partitions.c.key, operations.c.receipt)
     .select_from(partitions)
     .outerjoin(
         operations,
         and_(operations.c.partition_id == partitions.c.id, operations.c.operation_id == bindparam("operation_id")),
     )
     .where(partitions.c.id.in_(bindparam("touched", expanding=True)))
+    .order_by(partitions.c.id)
 )
 
 
@@ -80,10 +81,11 @@ def commit(
             changes = changes.evolve(tools=notes.without_late_calls(connection, tombstones, changes.tools))
         named = _named(changes)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
-        numbers, touched = _held(database, connection, named, [*(each.source_id for each in changes.links), *witnesses])
-        journals, receipt = _begun(connection, touched, changes.operation_id)
-        if receipt is not None:
-            return receipt
+        others = [*(each.source_id for each in changes.links), *witnesses]
+        numbers, rows = _held(database, connection, named, others, changes.operation_id)
+        touched = [row.number for row in rows]
+        if rows and rows[0].receipt is not None:
+            return Receipt.from_json(rows[0].receipt).evolve(replayed=True)
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
@@ -92,30 +94,33 @@ def commit(
         heads = memory_rows.read_heads(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}
         consent = Consent(connection, changes, numbers, bodies, quorum)
-        receipt = _Commit(connection, journal, journals, changes, numbers, heads, touched, consent).apply()
+        receipt = _Commit(connection, journal, heads_of(rows), changes, numbers, heads, touched, consent).apply()
         failpoint("commit.before_commit")
     failpoint("commit.after_commit")
     return receipt
 
 
 def _held(
-    database: Database, connection: Connection, named: Sequence[Partition], others: Sequence[str]
-) -> tuple[dict[Partition, int], list[int]]:
-    """Lock partitions, and those of other memories; return the numbers of the former, and of all.
+    database: Database, connection: Connection, named: Sequence[Partition], others: Sequence[str], operation_id: str
+) -> tuple[dict[Partition, int], Sequence[Any]]:
+    """Lock partitions, and those of other memories; return the numbers of the former, and the rows of all in order.
 
     Raises:
         ConflictError: One was erased meanwhile.
     """
     known = {} if others else partition_rows.cached(connection, named)
-    if known.keys() >= set(named):  # as a rule they are what they were, and are looked up once
+    if named and known.keys() >= set(named):  # as a rule they are what they were, and are looked up once
         database.lock(connection, known.values())
+        rows = _begun(connection, known.values(), operation_id)
+        if {row.number: row.key for row in rows} == {known[each]: partition_rows.key_of(each) for each in named}:
+            return known, rows
     numbers = partition_rows.ensure(connection, named)
     touched = {*numbers.values(), *(head.partition_id for head in memory_rows.read_heads(connection, others).values())}
     if not database.is_sqlite and numbers != known:
         database.lock(connection, touched)
         if partition_rows.ensure(connection, named) != numbers:  # it waited for an erasure
             raise ConflictError(sorted(map(str, named)), "They were erased meanwhile: read again.")
-    return numbers, sorted(touched)
+    return numbers, _begun(connection, touched, operation_id)
 
 
 def _named(changes: ChangeSet) -> list[Partition]:
@@ -129,11 +134,9 @@ def _named(changes: ChangeSet) -> list[Partition]:
     return list(dict.fromkeys(named))
 
 
-def _begun(connection: Connection, touched: Sequence[int], operation_id: str) -> tuple[Heads, Receipt | None]:
-    """Return where the journals of locked partitions go on, and what the operation did if it was committed before."""
-    rows = connection.execute(_BEGUN, {"touched": list(touched), "operation_id": operation_id}).all() if touched else []
-    done = next((row.receipt for row in rows if row.number == touched[0] and row.receipt is not None), None)
-    return heads_of(rows), None if done is None else Receipt.from_json(done).evolve(replayed=True)
+def _begun(connection: Connection, touched: Collection[int], operation_id: str) -> Sequence[Any]:
+    """Return the rows of locked partitions, each with what the operation did if it was committed there before."""
+    return connection.execute(_BEGUN, {"touched": list(touched), "operation_id": operation_id}).all() if touched else ()
 
 
 def committed(connection: Connection, partition_ids: Iterable[int], operation_id: str) -> bool:
