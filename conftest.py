@@ -243,7 +243,7 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", pytest.param("servers", marks=pytest.mark.slow)])
 def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Where `tests.talk.open_kit` opens its homes: in files and in this process; then on PostgreSQL and a Chroma server."""
-    from remegraph.ledger.keys import add_key
+    from remegraph.ledger.journal import add_key
     from tests import talk
 
     where: str = request.param

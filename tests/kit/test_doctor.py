@@ -19,7 +19,7 @@ from remegraph.ledger import checkup
 from remegraph.ledger.database import Database
 from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.index.embedders import HashedEmbedder
-from remegraph.ledger.keys import add_key
+from remegraph.ledger.journal import add_key
 from remegraph.models import Diagnosis
 from remegraph.ports import VectorIndex
 from remegraph.testing import FrozenClock, InMemoryVectorIndex

@@ -17,7 +17,7 @@ from sqlalchemy import event, select, update
 
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.ledger.partitions import anonymous
 from remegraph.ledger.schema import metadata, partitions
 from remegraph.models import (

@@ -14,7 +14,7 @@ from remegraph.errors import ModelUnavailableError, VectorIndexError
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.index.chroma import ChromaIndex, persistent
 from remegraph.ledger.index.embedders import HashedEmbedder
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.models import (
     BlockSummary,
     ChangeSet,

@@ -13,7 +13,7 @@ from remegraph import InputError, SetupError
 from remegraph.failpoints import listen
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.attachments import SWEEP_LOCK, BlobFolder
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.models import Evidence, Message, Partition, Reading
 from remegraph.models.messages import Blob
 from tests.ledger.conftest import ANN, BOB, KEY, NOON, Ledger, create, whole

@@ -15,7 +15,7 @@ from conftest import Figure
 from remegraph.errors import ConflictError, MessageChangedError
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.archive import Archive
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.ledger.schema import partitions
 from remegraph.models import Message
 from tests.ledger.conftest import ANN, BOB, KEY, NOON, Ledger, create, following

@@ -9,7 +9,7 @@ import pytest
 
 from remegraph.errors import ConflictError, ConsensusError, NotFoundError
 from remegraph.ledger.archive import Archive
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.models import ChangeSet, Endorsement, Link, Memory, MemoryChange, Status
 from remegraph.settings import Settings, SharingPolicy
 from tests.ledger.conftest import ANN, KEY, NOON, Ledger, create, following

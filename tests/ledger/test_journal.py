@@ -16,8 +16,7 @@ from remegraph.errors import SetupError
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.audit import AuditTrail
 from remegraph.ledger.database import Database
-from remegraph.ledger.journal import Journal
-from remegraph.ledger.keys import KeyRing, add_key
+from remegraph.ledger.journal import Journal, KeyRing, add_key
 from remegraph.ledger.rows import digest
 from remegraph.ledger.schema import events, memories, partitions, seals, versions
 from remegraph.models import AuditHead, Mismatch, Partition

@@ -9,7 +9,7 @@ import pytest
 
 from remegraph.ledger.archive import Archive
 from remegraph.ledger.database import Database
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import KeyRing
 from remegraph.models import ToolRecord, ToolStats
 from tests.ledger.conftest import ANN, BOB, KEY, NOON, Ledger
 

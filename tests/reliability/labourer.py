@@ -34,7 +34,7 @@ from remegraph.ledger.index.chroma import ChromaIndex
 from remegraph.ledger.index.embedders import HashedEmbedder
 from remegraph.ledger.index.guard import GuardedIndex
 from remegraph.ledger.index.projection import VectorProjection, differences
-from remegraph.ledger.keys import KeyRing, add_key
+from remegraph.ledger.journal import KeyRing, add_key
 from remegraph.models import (
     AddReceipt,
     BlockSummary,

@@ -37,7 +37,7 @@ from remegraph.errors import SetupError
 from remegraph.kit.admin import inspect_backup, restore_backup
 from remegraph.kit.doctor import diagnose
 from remegraph.kit.migration import migrate as brought_up_to_date
-from remegraph.ledger.keys import FILE, add_key, keys_in, new_key
+from remegraph.ledger.journal import KEY_FILE, add_key, keys_in, new_key
 from remegraph.models import Scope
 from remegraph.settings import Settings
 
@@ -349,7 +349,7 @@ def make_key(
         return
     if settings.journal_key:
         raise SetupError(
-            f"REMEGRAPH_JOURNAL_KEY is set, so {folder / FILE} is not read.",
+            f"REMEGRAPH_JOURNAL_KEY is set, so {folder / KEY_FILE} is not read.",
             "Make one with --print, and set it there.",
         )
     then = (
@@ -358,7 +358,7 @@ def make_key(
         else "Give the same to all processes that share the ledger."
     )
     add_key(folder)
-    session.show({"file": str(folder / FILE)}, f"{folder / FILE} has a new key. {then}")
+    session.show({"file": str(folder / KEY_FILE)}, f"{folder / KEY_FILE} has a new key. {then}")
 
 
 @of_home(key)

@@ -81,7 +81,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
     from remegraph.ledger.checkup import examine_folder, examine_key, examine_ledger, newest
     from remegraph.ledger.connections import lacks_ledger, ledger_url
     from remegraph.ledger.database import Database
-    from remegraph.ledger.keys import FILE
+    from remegraph.ledger.journal import KEY_FILE
 
     home = settings.home.expanduser()
     if settings.ledger_url is None:
@@ -98,7 +98,7 @@ def _outside(settings: Settings) -> Iterator[Seen]:
         yield from ((each, (lambda: _upgrade(url)) if each.fixable else None) for each in found)
         if found or settings.journal_key:
             return
-        key = home / FILE
+        key = home / KEY_FILE
         for each in examine_key(home, sealed=newest(database) is not None):
             yield each, (lambda: _close_to_others(key)) if each.fixable else None
 

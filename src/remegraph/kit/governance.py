@@ -203,7 +203,7 @@ class Governance(Facade):
         Raises:
             InputError: A time has no zone.
         """
-        from remegraph.governance.audit import entries
+        from remegraph.ledger.audit import entries
 
         check_times(since=since, until=until)
         parts = self._parts()
@@ -225,7 +225,7 @@ class Governance(Facade):
         Raises:
             FileFormatError: The file is there, or cannot be written.
         """
-        from remegraph.governance.audit import export
+        from remegraph.ledger.audit import export
 
         return export(Path(path).expanduser(), self.audit(scope=scope, since=since, until=until))
 
@@ -242,7 +242,7 @@ class Governance(Facade):
         Raises:
             FileFormatError: It cannot be read.
         """
-        from remegraph.governance.audit import check_export
+        from remegraph.ledger.audit import check_export
 
         return check_export(self._parts().trail, Path(path).expanduser(), heads)
 
@@ -257,7 +257,7 @@ class Governance(Facade):
         Raises:
             FileFormatError: It cannot be read, or holds none.
         """
-        from remegraph.governance.audit import read_heads
+        from remegraph.ledger.audit import read_heads
 
         return read_heads(Path(path).expanduser())
 

@@ -23,8 +23,7 @@ from remegraph.ledger.commit import commit, committed
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext
 from remegraph.ledger.index.fulltext import EMPTY_LAYOUT, LayoutCache
-from remegraph.ledger.journal import Entry, Heads, Journal
-from remegraph.ledger.keys import KeyRing
+from remegraph.ledger.journal import Entry, Heads, Journal, KeyRing
 from remegraph.ledger.notes import Notes
 from remegraph.ledger.rows import counts, from_micros, micros
 from remegraph.ledger.tombstones import Tombstones, unsaid

@@ -34,7 +34,7 @@ from remegraph.ledger.database import EVERYBODY, Database
 from remegraph.ledger.files import drafted, sync_file, sync_folder
 from remegraph.ledger.index import placement
 from remegraph.ledger.index.vectors import mark_everything
-from remegraph.ledger.keys import FILE as KEY
+from remegraph.ledger.journal import KEY_FILE as KEY
 from remegraph.ledger.rows import counts, upsert
 from remegraph.ledger.schema import projections
 from remegraph.models import Backup, BackupFile, Progress

@@ -16,7 +16,7 @@ from remegraph.ledger import migrations
 from remegraph.ledger.backup import problems
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import embedders
-from remegraph.ledger.keys import FILE as KEY
+from remegraph.ledger.journal import KEY_FILE as KEY
 from remegraph.ledger.rows import from_micros
 from remegraph.ledger.schema import events, messages
 from remegraph.models import Finding
