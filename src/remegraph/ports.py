@@ -256,6 +256,10 @@ class VectorIndex(Protocol):
         """Remove a collection; an unknown one is no error."""
         ...
 
+    def optimize(self, collection: str) -> None:
+        """Make a collection quick to search, after much was written to it; an unknown one is no error."""
+        ...
+
     def damage(self, *, thorough: bool = False) -> Mapping[str, str]:
         """Return what is wrong, by collection, or for `WHOLE`; empty if it is sound.
 

@@ -546,6 +546,11 @@ class Settings(_Policy):
         "is read at each new connection.",
     )
     chroma_url: str | None = Field(default=None, description="http://host:port of a Chroma server; embedded if none.")
+    index: Literal["chroma", "pgvector"] | None = Field(
+        default=None,
+        description="What searches vectors. pgvector: the PostgreSQL that the ledger is in; chroma: a server where `chroma_url` "
+        "names one, else embedded. Unless one is named, a ledger keeps the one that it had, first chroma.",
+    )
     queue: Literal["ledger", "procrastinate"] | None = Field(
         default=None,
         description="What hands work to workers. procrastinate is for PostgreSQL and any number of processes, and what is "
@@ -647,7 +652,7 @@ class Settings(_Policy):
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
         """Read the file that REMEGRAPH_SETTINGS names, if it names one; what else the environment says counts more.
 
-        REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _QUEUE, _MIGRATE, _MODEL, _EMBEDDER, _JOURNAL_KEY,
+        REMEGRAPH_HOME, _LEDGER_URL, _CHROMA_URL, _INDEX, _QUEUE, _MIGRATE, _MODEL, _EMBEDDER, _JOURNAL_KEY,
         _FORMER_JOURNAL_KEYS, _OPENTELEMETRY, _REDACT. OpenAI if only its key is set.
 
         Args:
@@ -690,6 +695,7 @@ _IN_ENVIRONMENT = (
     "home",
     "ledger_url",
     "chroma_url",
+    "index",
     "queue",
     "migrate",
     "model",

@@ -1,4 +1,4 @@
-"""The promises of a vector index, held by each: in memory, Chroma embedded, a Chroma server."""
+"""The promises of a vector index, held by each: in memory, Chroma embedded, a Chroma server, pgvector."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event
@@ -21,9 +22,11 @@ from conftest import Figure
 from evals._servers import ChromaServer
 from remegraph import MemoryKit, Scope
 from remegraph.errors import SetupError, VectorIndexError
+from remegraph.ledger.database import Database
 from remegraph.ledger.index.breaker import CircuitBreaker
 from remegraph.ledger.index.chroma import ChromaIndex, _settings, persistent
 from remegraph.ledger.index.embedders import HashedEmbedder
+from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.index.vectors import unreached as find_unreached
 from remegraph.ports import VectorIndex
@@ -38,11 +41,15 @@ ANN = Scope(user="ann")
 A, B, C = np.eye(3, dtype=np.float32)
 
 
-@pytest.fixture(params=["memory", "embedded", "server"])
+@pytest.fixture(params=["memory", "embedded", "server", "pgvector"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
     opened: VectorIndex
     if request.param == "memory":
         opened = InMemoryVectorIndex()
+    elif request.param == "pgvector":
+        with closing(Database.open(request.getfixturevalue("postgres_url"))) as database:
+            yield PgvectorIndex.open(database)
+        return
     elif request.param == "embedded":
         opened = embedded(tmp_path)
     else:

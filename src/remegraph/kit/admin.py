@@ -159,7 +159,7 @@ class Admin(Examination):
             "threads_unrecorded": len(self.unrecorded()),
             **{"model" if agent is None else f"model:{agent}": name for agent, name in parts.thinkers.names().items()},
             "embedder": parts.embedder.name,
-            "index": "chroma" if parts.has_index else "sql",
+            "index": parts.projection.searched,
             "home": str(self._settings.home.expanduser()),
         }
 

@@ -34,8 +34,10 @@ from remegraph.ledger.database import Database
 from remegraph.ledger.erasure import Eraser
 from remegraph.ledger.files import IndexOwner
 from remegraph.ledger.grants import GrantBook
+from remegraph.ledger.index.choice import chosen, settle_index
 from remegraph.ledger.index.chroma import ChromaIndex, stranded
 from remegraph.ledger.index.guard import GuardedIndex, IndexFolder, recorded
+from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.ledger.items import ItemStore
 from remegraph.ledger.jobs import Stamps
@@ -259,6 +261,7 @@ def open_parts(
             if index is not None:
                 unless_projected.callback(index.close)
                 settle_copy(database)
+                settle_index(database, "pgvector" if isinstance(index, PgvectorIndex) else "chroma")
             projection = VectorProjection.open(
                 database,
                 index,
@@ -391,6 +394,8 @@ def _reranker(compressor: object, policy: RecallPolicy) -> Reranker | None:
 
 
 def _index(settings: Settings, database: Database, *, require_index: bool) -> VectorIndex | None:
+    if chosen(settings, database) == "pgvector":
+        return PgvectorIndex.open(database, migrate=settings.migrate)
     if settings.chroma_url is not None:
         return ChromaIndex.server(settings.chroma_url)
     if error := stranded():

@@ -189,7 +189,7 @@ class Examination(Facade, ABC):
         return HealthReport(
             ledger="sqlite" if parts.archive.database.is_sqlite else "postgresql",
             ready=not problem,
-            index="down" if silent else "chroma" if parts.has_index else "sql",
+            index="down" if silent else parts.projection.searched,
             problem=problem or silent,
             queue=queue,
             unrecorded=len(parts.unrecorded if problem else self.unrecorded()),

@@ -238,13 +238,16 @@ class Database:
         return _SESSIONS.get().get(id(self))
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, *, apart: bool = False) -> Iterator[Connection]:
         """Give a connection whose queries all see the same snapshot: that of the session, where there is one.
+
+        Args:
+            apart: Beside the session: a read that is given up while it lasts must not hold up those that follow.
 
         Raises:
             SetupError: The database cannot be used.
         """
-        session = self._session()
+        session = None if apart else self._session()
         with self._translated(), self._snapshot() if session is None else session.reading() as connection:
             yield connection
 

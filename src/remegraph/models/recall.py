@@ -59,8 +59,8 @@ Standing = Literal["current", "expired", "superseded"]
 LeftOut = Literal["duplicate", "at hand", "budget", "cap", "unlikely"]
 """Why the context does not show what was found: it or the question says so already, it rests on words that the caller has
 at hand, there was no room, its layer or its source had its share, or nothing was relevant enough."""
-IndexState = Literal["chroma", "exact", "sql", "none"]
-"""chroma: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
+IndexState = Literal["chroma", "pgvector", "exact", "sql", "none"]
+"""chroma, pgvector: the index; exact: few enough vectors to compare them all; sql: all of them, as there was no index."""
 
 InjectionLayer = Literal["core", "scope", "query"]
 """core: rules that always hold; scope: what applies to this project or language; query: what bears on what was said."""

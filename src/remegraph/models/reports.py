@@ -314,7 +314,7 @@ class HealthReport(Record):
 
     ledger: Literal["sqlite", "postgresql"] = Field(description="What the ledger is kept in.")
     ready: bool = Field(default=True, description="Whether it answered in time, and this release fits its schema.")
-    index: Literal["chroma", "sql", "embedded", "down"] = Field(
+    index: Literal["chroma", "pgvector", "sql", "embedded", "down"] = Field(
         description="What searches vectors; sql: another process owns the embedded index; embedded: it was not asked, as no "
         "kit is open; down: it did not answer."
     )

@@ -109,6 +109,9 @@ class InMemoryVectorIndex:
         """Remove a collection; an unknown one is no error."""
         self._collections.pop(collection, None)
 
+    def optimize(self, collection: str) -> None:
+        """Do nothing: it compares all vectors."""
+
     def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
         """Return nothing: memory does not rot."""
         return {}

@@ -205,6 +205,9 @@ class ChromaIndex:
             self._handles.pop(collection, None)
             client.delete_collection(collection)
 
+    def optimize(self, collection: str) -> None:
+        """Do nothing: Chroma does so as it writes."""
+
     def damage(self, *, thorough: bool = False) -> Mapping[str, str]:  # noqa: ARG002 - nothing to look at
         """Return nothing: what is wrong shows when it is used. A `GuardedIndex` looks first."""
         return {}

@@ -260,6 +260,9 @@ class GuardedIndex:
             if self._damage is not None:
                 self._damage.pop(collection, None)
 
+    def optimize(self, collection: str) -> None:
+        """Do nothing: Chroma does so as it writes."""
+
     def damage(self, *, thorough: bool = False) -> Mapping[str, str]:
         """Look whether the index is sound, in another process where that could kill this one; wait for the answer.
 

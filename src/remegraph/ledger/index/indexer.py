@@ -348,7 +348,10 @@ class Indexer:
         What was there lost ways to what came after it. What no search finds is written once more, and where that does
         not help, or takes ways from others, it is noted: recall looks at it in SQL.
         """
-        if self._index is None or self._written[home] < self._due.get(home, 0):
+        if self._index is None:
+            return
+        self._index.optimize(home)
+        if self._written[home] < self._due.get(home, 0):
             return
         with self.read() as connection:
             embedder_id = embedders.require(connection, embedder)

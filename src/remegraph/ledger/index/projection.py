@@ -1,6 +1,6 @@
 """The vectors of the ledger, projected into an index that may be thrown away at any time.
 
-Chroma proposes, SQL disposes: the index names candidates, and SQL, which holds every vector too, says which of them
+The index proposes, SQL disposes: it names candidates, and SQL, which holds every vector too, says which of them
 are live and how near they are. What the index has not seen yet is in the dirty set and searched in SQL as well. So
 the answer is the same with the index, while it is being built, and without it.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from remegraph.ledger.index import embedders, meanings, placement, vectors
 from remegraph.ledger.index.breaker import Background, TimedCalls
 from remegraph.ledger.index.embedders import units
 from remegraph.ledger.index.indexer import Advance, Indexer, index_id, key_of, shelf_name
+from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.vectors import KINDS, Key
 from remegraph.ledger.rows import digest
 from remegraph.models import IndexState, Mismatch, Partition
@@ -139,6 +140,10 @@ class VectorProjection:
     ) -> None:
         self._database = database
         self._index = index
+        self.searched: Literal["chroma", "pgvector", "sql"] = (
+            "sql" if index is None else "pgvector" if isinstance(index, PgvectorIndex) else "chroma"
+        )
+        """What is searched where there are many vectors."""
         self._embedder = embedder
         self._exact_limit = exact_limit
         self._timeout = timeout
@@ -239,7 +244,7 @@ class VectorProjection:
             if not patience.left:
                 self._following.hurry()
         if hits is not None:
-            return hits, "chroma"
+            return hits, self.searched
         with self._database.read() as connection:
             return search.exact(connection), "sql"
 
