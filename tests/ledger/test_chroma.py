@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +23,7 @@ from evals._servers import ChromaServer
 from remegraph import MemoryKit, Scope
 from remegraph.errors import SetupError, VectorIndexError
 from remegraph.ledger.database import Database
+from remegraph.ledger.index import pgvector
 from remegraph.ledger.index.breaker import CircuitBreaker
 from remegraph.ledger.index.chroma import ChromaIndex, _settings, persistent
 from remegraph.ledger.index.embedders import HashedEmbedder
@@ -41,14 +42,28 @@ ANN = Scope(user="ann")
 A, B, C = np.eye(3, dtype=np.float32)
 
 
-@pytest.fixture(params=["memory", "embedded", "server", "pgvector"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
+class Graphed(PgvectorIndex):
+    """pgvector that makes a graph of each collection, however small."""
+
+    def upsert(self, collection: str, ids: Sequence[str], shelves: Sequence[str], vectors: Vectors) -> None:
+        """Write, then make the graph."""
+        super().upsert(collection, ids, shelves, vectors)
+        self.optimize(collection)
+
+
+@pytest.fixture(params=["memory", "embedded", "server", "pgvector", "pgvector graph"])
+def index(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorIndex]:
     opened: VectorIndex
     if request.param == "memory":
         opened = InMemoryVectorIndex()
     elif request.param == "pgvector":
         with closing(Database.open(request.getfixturevalue("postgres_url"))) as database:
             yield PgvectorIndex.open(database)
+        return
+    elif request.param == "pgvector graph":
+        monkeypatch.setattr(pgvector, "LARGE", 1)
+        with closing(Database.open(request.getfixturevalue("postgres_url"))) as database:
+            yield Graphed.open(database)
         return
     elif request.param == "embedded":
         opened = embedded(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ from remegraph.errors import (
 )
 from remegraph.failpoints import listen
 from remegraph.ledger import partitions as partition_rows
+from remegraph.ledger.database import Database
 from remegraph.ledger.index import embedders, indexer, placement, vectors
+from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
 from remegraph.models import Mismatch, Status
 from remegraph.ports import VectorIndex
@@ -49,8 +52,12 @@ def embedder() -> CountingEmbedder:
     return CountingEmbedder()
 
 
-@pytest.fixture(params=["memory", "chroma"])
+@pytest.fixture(params=["memory", "chroma", "pgvector"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorIndex]:
+    if request.param == "pgvector":
+        with closing(Database.open(request.getfixturevalue("postgres_url"))) as database:
+            yield PgvectorIndex.open(database)
+        return
     opened: VectorIndex = InMemoryVectorIndex() if request.param == "memory" else chroma(tmp_path / "index")
     yield opened
     opened.close()
@@ -75,7 +82,7 @@ def test_a_memory_is_found_by_its_words_in_any_script(
     assert hits[0].partition == ANN
     assert 0 < hits[0].similarity < 1
     assert found(projection, embedder, "绿茶")[0] == "zh"
-    assert state == ("chroma" if exact_limit == 0 else "exact")
+    assert state == (projection.searched if exact_limit == 0 else "exact")
 
 
 @pytest.mark.requirement("X2")
@@ -567,12 +574,11 @@ STEPS = st.lists(
 @given(steps=STEPS)
 @pytest.mark.slow
 def test_every_path_of_the_planner_gives_the_same_answer(
-    steps: list[tuple[str, int, str, str]], tmp_path_factory: pytest.TempPathFactory
+    index: VectorIndex, steps: list[tuple[str, int, str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """How many vectors there are decides how they are searched, never what is found; whatever was synced or not."""
     folder = tmp_path_factory.mktemp("paths")
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
-    index = chroma(folder)
     embedder = CountingEmbedder()
     by_index = VectorProjection.open(ledger.database, index, embedder, exact_limit=0)
     exact = VectorProjection.open(ledger.database, None, embedder)
@@ -592,5 +598,4 @@ def test_every_path_of_the_planner_gives_the_same_answer(
                 two = exact.nearest([ANN], "memory", question, number, allowed)[0]
                 assert [hit.record_id for hit in one] == [hit.record_id for hit in two]
                 assert [hit.similarity for hit in one] == pytest.approx([hit.similarity for hit in two], abs=1e-3)
-    by_index.close()
     ledger.archive.close()

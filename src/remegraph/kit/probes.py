@@ -78,9 +78,11 @@ def health(settings: Settings) -> HealthReport:
         with closing(database):
             jobs = JobQueue(database, _NOW, Stamps(settings))
             queue, problem = answered(partial(queue_of, database, jobs), queue, LEDGER)
-    index: Literal["chroma", "embedded", "down"] = "embedded"
+    index: Literal["chroma", "pgvector", "embedded", "down"] = "embedded"
     silent = ""
-    if settings.chroma_url is not None:
+    if settings.index == "pgvector":
+        index = "down" if problem else "pgvector"
+    elif settings.chroma_url is not None:
         _, silent = answered(partial(_greet, settings.chroma_url), None, INDEX)
         index = "down" if silent else "chroma"
     return HealthReport(

@@ -65,7 +65,7 @@ LARGE = 20_000
 _LONGEST = 4_000  # dimensions that a graph can have
 _NEAR = 10  # hits that are looked at for a record, given its own vector
 _SAME = 0.001  # cosine distance between a vector and itself, in half precision
-_WIDTH = range(100, 1_001)  # candidates that a graph is searched for: pgvector's bounds, but never its mere 40
+_WIDTH = (200, 1_000)  # candidates that a graph is searched for at least, and at most: pgvector takes no more
 _LEAST_VERSION = (0, 8)
 _GRAPH = "pgvector_graph_"
 
@@ -74,8 +74,10 @@ _EXTEND = text("CREATE EXTENSION IF NOT EXISTS vector")
 _INLINE = text("ALTER TABLE pgvector_records ALTER COLUMN embedding SET STORAGE MAIN")
 """Vectors stay in their rows: looked up elsewhere, each would cost as much as a hundred comparisons."""
 _OWNED = text("SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('pgvector_records')")
-_SEARCH_WIDELY = text(
-    "SELECT set_config('hnsw.ef_search', :width, true), set_config('hnsw.iterative_scan', 'relaxed_order', true)"
+_ALONG_GRAPH = text(
+    # Without sorting: PostgreSQL would compare all where it has not counted them since they were written.
+    "SELECT set_config('enable_sort', 'off', true), set_config('hnsw.ef_search', :width, true),"
+    " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
 )
 _BUILD_IN_MEMORY = text(
     # Alone: what processes share is 64 MB in a container, and more would fail.
@@ -209,8 +211,7 @@ class PgvectorIndex:
             found = _required(connection, collection)
             asked: dict[str, Any] = {"collection_id": found.id, "vector": vector, "k": k}
             if found.graph is not None and shelves is None:
-                width = min(max(2 * k, _WIDTH.start), _WIDTH.stop - 1)
-                connection.execute(_SEARCH_WIDELY, {"width": str(width)})
+                connection.execute(_ALONG_GRAPH, {"width": str(min(max(2 * k, _WIDTH[0]), _WIDTH[1]))})
                 rows = connection.execute(_along_graph(found.dimension), asked)
             elif shelves is None:
                 rows = connection.execute(_ALL, asked)
@@ -229,7 +230,7 @@ class PgvectorIndex:
         with self._reading(collection) as connection:
             found = _required(connection, collection)
             if found.graph is not None:
-                connection.execute(_SEARCH_WIDELY, {"width": str(_WIDTH.start)})
+                connection.execute(_ALONG_GRAPH, {"width": str(_WIDTH[0])})
             reached = connection.execute(
                 _REACHED if found.graph is None else _reached_along_graph(found.dimension),
                 {
