@@ -210,7 +210,7 @@ def test_a_role_that_may_change_no_table_does_all_once_the_tables_are_there(
 ) -> None:
     """Who breaks into a service must not get tables by its account; graphs are for whoever migrates."""
     service, owner = settings_of(app_url, tmp_path, migrate="never"), settings_of(postgres_url, tmp_path)
-    with pytest.raises(SchemaTooOldError, match=r"pgvector.*remegraph migrate --apply"):
+    with pytest.raises(SchemaTooOldError, match=r"pgvector.*migrate --apply"):
         opened(service)
     assert [step.what for step in migrate(owner).steps] == ["The tables of pgvector."]
     assert migrate(owner, apply=True).applied

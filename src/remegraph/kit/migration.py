@@ -36,8 +36,7 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
     from remegraph.ledger import migrations
     from remegraph.ledger.connections import lacks_ledger, ledger_url
     from remegraph.ledger.database import Database
-    from remegraph.ledger.index import pgvector
-    from remegraph.ledger.index.choice import chosen
+    from remegraph.ledger.index import choice
 
     made = settings.ledger_url is None and lacks_ledger(settings.home.expanduser())
     with closing(Database.as_it_is(_IN_MEMORY if made else ledger_url(settings))) as database:
@@ -45,14 +44,14 @@ def migrate(settings: Settings, *, apply: bool = False) -> Migration:
             found, lacking = migrations.recorded(connection), migrations.pending(connection)
         steps = [MigrationStep(revision=name, what=what, adds_only="." in name) for name, what in lacking]
         steps += [_COURIER] if _lacks_courier(settings, database) else []
-        steps += _index_steps(settings, database)
+        if lacks := choice.lacking(settings, database):
+            steps.append(MigrationStep(revision="pgvector", what=lacks, adds_only=True))
     if apply and steps:
         if made:
             make_home(settings.home.expanduser())
         with closing(Database.open(ledger_url(settings), settings.pool)) as database:
             courier_of(settings.evolve(migrate="auto"), database, _NOW)
-            if chosen(settings, database) == "pgvector":
-                pgvector.complete(database)
+            choice.complete(settings, database)
     return Migration(found=found, needed=migrations.HEAD, steps=tuple(steps), applied=apply)
 
 
@@ -64,14 +63,3 @@ def _lacks_courier(settings: Settings, database: Database) -> bool:
     except SchemaTooOldError:
         return True
     return False
-
-
-def _index_steps(settings: Settings, database: Database) -> list[MigrationStep]:
-    from remegraph.ledger.index import pgvector
-    from remegraph.ledger.index.choice import chosen
-
-    if chosen(settings, database) != "pgvector":
-        return []
-    with database.read() as connection:
-        lacking = pgvector.lacking(connection)
-    return [MigrationStep(revision="pgvector", what=lacking, adds_only=True)] if lacking else []

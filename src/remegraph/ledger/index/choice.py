@@ -13,7 +13,7 @@ from remegraph.ledger.rows import upsert
 from remegraph.ledger.schema import projections
 from remegraph.settings import Settings
 
-__all__ = ["chosen", "settle_index"]
+__all__ = ["chosen", "complete", "lacking", "settle_index"]
 
 _NOTE = "index"
 
@@ -31,6 +31,25 @@ def chosen(settings: Settings, database: Database) -> _Name:
         return settings.index or "chroma"
     with database.read() as connection:
         return _noted(connection) if inspect(connection).has_table(projections.name) else "chroma"
+
+
+def lacking(settings: Settings, database: Database) -> str:
+    """Return what of the index a role that may change tables is to make, in words; nothing where all is there."""
+    if chosen(settings, database) != "pgvector":
+        return ""
+    with database.read() as connection:
+        return pgvector.lacking(connection)
+
+
+def complete(settings: Settings, database: Database) -> None:
+    """Make what is `lacking`.
+
+    Raises:
+        SetupError: It cannot be made here.
+        VectorIndexError: PostgreSQL failed.
+    """
+    if chosen(settings, database) == "pgvector":
+        pgvector.complete(database)
 
 
 def settle_index(database: Database, index: _Name) -> None:

@@ -339,7 +339,7 @@ def sweep(connection: Connection) -> None:
 
 
 def lacking(connection: Connection) -> str:
-    """Return what of the index is to be made by a role that may change tables, in words; nothing where all is there."""
+    """Return what is to be made by a role that may change tables, in words; nothing where all is there."""
     if not _there(connection):
         return "The tables of pgvector."
     ungraphed = connection.execute(_UNGRAPHED, {"large": LARGE}).all()
