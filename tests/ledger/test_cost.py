@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,4 +97,31 @@ def test_naming_records_of_many_users_is_the_same_statement_as_naming_ten(ledger
 
     assert said(1) == said(8)
     assert said(10) == said(250)
+    ledger.archive.close()
+
+
+@contextmanager
+def asked(ledger: Ledger) -> Iterator[list[str]]:
+    """Give the statements that reach the database meanwhile."""
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    event.listen(ledger.archive.database.engine, "before_cursor_execute", note)
+    yield statements
+    event.remove(ledger.archive.database.engine, "before_cursor_execute", note)
+
+
+def test_what_is_new_is_written_in_few_round_trips(ledger: Ledger) -> None:
+    """A server far away makes each of them felt: a block's extent, work and entry are one, and so are all open threads."""
+    ledger.commit(create(ledger.memory("Ann likes tea.")))  # partitions and topics are there
+    memory = ledger.memory("Ann likes coffee.")
+    ledger.say(ANN, "I like cake.", thread="one")
+    ledger.say(ANN, "I like pie.", thread="two")
+    with asked(ledger) as reading:
+        assert len(ledger.archive.tails(ANN, overlap=2)) == 2
+    with asked(ledger) as committing:
+        ledger.commit(create(memory))
+    assert (len(reading), len(committing)) == (2, 16), "BEGIN counts, too"
     ledger.archive.close()

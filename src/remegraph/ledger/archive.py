@@ -19,6 +19,7 @@ from remegraph.ledger import messages as message_rows
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger import withheld as withheld_rows
 from remegraph.ledger.attachments import SWEEP_LOCK, Attachments, BlobFolder
+from remegraph.ledger.audit import read_events
 from remegraph.ledger.commit import commit, committed
 from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext
@@ -292,7 +293,7 @@ class Archive(Notes):
         self, connection: Connection, partition_id: int, new: Sequence[Block], recipe: str, heads: Heads | None = None
     ) -> None:
         """Mark new blocks as waiting for a way of summarising, and journal them."""
-        block_rows.await_work(connection, partition_id, new, recipe)
+        jobs.await_work(connection, partition_id, new, recipe)
         now, operation_id = micros(self._clock()), self._new_id()
         told = [
             Entry(partition_id, now, "slicer", "add_block", each.block_id, operation_id, body=each.to_json())
@@ -466,7 +467,7 @@ class Archive(Notes):
         """Return how many blocks wait for this way of summarising, in all partitions unless some are named."""
         with self.database.read() as connection:
             numbers = None if partitions is None else list(partition_rows.known(connection, partitions))
-            return block_rows.pending(connection, recipe, numbers)
+            return jobs.pending(connection, recipe, numbers)
 
     def blocks(
         self,
@@ -614,7 +615,7 @@ class Archive(Notes):
         """Return the journal, oldest first."""
         with self.database.read() as connection:
             places = partition_rows.known(connection, partitions)
-            return memory_rows.read_events(connection, places, record_id, limit)
+            return read_events(connection, places, record_id, limit)
 
     def forgotten(
         self, partitions: Sequence[Partition], memory_id: str | None = None
@@ -693,7 +694,7 @@ class Archive(Notes):
         """Return work in these states, by partition, block and topic."""
         with self.database.read() as connection:
             places = partition_rows.known(connection, partitions)
-            return block_rows.read_work(connection, places, states, recipe)
+            return jobs.read_work(connection, places, states, recipe)
 
     def match(
         self,

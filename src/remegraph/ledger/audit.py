@@ -7,7 +7,7 @@ ends, and seals their lines to the letter: given the head, nothing in the file c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -21,13 +21,12 @@ from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.journal import Entry, Journal, origin
-from remegraph.ledger.memories import event_of
 from remegraph.ledger.rows import from_micros, micros
 from remegraph.ledger.schema import events, injections, memories, partitions, topics, versions
 from remegraph.ledger.tombstones import Tombstones
 from remegraph.models import AuditEntry, AuditHead, Event, Memory, Mismatch, Partition, Shown
 
-__all__ = ["AuditTrail", "check_export", "entries", "export", "read_heads"]
+__all__ = ["AuditTrail", "check_export", "entries", "event_of", "export", "read_events", "read_heads"]
 
 _PAGE = 500
 _LAST = (1 << 63) - 1
@@ -290,6 +289,33 @@ def _entry(row: Row[Any], partition: Partition, previous: str) -> AuditEntry:
 
 def _mismatch(event: object, problem: str) -> Mismatch:
     return Mismatch(where=_WHERE, record_id=str(event), problem=problem)
+
+
+def read_events(
+    connection: Connection, places: Mapping[int, Partition], record_id: str | None, limit: int | None
+) -> tuple[Event, ...]:
+    """Return the journal, oldest first."""
+    query = select(events).where(events.c.partition_id.in_(list(places))).order_by(events.c.id).limit(limit)
+    if record_id is not None:
+        query = query.where(events.c.record_id == record_id)
+    return tuple(event_of(row, places[row.partition_id]) for row in connection.execute(query))
+
+
+def event_of(row: Row[Any], partition: Partition) -> Event:
+    """Return a row of the journal as a record."""
+    return Event(
+        event_id=row.id,
+        partition=partition,
+        time=from_micros(row.time),
+        actor=row.actor,
+        action=row.action,
+        record_id=row.record_id,
+        version=row.version,
+        operation_id=row.operation_id,
+        digest=row.digest,
+        reason=row.reason,
+        chain=row.chain,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- exports

@@ -13,7 +13,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
-from remegraph.ledger import blocks, evidence, notes, withheld
+from remegraph.ledger import blocks, evidence, jobs, notes, withheld
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.consent import Consent
@@ -184,7 +184,7 @@ class _Commit:
     def apply(self) -> Receipt:
         """Check and write everything; any error rolls the transaction back."""
         self.there = blocks.extents(self.connection, self.numbers.values(), _labels(self.changes))
-        blocks.check_open(self.connection, self.numbers, self.there, self.changes.work, self.changes.again)
+        jobs.check_open(self.connection, self.numbers, self.there, self.changes.work, self.changes.again)
         self._check_seen()
         self._check_heads()
         self._check_knowledge()
@@ -202,7 +202,7 @@ class _Commit:
         self._link()
         self._summarise()
         notes.record_calls(self.connection, self.numbers, self.there, self.changes.tools)
-        blocks.set_work(self.connection, self.numbers, self.there, self.changes.work)
+        jobs.set_work(self.connection, self.numbers, self.there, self.changes.work)
         self._index()
         self.journal.add(self.connection, self.entries, self.journals)
         receipt = Receipt(

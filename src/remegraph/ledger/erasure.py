@@ -493,7 +493,7 @@ class _ErasureTransaction:
             relabelled[label] = block.block_id if block else None
             recipes = select(work.c.recipe).where(work.c.partition_id == number, work.c.block_id == label).distinct()
             for recipe in self._connection.execute(recipes).scalars().all() if block else ():
-                block_rows.await_work(self._connection, number, [block] if block else [], recipe)
+                jobs.await_work(self._connection, number, [block] if block else [], recipe)
                 jobs.enqueue(self._connection, {"summarize": micros(self._now)}, number)
         self._archive.tombstones.lay(self._connection, self._id, "block", place, labels)
         return Lost(number, gone, relabelled, said)

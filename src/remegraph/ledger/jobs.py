@@ -1,31 +1,60 @@
-"""The durable queue: one row per kind and partition, a lease and a fence.
+"""The durable queue: one row per kind and partition, a lease and a fence; and the work on blocks that its jobs take up.
 
 A job that sleeps is due never: it is taken when it is asked for, or enqueued awake. One that no one has tried, and that
-is due later, sleeps until then.
+is due later, sleeps until then. A job says that something waits; what it is, and how far it is, the work says.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 from pydantic import BaseModel
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, false, func, literal, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Row,
+    and_,
+    case,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.sql.dml import ReturningInsert
 
+from remegraph.errors import ConflictError
+from remegraph.ledger import blocks
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.database import Database
 from remegraph.ledger.partitions import partition_of
 from remegraph.ledger.rows import digest, from_micros, micros, upsert
-from remegraph.ledger.schema import jobs, partitions
-from remegraph.models import BackgroundJob, Partition, QueueDepth
+from remegraph.ledger.schema import jobs, partitions, summaries, work
+from remegraph.models import BackgroundJob, Block, BlockSummary, Partition, QueueDepth, Work, WorkState
 from remegraph.ports import Call, Clock, Job, Outcome
 from remegraph.settings import Settings
 
-__all__ = ["ASLEEP", "BELL", "JobQueue", "Stamps", "claimable", "enqueue"]
+__all__ = [
+    "ASLEEP",
+    "BELL",
+    "JobQueue",
+    "Stamps",
+    "await_work",
+    "check_open",
+    "claimable",
+    "enqueue",
+    "pending",
+    "read_work",
+    "set_work",
+]
 
 ASLEEP = 2**63 - 1
 """When a job that sleeps is due."""
@@ -367,3 +396,121 @@ def _waiting(row: Row[Any], now: int) -> BackgroundJob:
         reason=row.reason,
         foreign=row.foreign,
     )
+
+
+# ------------------------------------------------------------------------------------------ work on blocks
+
+
+def await_work(connection: Connection, partition_id: int, new: Sequence[Block], recipe: str) -> None:
+    """Mark new blocks as waiting for a way of summarising."""
+    waiting = {"topic": "", "recipe": recipe, "state": "pending", "reason": json.dumps(""), "attempts": 0}
+    if new:
+        connection.execute(
+            insert(work), [{"partition_id": partition_id, "block_id": block.block_id, **waiting} for block in new]
+        )
+
+
+def set_work(
+    connection: Connection, numbers: Mapping[Partition, int], there: blocks.Extents, wanted: Sequence[Work]
+) -> None:
+    """Write how far work is.
+
+    Args:
+        there: The blocks that are there.
+
+    Raises:
+        NotFoundError: There is no such block.
+    """
+    for one in wanted:
+        blocks.require(there, numbers[one.partition], one.block_id)
+    rows = [
+        {
+            "partition_id": numbers[one.partition],
+            **one.model_dump(include={"block_id", "topic", "recipe", "state", "attempts"}),
+            "reason": json.dumps(one.reason),
+        }
+        for one in wanted
+    ]
+    if rows:
+        connection.execute(_worked(connection.dialect.name), rows)
+
+
+@cache
+def _worked(dialect: str) -> Insert:
+    statement = upsert(dialect, work)
+    given = {name: statement.excluded[name] for name in ("state", "reason", "attempts")}
+    return statement.on_conflict_do_update(index_elements=["partition_id", "block_id", "topic", "recipe"], set_=given)
+
+
+def check_open(
+    connection: Connection,
+    numbers: Mapping[Partition, int],
+    there: blocks.Extents,
+    wanted: Sequence[Work],
+    again: Mapping[str, str],
+) -> None:
+    """Check that none of this work is done, unless its block is read again, and that no one else has done that.
+
+    Args:
+        there: The blocks that are there.
+        again: Blocks that are read again, by label, each with who read it last.
+
+    Raises:
+        ConflictError: Some of it is done.
+    """
+    places = [(one, (numbers[one.partition], one.block_id)) for one in wanted]
+    done = [
+        f"{one.block_id} {one.topic}".strip()
+        for one, place in places
+        if one.block_id not in again and place in there and (one.topic, one.recipe) in there[place].done
+    ]
+    reread = {place for one, place in places if one.block_id in again}
+    done += [label for number, label in reread if _reader(connection, number, label) != again[label]]
+    if done:
+        raise ConflictError(done, "This work is done already: take it off the list.")
+
+
+def _reader(connection: Connection, partition_id: int, block_id: str) -> str | None:
+    """Return who read a block, as its index entry tells; none where it has none."""
+    here = (summaries.c.partition_id == partition_id, summaries.c.block_id == block_id)
+    body = connection.execute(select(summaries.c.body).where(*here)).scalar_one_or_none()
+    return None if body is None else BlockSummary.from_json(body).extractor
+
+
+def read_work(
+    connection: Connection, places: Mapping[int, Partition], states: Sequence[WorkState], recipe: str | None
+) -> tuple[Work, ...]:
+    """Return work in these states, by partition, block and topic."""
+    query = select(work).where(work.c.partition_id.in_(list(places)), work.c.state.in_(states))
+    if recipe is not None:
+        query = query.where(work.c.recipe == recipe)
+    order = {partition_id: rank for rank, partition_id in enumerate(places)}
+    rows = sorted(
+        connection.execute(query).all(),
+        key=lambda row: (order[row.partition_id], _label(row.block_id), row.topic, row.recipe),
+    )
+    return tuple(
+        Work(
+            partition=places[row.partition_id],
+            block_id=row.block_id,
+            topic=row.topic,
+            recipe=row.recipe,
+            state=row.state,
+            reason=json.loads(row.reason),
+            attempts=row.attempts,
+        )
+        for row in rows
+    )
+
+
+def pending(connection: Connection, recipe: str, partition_ids: Sequence[int] | None) -> int:
+    """Return how many blocks wait for a way of summarising, in all partitions or in some."""
+    query = select(func.count()).select_from(work).where(work.c.state == "pending", work.c.recipe == recipe)
+    if partition_ids is not None:
+        query = query.where(work.c.partition_id.in_(partition_ids))
+    return connection.execute(query).scalar_one()
+
+
+def _label(block_id: str) -> tuple[str, int, str]:
+    """Order labels by day and number: 20260101_100 comes after 20260101_99."""
+    return block_id[:8], len(block_id), block_id

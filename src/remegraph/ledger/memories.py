@@ -1,4 +1,4 @@
-"""Memories and what hangs on them: heads as a commit writes them; versions, links, events and topics as they are read."""
+"""Memories and what hangs on them: heads as a commit writes them; versions, links and topics as they are read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from remegraph.ledger import withheld
 from remegraph.ledger.partitions import partition_of
-from remegraph.ledger.rows import chunks, digest, from_micros, micros
+from remegraph.ledger.rows import chunks, digest, micros
 from remegraph.ledger.schema import (
     events,
     links,
@@ -46,7 +46,6 @@ from remegraph.models import (
     CORE,
     FORGOTTEN,
     LIVE,
-    Event,
     Layer,
     Link,
     LinkType,
@@ -63,14 +62,12 @@ from remegraph.text.scripts import folded
 __all__ = [
     "Head",
     "add_topics",
-    "event_of",
     "head_columns",
     "holders",
     "indexed_words",
     "read",
     "read_attributes",
     "read_carried_out",
-    "read_events",
     "read_forgotten",
     "read_full_ids",
     "read_heads",
@@ -460,33 +457,6 @@ def add_topics(connection: Connection, new: Mapping[Place, Topic]) -> dict[Place
 def _shelf(row: Row[Any], places: Mapping[int, Partition]) -> Shelf:
     topic = Topic(type=row.type, target_name=row.target_name, description=row.description)
     return Shelf(partition=places[row.partition_id], topic=topic)
-
-
-def read_events(
-    connection: Connection, places: Mapping[int, Partition], record_id: str | None, limit: int | None
-) -> tuple[Event, ...]:
-    """Return the journal, oldest first."""
-    query = select(events).where(events.c.partition_id.in_(list(places))).order_by(events.c.id).limit(limit)
-    if record_id is not None:
-        query = query.where(events.c.record_id == record_id)
-    return tuple(event_of(row, places[row.partition_id]) for row in connection.execute(query))
-
-
-def event_of(row: Row[Any], partition: Partition) -> Event:
-    """Return a row of the journal as a record."""
-    return Event(
-        event_id=row.id,
-        partition=partition,
-        time=from_micros(row.time),
-        actor=row.actor,
-        action=row.action,
-        record_id=row.record_id,
-        version=row.version,
-        operation_id=row.operation_id,
-        digest=row.digest,
-        reason=row.reason,
-        chain=row.chain,
-    )
 
 
 @dataclass(frozen=True, slots=True)
