@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from remegraph.cli.command import FIRST, Session, Views, counted, grid, group, lines, of_home, of_scope, plain, table
 from remegraph.cli.options import Topic
+from remegraph.mek.items import SigningKey
 from remegraph.models import PackInfo, Scope, Status, TrustedKey
 
 __all__ = ["app"]
@@ -150,8 +151,6 @@ def keygen(
     file: Annotated[Path, Argument(help="Where to write the private key; a new file.", show_default=False)],
 ) -> None:
     """Make a key that signs packs. Give others the public key that is printed; keep the file secret."""
-    from remegraph.mek.items import SigningKey  # noqa: PLC0415 - needs the extra `sharing`
-
     key = SigningKey.generate()
     key.save(file)
     session.show(

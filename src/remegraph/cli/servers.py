@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -43,9 +43,7 @@ def inspect(
     try:
         import uvicorn  # noqa: PLC0415 - the extra may be missing
 
-        from remegraph.servers.inspector import Session as Visit  # noqa: PLC0415
-        from remegraph.servers.inspector import inspector  # noqa: PLC0415
-        from remegraph.servers.inspector.access import ADDRESS, listen  # noqa: PLC0415
+        from remegraph.servers import inspector as site  # noqa: PLC0415
     except ModuleNotFoundError as error:
         needed = str(error.name).partition(".")[0]
         if needed not in {"jinja2", "starlette", "uvicorn"}:
@@ -53,11 +51,11 @@ def inspect(
         raise MissingExtraError(
             f"The inspector needs {needed}.", "Install it: pip install 'remegraph[inspector]'"
         ) from error
-    door = session.enter(listen(port))
-    port, visit = door.getsockname()[1], Visit()
-    hosts = [f"{name}:{port}" for name in (ADDRESS, "localhost")]
-    app = inspector(session.kit(), scope, session=visit, hosts=hosts, write=write)
-    address = f"http://{ADDRESS}:{port}/login?token={visit.token}"
+    door = session.enter(site.access.listen(port))
+    port, visit = door.getsockname()[1], site.Session()
+    hosts = [f"{name}:{port}" for name in (site.access.ADDRESS, "localhost")]
+    app = site.inspector(session.kit(), scope, session=visit, hosts=hosts, write=write)
+    address = f"http://{site.access.ADDRESS}:{port}/login?token={visit.token}"
     session.print({"address": address}, address)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off")
     uvicorn.Server(config).run(sockets=[door])
@@ -98,34 +96,49 @@ def mcp(
 
     These options, or the token, say whose memory it is; no argument of a tool can change it.
     """
-    serve_stdio, serve_http = (
-        protocol.serve_stdio,
-        protocol.serve_http,
-    )  # the extra may be missing: then no home is made
-    if http is None:
-        if tokens is not None or name:
-            raise typer.BadParameter("--tokens and --name are for --http.")
-        server = protocol.memory_server(session.kit(create=True), scope, rights=rights, language=language)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for a line cannot be interrupted, only ended
-        asyncio.run(serve_stdio(server))
+    if http is not None:
+        _serve_http(
+            session, _address(http), _tokens(session, scope, tokens), name or (), rights=rights, language=language
+        )
         return
+    if tokens is not None or name:
+        raise typer.BadParameter("--tokens and --name are for --http.")
+    server = protocol.memory_server(session.kit(create=True), scope, rights=rights, language=language)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for a line cannot be interrupted, only ended
+    asyncio.run(protocol.serve_stdio(server))
 
-    def note(line: str) -> None:
-        session.errors.print(line, soft_wrap=True, markup=False)
 
-    host, port = _address(http)
-    if tokens is not None:
-        known = protocol.Tokens.of_file(tokens)
-    else:
-        token = os.environ.get(_TOKEN) or secrets.token_hex(32)
-        if not os.environ.get(_TOKEN):
-            note(f"Token, until this ends: {token}")
-        known = protocol.Tokens({token: scope})
+def _serve_http(
+    session: Session,
+    address: tuple[str, int],
+    tokens: protocol.Tokens,
+    names: Sequence[str],
+    *,
+    rights: Rights,
+    language: Language,
+) -> None:
+    host, port = address
     server = protocol.memory_server(session.kit(create=True), rights=rights, language=language)
     session.enter(_accesses_shown())
     asyncio.run(
-        serve_http(server, known, host=host, port=port, names=name or (), ready=lambda url: note(f"Serving {url}"))
+        protocol.serve_http(
+            server, tokens, host=host, port=port, names=names, ready=lambda url: _note(session, f"Serving {url}")
+        )
     )
+
+
+def _tokens(session: Session, scope: Scope, file: Path | None) -> protocol.Tokens:
+    """Return who may come in: as a file says, else one token for the user of the options, which is printed if it is new."""
+    if file is not None:
+        return protocol.Tokens.of_file(file)
+    token = os.environ.get(_TOKEN) or secrets.token_hex(32)
+    if not os.environ.get(_TOKEN):
+        _note(session, f"Token, until this ends: {token}")
+    return protocol.Tokens({token: scope})
+
+
+def _note(session: Session, line: str) -> None:
+    session.errors.print(line, soft_wrap=True, markup=False)
 
 
 @contextmanager

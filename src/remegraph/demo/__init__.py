@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from remegraph.errors import SetupError
 from remegraph.importers.conversations import read_conversations
 from remegraph.kit import MemoryKit
 from remegraph.models import Progress, Scope, SummaryReport
-
-if TYPE_CHECKING:
-    from remegraph.testing import Answer, ModelCall, ScriptedChatModel, Step
+from remegraph.testing import Answer, ModelCall, ScriptedChatModel, Step
 
 __all__ = ["ANSWERS", "PEOPLE", "SELF", "Person", "Played", "answers", "key", "model", "play"]
 
@@ -88,7 +86,6 @@ def model(step: Step | None = None) -> ScriptedChatModel:
     Args:
         step: How to answer instead, where answers are recorded anew.
     """
-    from remegraph.testing import ScriptedChatModel
 
     def recorded(call: ModelCall) -> Answer:
         answer: Answer | None = answers().get(key(call))
