@@ -295,18 +295,16 @@ def change_set(
             key: replace(item, state="review", reason=unreviewed) if item.state == "done" else item
             for key, item in settled.items()
         }
-    work = [_work(block, key, policy.recipe, settled[key], proposal.attempt) for key, proposal in proposals.items()]
-    orphans: dict[str, list[str]] = {}
     redo = failure is None
-    for item in objections:
-        if item.topic not in proposals and not redo:  # else its work is done, and said what it missed
-            orphans.setdefault(item.topic, []).append(f"{item.kind}: {item.reason}")
-    for key, reasons in orphans.items():
-        work.append(_work(block, key, policy.recipe, Settled((), (), "review", "; ".join(reasons)), 0))
-    if not redo:
-        reason = failure or (f"topics refused: {', '.join(refused)}" if refused else "")
-        digest = Settled((), (), "failed" if failure else "done", reason)
-        work.insert(0, _work(block, "", policy.recipe, digest, 1))
+    work = _work_of(
+        block,
+        policy.recipe,
+        settled=settled,
+        attempts={key: proposal.attempt for key, proposal in proposals.items()},
+        objections=objections,
+        refused=refused,
+        failure=failure,
+    )
     anew = redo or again is not None
     done = [(each.topic, each.state, each.attempts) for each in work]
     return ChangeSet(
@@ -321,7 +319,7 @@ def change_set(
         summaries=() if redo else (summary,),
         tools=() if redo else tool_records(block, messages),
         seen={block.block_id: sum(len(message.withheld) for message in messages)},
-        work=tuple(work),
+        work=work,
         again={} if again is None else {block.block_id: again},
     )
 
@@ -408,6 +406,32 @@ def _retired(memory: Memory, hidden: Collection[str], reason: str) -> MemoryChan
     )
     action = "delete" if forgotten else "supersede"
     return MemoryChange(memory=after, expected_version=memory.version, action=action, reason=reason)
+
+
+def _work_of(
+    block: Block,
+    recipe: str,
+    *,
+    settled: Mapping[str, Settled],
+    attempts: Mapping[str, int],
+    objections: Sequence[Objection],
+    refused: Sequence[str],
+    failure: str | None,
+) -> tuple[Work, ...]:
+    """Return what was done of a block: its digest, its topics, and those that the reviser misses."""
+    topics = [_work(block, key, recipe, settled[key], attempt) for key, attempt in attempts.items()]
+    if failure is None:  # its digest and what it misses were done before
+        return tuple(topics)
+    orphans: dict[str, list[str]] = {}
+    for item in objections:
+        if item.topic not in settled:
+            orphans.setdefault(item.topic, []).append(f"{item.kind}: {item.reason}")
+    missed = [
+        _work(block, key, recipe, Settled((), (), "review", "; ".join(reasons)), 0) for key, reasons in orphans.items()
+    ]
+    reason = failure or (f"topics refused: {', '.join(refused)}" if refused else "")
+    digest = Settled((), (), "failed" if failure else "done", reason)
+    return (_work(block, "", recipe, digest, 1), *topics, *missed)
 
 
 def _work(block: Block, topic: str, recipe: str, settled: Settled, attempts: int) -> Work:
