@@ -124,14 +124,14 @@ def test_what_agents_touch_knows_no_database(folder: str) -> None:
 
 
 _HELD = {
-    "modules": 250,
-    "modules imported by one other only": 70,
-    "modules ending in -ing": 10,
-    "imports inside functions": 190,
+    "modules": 242,
+    "modules imported by one other only": 55,
+    "modules ending in -ing": 5,
+    "imports inside functions": 186,
     "import cycles": 0,
     "swallowed errors": 0,
-    "lines of a function, median": 8,
-    "lines of a function, 90 % have fewer than": 27,
+    "lines of a function, median": 7,
+    "lines of a function, 90 % have fewer than": 21,
 }
 """What was reached of the goals in docs/house.md, or the best so far: a change may lower a number here, and raises none."""
 
