@@ -39,9 +39,9 @@ from remegraph.ledger.index.chroma import ChromaIndex, stranded
 from remegraph.ledger.index.guard import GuardedIndex, IndexFolder, recorded
 from remegraph.ledger.index.pgvector import PgvectorIndex
 from remegraph.ledger.index.projection import VectorProjection
-from remegraph.ledger.items import ItemStore
 from remegraph.ledger.jobs import Stamps
 from remegraph.ledger.journal import KeyRing, add_key, keys_in
+from remegraph.ledger.store_items import ItemStore
 from remegraph.ledger.tenants import Tenants
 from remegraph.models import Budget, CallRecord, ChangeSet, Partition, Receipt, Scope
 from remegraph.ports import Attention, Clock, Courier, Embedder, NewId, RetrievalAgent, TokenCounter, VectorIndex

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from remegraph.errors import ErasedError
 from remegraph.failpoints import failpoint
 from remegraph.ledger import blocks as block_rows
-from remegraph.ledger import consent, jobs, notes
+from remegraph.ledger import consent, jobs, usage
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import messages as message_rows
 from remegraph.ledger import partitions as partition_rows
@@ -25,9 +25,9 @@ from remegraph.ledger.database import Database
 from remegraph.ledger.index import fulltext
 from remegraph.ledger.index.fulltext import EMPTY_LAYOUT, LayoutCache
 from remegraph.ledger.journal import Entry, Heads, Journal, KeyRing
-from remegraph.ledger.notes import Notes
 from remegraph.ledger.rows import counts, from_micros, micros
 from remegraph.ledger.tombstones import Tombstones, unsaid
+from remegraph.ledger.usage import UsageLog
 from remegraph.models import (
     AddReceipt,
     Block,
@@ -66,7 +66,7 @@ from remegraph.settings import Settings
 __all__ = ["Archive"]
 
 
-class Archive(Notes):
+class Archive(UsageLog):
     """The ledger over SQLite or PostgreSQL: raw rows, blocks, memories with all versions. Safe to share between threads.
 
     Every read names its partitions and is one snapshot; ids that live elsewhere are not found.
@@ -669,7 +669,7 @@ class Archive(Notes):
             last: How many of the newest calls of each to look at closely.
         """
         with self.database.read() as connection:
-            return notes.call_stats(connection, partition_rows.known(connection, partitions), tools, last)
+            return usage.call_stats(connection, partition_rows.known(connection, partitions), tools, last)
 
     def tool_calls(
         self,
@@ -686,7 +686,7 @@ class Archive(Notes):
             digest: Only calls with this digest.
         """
         with self.database.read() as connection:
-            return notes.read_calls(connection, partition_rows.known(connection, partitions), tools, last, digest)
+            return usage.read_calls(connection, partition_rows.known(connection, partitions), tools, last, digest)
 
     def work(
         self, partitions: Sequence[Partition], *, states: Sequence[WorkState], recipe: str | None = None

@@ -13,7 +13,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from remegraph.errors import ConflictError, InputError, NotFoundError
 from remegraph.failpoints import failpoint
-from remegraph.ledger import blocks, evidence, jobs, notes, withheld
+from remegraph.ledger import blocks, evidence, jobs, usage, withheld
 from remegraph.ledger import memories as memory_rows
 from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.consent import Consent
@@ -78,7 +78,7 @@ def commit(
         return Receipt(operation_id=changes.operation_id, replayed=False)
     with database.write() as connection:
         if changes.tools:
-            changes = changes.evolve(tools=notes.without_late_calls(connection, tombstones, changes.tools))
+            changes = changes.evolve(tools=usage.without_late_calls(connection, tombstones, changes.tools))
         named = _named(changes)
         witnesses = [word.memory_id for word in changes.endorsements if word.memory_id]
         others = [*(each.source_id for each in changes.links), *witnesses]
@@ -201,7 +201,7 @@ class _Commit:
         self._warn_of_crowds(written)
         self._link()
         self._summarise()
-        notes.record_calls(self.connection, self.numbers, self.there, self.changes.tools)
+        usage.record_calls(self.connection, self.numbers, self.there, self.changes.tools)
         jobs.set_work(self.connection, self.numbers, self.there, self.changes.work)
         self._index()
         self.journal.add(self.connection, self.entries, self.journals)

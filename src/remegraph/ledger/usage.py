@@ -1,4 +1,4 @@
-"""What is noted as memories and tools are used, and never changes them: reviews, outcomes, shares, calls of tools."""
+"""How memories, skills, items and tools are used, which never changes them: reviews, outcomes, shares, calls of tools."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from remegraph.models import (
 from remegraph.models.tools import joined, twin, window
 from remegraph.ports import NewId, Tally
 
-__all__ = ["Notes", "call_stats", "read_calls", "record_calls", "without_late_calls"]
+__all__ = ["UsageLog", "call_stats", "read_calls", "record_calls", "without_late_calls"]
 
 
-class Notes:
+class UsageLog:
     """Reviews, outcomes of skills, and who shared what: appended, never changed, and no version of any memory."""
 
     def __init__(self, database: Database, journal: Journal, new_id: NewId) -> None:
