@@ -145,8 +145,8 @@ def test_a_form_that_is_too_long_is_refused(visiting: Visiting) -> None:
 
 def test_who_is_faster_than_the_server_is_not_turned_away() -> None:
     """The address is printed, and clicked, before the first page can be served."""
-    with listen(0) as door, socket.create_connection(door.getsockname(), timeout=10):
-        pass
+    with listen(0) as door, socket.create_connection(door.getsockname(), timeout=10) as early:
+        assert early.getpeername() == door.getsockname()
 
 
 def test_it_listens_on_this_machine_alone_and_says_when_the_port_is_taken() -> None:

@@ -120,4 +120,5 @@ def test_what_a_later_release_adds_is_open_to_the_role_at_once(app_url: str, pos
         Procrastinate(owner, lambda: datetime.now(UTC), Stamps(Settings()))
     place = make_url(app_url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(place) as connection:
-        connection.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
+        made = connection.execute("INSERT INTO procrastinate_workers DEFAULT VALUES RETURNING id").fetchall()
+    assert len(made) == 1
