@@ -117,3 +117,25 @@ def test_import_is_light() -> None:
     assert loaded.isdisjoint(
         {"chromadb", "langchain_core", "langgraph", "mcp", "numpy", "opentelemetry", "snowballstemmer", "sqlalchemy"}
     )
+
+
+@pytest.mark.slow
+def test_a_small_home_is_opened_and_asked_without_what_it_has_no_use_for(tmp_path: Path) -> None:
+    """A function that is started for one request waits for all that is imported on its way."""
+    script = (
+        "import sys\n"
+        "from remegraph import MemoryKit, Scope\n"
+        "ann = Scope(user='ann')\n"
+        f"with MemoryKit.open({str(tmp_path)!r}, model=None, embedder=None) as kit:\n"
+        "    kit.add_messages([{'role': 'user', 'content': 'I love tea.'}], scope=ann)\n"
+        "    found = kit.recall('What does Ann love?', scope=ann, depth='messages')\n"
+        "print(len(found.messages), *sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    count, *loaded = run.stdout.split()
+    assert count == "1"
+    heavy = {"chromadb", "cryptography", "jinja2", "langchain", "mcp", "onnxruntime", "phonenumbers", "procrastinate"}
+    heavy |= {"psycopg", "starlette", "tiktoken", "typer"}
+    assert heavy & {name.partition(".")[0] for name in loaded} == set()
+    assert [name for name in loaded if name.startswith(("remegraph.cli", "remegraph.adapters", "remegraph.mek"))] == []
+    assert "remegraph.engine.summarizer" not in loaded
