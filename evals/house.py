@@ -117,7 +117,7 @@ class House:
         return frozenset(name for name, path in self.modules.items() if path.name != "__init__.py")
 
     def imports(self, *, at_once: bool = False) -> nx.DiGraph[str]:
-        """Return who imports whom.
+        """Return who imports whom, at once, later, or by a name in a table.
 
         Args:
             at_once: Only what an import of the module itself brings along.
@@ -128,12 +128,21 @@ class House:
             for node, late in _imports(tree):
                 targets = [target for target in self._targets(node) if target != name]
                 graph.add_edges_from((name, target) for target in targets if not (at_once and late))
+            if not at_once:
+                graph.add_edges_from((name, target) for target in self._named(tree) if target != name)
         return graph
 
     def _targets(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         for alias in node.names:
             parts = [alias.name] if isinstance(node, ast.Import) else [f"{node.module}.{alias.name}", str(node.module)]
             yield from [part for part in parts if part in self.modules][:1]
+
+    def _named(self, tree: ast.Module) -> Iterator[str]:
+        """Yield the modules that a table of what is imported later names, as `package.module:attribute`."""
+        texts = (
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        )
+        yield from (text.partition(":")[0] for text in texts if text.partition(":")[0] in self.rooms)
 
     def shape(self) -> Iterator[tuple[str, float]]:
         """Yield what can be counted without running anything."""

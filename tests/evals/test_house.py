@@ -76,6 +76,19 @@ def test_arrows_upward_and_between_neighbours_are_seen_wherever_they_stand(tmp_p
     ]
 
 
+def test_a_room_that_a_table_names_has_the_table_for_a_user(tmp_path: Path) -> None:
+    """What is imported by its name when it is used would else seem to need nobody, and lean on nothing."""
+    shop = built(
+        tmp_path,
+        cli__app='COMMANDS = {"pay": "shop.cli.pay:pay", "hours": "shop.cli"}\n',
+        cli__pay="",
+        models__price='LATER = "shop.cli.pay"\n',
+    )
+    assert list(shop.imports().predecessors("shop.cli.pay")) == ["shop.cli.app", "shop.models.price"]
+    assert upward(shop, LAYERS) == [("shop.models.price", "shop.cli.pay")]
+    assert not shop.imports(at_once=True).edges
+
+
 @pytest.mark.parametrize(
     ("source", "swallowed"),
     [

@@ -24,7 +24,7 @@ class _Command(NamedTuple):
 
     panel: str
     place: str
-    """Its module in this package, and its name there."""
+    """Its module, and its name there."""
     about: str
     """The first paragraph of a command's help, which its docstring has, too; the help of a group, which has no other."""
 
@@ -38,71 +38,83 @@ _KEEP = "Keep in order"
 _COMMANDS: Mapping[str, _Command] = {
     "demo": _Command(
         _MAKE,
-        "demo.demo",
+        "remegraph.cli.demo:demo",
         "Show the whole path on a bundled conversation: offline, with recorded answers of a model, in a few seconds.",
     ),
-    "ingest": _Command(_MAKE, "ingestion.ingest", "Record the conversations of a file and make memories of them."),
-    "import": _Command(
-        _MAKE, "ingestion.app", "Memories of another system: mem0, or a LangGraph store that LangMem filled."
+    "ingest": _Command(
+        _MAKE, "remegraph.cli.ingestion:ingest", "Record the conversations of a file and make memories of them."
     ),
-    "summarize": _Command(_MAKE, "work.summarize", "Make memories of what was recorded since the last time."),
+    "import": _Command(
+        _MAKE,
+        "remegraph.cli.ingestion:app",
+        "Memories of another system: mem0, or a LangGraph store that LangMem filled.",
+    ),
+    "summarize": _Command(
+        _MAKE, "remegraph.cli.work:summarize", "Make memories of what was recorded since the last time."
+    ),
     "worker": _Command(
-        _MAKE, "work.worker", "Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C."
+        _MAKE,
+        "remegraph.cli.work:worker",
+        "Do the work that waits, of every user, as it comes, until SIGTERM or Ctrl-C.",
     ),
     "work": _Command(
         _MAKE,
-        "work.app",
+        "remegraph.cli.work:app",
         "The work that makes memories of messages: what waits, what failed, and what to do about it.",
     ),
-    "recall": _Command(_USE, "recall.recall", "Recall what is known about a question. No model is called."),
-    "trace": _Command(_USE, "recall.trace", "Trace a memory down to the exact words that it came from."),
+    "recall": _Command(
+        _USE, "remegraph.cli.recall:recall", "Recall what is known about a question. No model is called."
+    ),
+    "trace": _Command(_USE, "remegraph.cli.recall:trace", "Trace a memory down to the exact words that it came from."),
     "memory": _Command(
         _USE,
-        "lifecycle.memory",
+        "remegraph.cli.lifecycle:memory",
         "Memories: what is there, how each came about, what fades, and what to do with it.",
     ),
     "rule": _Command(
         _USE,
-        "recall.rule",
+        "remegraph.cli.recall:rule",
         "Rules: what an agent is given whatever is said, and what it is given for certain words.",
     ),
     "inspect": _Command(
         _USE,
-        "servers.inspect",
+        "remegraph.cli.servers:inspect",
         "Look at the memory in a browser: topics, sources, forgetting, recall, what waits. Ctrl-C ends it.",
     ),
     "mcp": _Command(
         _SERVE,
-        "servers.mcp",
+        "remegraph.cli.servers:mcp",
         "Serve the memory to an MCP client, such as Claude: its tools, resources and prompts. No model is called.",
     ),
     "share": _Command(
-        _SHARE, "sharing.app", "What agents share: grants to read, and proposals for all agents of a user."
+        _SHARE,
+        "remegraph.cli.sharing:app",
+        "What agents share: grants to read, and proposals for all agents of a user.",
     ),
-    "pack": _Command(_SHARE, "packs.app", "Memories in a file: for another home, or for other agents."),
+    "pack": _Command(_SHARE, "remegraph.cli.packs:app", "Memories in a file: for another home, or for other agents."),
     "review": _Command(
         _KEEP,
-        "review.app",
+        "remegraph.cli.review:app",
         "What a person decides: memories that contradict each other, and those of tools, documents and strangers, "
         "which nothing recalls until they are approved.",
     ),
     "health": _Command(
         _KEEP,
-        "health.health",
+        "remegraph.cli.health:health",
         "Say within seconds whether the ledger is ready, whether the index answers, and how much work waits.",
     ),
     "doctor": _Command(
         _KEEP,
-        "admin.doctor",
+        "remegraph.cli.admin:doctor",
         "Find whatever is wrong with a home, say how bad it is, and what to do. Exit code 1 where anything is wrong.",
     ),
     "admin": _Command(
         _KEEP,
-        "admin.admin",
+        "remegraph.cli.admin:admin",
         "Keep a home in order: migrate, verify, rebuild, count, erase, and who changed what.",
     ),
-    "backup": _Command(_KEEP, "admin.backup", "Copies of a home on SQLite, taken while it is used."),
-    "key": _Command(_KEEP, "admin.key", "The key that the journal is sealed with."),
+    "backup": _Command(_KEEP, "remegraph.cli.admin:backup", "Copies of a home on SQLite, taken while it is used."),
+    "key": _Command(_KEEP, "remegraph.cli.admin:key", "The key that the journal is sealed with."),
 }
 
 
@@ -121,8 +133,8 @@ def _empty() -> typer.Typer:
 def _imported(name: str) -> Any:
     """Import a command, and return it as the program runs it."""
     panel, place, about = _COMMANDS[name]
-    module, _, attribute = place.partition(".")
-    found, into = getattr(import_module(f"remegraph.cli.{module}"), attribute), _empty()
+    module, _, attribute = place.partition(":")
+    found, into = getattr(import_module(module), attribute), _empty()
     if isinstance(found, typer.Typer):
         into.add_typer(found, name=name, help=about, rich_help_panel=panel)
     else:
