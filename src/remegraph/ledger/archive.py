@@ -248,10 +248,10 @@ class Archive(UsageLog):
         """
         place = partition_rows.cached(connection, [partition]).get(partition, 0)
         self.database.lock(connection, [place] if place else ())
-        new = self._not_erased(connection, partition, given)
-        failpoint("add.begin")
-        ids, key = [each.message_id for each in new], partition_rows.key_of(partition)
+        ids, key = [each.message_id for each in given], partition_rows.key_of(partition)
         there = message_rows.known(connection, place, key, ids) if place else None
+        new = self._not_erased(connection, partition, given) if there is None or there.graves else given
+        failpoint("add.begin")
         if new and there is None:  # else no one's name is written
             place = partition_rows.hold(self.database, connection, [partition])[partition]
             if not self.database.is_sqlite:  # it may have waited for an erasure

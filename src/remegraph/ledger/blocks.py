@@ -30,7 +30,7 @@ from remegraph.ledger import partitions as partition_rows
 from remegraph.ledger.messages import stored
 from remegraph.ledger.rows import chunks, from_micros, micros, offset_seconds, upsert
 from remegraph.ledger.schema import blocks, messages, summaries, threads, work
-from remegraph.ledger.tombstones import Tombstones
+from remegraph.ledger.tombstones import ANY, Tombstones
 from remegraph.models import (
     Block,
     BlockSummary,
@@ -120,6 +120,9 @@ _OVERLAPPING = (
         messages,
         and_(_SAID_SINCE, messages.c.seq >= func.coalesce(_newest.c.first_seq, threads.c.block_seq + 1)),
     )
+)
+_NEWEST_LABEL = select(func.coalesce(func.max(blocks.c.number), 0), ANY).where(
+    blocks.c.partition_id == bindparam("here"), blocks.c.day == bindparam("day")
 )
 _later = blocks.alias()
 _first_end = select(func.min(_later.c.last_seq)).where(
@@ -276,15 +279,13 @@ def free_labels(
     """
     last: dict[str, int] = {}
     found: list[str] = []
+    graves = True
     for said in times:
         day = f"{said.year:04}{said.month:02}{said.day:02}"  # the date where it was said
         if day not in last:
-            here = (blocks.c.partition_id == partition_id, blocks.c.day == day)
-            last[day] = connection.execute(
-                select(func.coalesce(func.max(blocks.c.number), 0)).where(*here)
-            ).scalar_one()
+            last[day], graves = connection.execute(_NEWEST_LABEL, {"here": partition_id, "day": day}).one()
         last[day] += 1
-        while tombstones.among(connection, "block", partition, [f"{day}_{last[day]:02}"]):
+        while graves and tombstones.among(connection, "block", partition, [f"{day}_{last[day]:02}"]):
             last[day] += 1
         found.append(f"{day}_{last[day]:02}")
     return tuple(found)

@@ -28,7 +28,7 @@ from remegraph.ledger.schema import (
     partitions,
     versions,
 )
-from remegraph.ledger.tombstones import Tombstones
+from remegraph.ledger.tombstones import ANY, Tombstones
 from remegraph.models import (
     FORGOTTEN,
     LIVE,
@@ -54,7 +54,7 @@ __all__ = ["commit", "committed", "resummarised"]
 _Edges = Mapping[str, set[str]]
 
 _BEGUN = (  # said once: building a statement costs as much as running it
-    select(*HEAD, partitions.c.key, operations.c.receipt)
+    select(*HEAD, ANY, partitions.c.key, operations.c.receipt)
     .select_from(partitions)
     .outerjoin(
         operations,
@@ -89,7 +89,8 @@ def commit(
         referred = [*witnesses, *(change.memory.memory_id for change in changes.changes)]
         referred += [end for link in changes.links for end in (link.source_id, link.target_id)]
         referred += [other for change in changes.changes for other in change.memory.supersedes]
-        tombstones.check(connection, changes)
+        if not rows or rows[0].graves:
+            tombstones.check(connection, changes)
         failpoint("commit.begin")
         heads = memory_rows.read_heads(connection, referred)
         bodies = {name: head.body for name, head in heads.items()}

@@ -31,6 +31,7 @@ from remegraph.ledger.index import fulltext
 from remegraph.ledger.journal import HEAD, Heads, heads_of
 from remegraph.ledger.rows import chunks, digest, from_micros, insert_rows, micros, minute_of, upsert
 from remegraph.ledger.schema import messages, partitions, threads
+from remegraph.ledger.tombstones import ANY
 from remegraph.models import REVISES, Message, Partition, Reading, StoredMessage
 from remegraph.models.messages import Blob, revised
 from remegraph.models.remnants import veiled, without
@@ -52,6 +53,7 @@ _KNOWN = (  # a row that names no message tells of the partition alone
     select(
         partitions.c.last_seq,
         *HEAD,
+        ANY,
         exists().where(_others.c.partition_id == partitions.c.id, _others.c.withheld.is_not(None)).label("screens"),
         messages.c.message_id,
         messages.c.digest,
@@ -90,6 +92,8 @@ class Known(NamedTuple):
     last_seq: int
     screens: bool
     """Whether words of any message are withheld there."""
+    graves: bool
+    """Whether anything was erased, or said off the record, anywhere."""
     heads: Heads
     """Where its journal goes on."""
     digests: dict[str, str]
@@ -101,7 +105,7 @@ def known(connection: Connection, partition_id: int, key: str, ids: Sequence[str
     found: Known | None = None
     for chunk in chunks(ids):
         for row in connection.execute(_KNOWN, {"here": partition_id, "key": key, "ids": chunk}):
-            found = found or Known(row.last_seq, row.screens, heads_of([row]), {})
+            found = found or Known(row.last_seq, row.screens, row.graves, heads_of([row]), {})
             if row.message_id is not None:
                 found.digests[row.message_id] = row.digest
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, exists, func, select
 
 from remegraph.errors import ConflictError, ErasedError
 from remegraph.ledger.journal import Journal
@@ -19,9 +19,12 @@ from remegraph.ledger.rows import chunks, micros, upsert
 from remegraph.ledger.schema import events, tombstones
 from remegraph.models import ChangeSet, Partition, Subject
 
-__all__ = ["Grave", "Tombstones", "person", "unsaid"]
+__all__ = ["ANY", "Grave", "Tombstones", "person", "unsaid"]
 
 Grave = Literal["message", "block", "memory", "call", "thread", "person"]
+
+ANY = exists(select(tombstones.c.mark)).label("graves")
+"""A column that says whether there is any mark, for whoever reads a row anyway: most ledgers have none to look among."""
 
 # Said once: building a statement costs as much as running it.
 _FOUND = select(tombstones.c.mark).where(tombstones.c.mark.in_(bindparam("marks", expanding=True)))
