@@ -11,7 +11,7 @@ from typing import Literal
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import event, make_url
 
 from evals._servers import postgres_tool
 from remegraph import MemoryKit, Scope, Settings
@@ -251,6 +251,45 @@ def test_pgvector_on_sqlite_is_refused_with_the_cure(tmp_path: Path) -> None:
         MemoryKit.open(settings=Settings(home=tmp_path, index="pgvector"), model=None, embedder=None)
     with pytest.raises(SetupError, match="REMEGRAPH_LEDGER_URL"):
         migrate(Settings(home=tmp_path, index="pgvector"), apply=True)
+
+
+@pytest.mark.requirement("C3")
+def test_a_search_goes_along_a_graph_from_when_it_is_made(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until PostgreSQL has counted what was written, it takes a hundred thousand vectors for thirty, and compares all."""
+    monkeypatch.setattr(pgvector, "LARGE", 2)
+    plans: list[str] = []
+
+    def explain(
+        _connection: object, cursor: psycopg.Cursor, statement: str, given: dict[str, object], *_: object
+    ) -> None:
+        if "<=>" in statement:
+            plans.append(str(cursor.connection.execute(f"EXPLAIN {statement}".encode(), given).fetchall()))
+
+    with closing(Database.open(postgres_url)) as database:
+        index, vectors = PgvectorIndex.open(database), HashedEmbedder(64).embed(list(FACTS.values()))
+        index.upsert("col", list(FACTS), ["x"] * len(FACTS), vectors)
+        event.listen(database.engine, "before_cursor_execute", explain)
+        for along in (False, True):
+            assert index.query("col", None, vectors[0], 1)[0][0] == "drink"
+            assert index.unreached("col", list(FACTS), vectors) == []
+            assert ["pgvector_graph" in plan for plan in plans] == [along] * 2
+            plans.clear()
+            index.optimize("col")
+
+
+@pytest.mark.requirement("X9")
+def test_a_search_that_is_given_up_holds_up_nothing_that_is_read_next(postgres_url: str, tmp_path: Path) -> None:
+    """A recall that shared its connection with the index would wait for the search that it has no time for."""
+    settings = settings_of(postgres_url, tmp_path)
+    hasty = settings.evolve(recall=settings.recall.evolve(index_timeout=0.1))
+    with opened(settings) as kit:
+        learn(kit, FACTS)
+    with opened(hasty) as kit, connect(postgres_url) as connection, connection.transaction():
+        connection.execute("LOCK TABLE pgvector_records IN ACCESS EXCLUSIVE MODE")
+        assert asked(kit) == ("sql", FACTS["drink"])
+        waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+        assert waiting is not None
+        assert waiting[0] >= 1, "the search is still under way"
 
 
 def test_a_graph_goes_with_its_collection(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

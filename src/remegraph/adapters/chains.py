@@ -107,7 +107,7 @@ class MemoryRetriever(BaseRetriever):
     def _get_ls_params(self, **_kwargs: Any) -> LangSmithRetrieverParams:
         return LangSmithRetrieverParams(
             ls_retriever_name="remegraph",
-            ls_vector_store_provider="chroma",
+            ls_vector_store_provider=self.kit.settings.index or "chroma",
             ls_embedding_model=self.kit.embedder_name,
         )
 

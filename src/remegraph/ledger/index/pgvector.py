@@ -72,7 +72,7 @@ _GRAPH = "pgvector_graph_"
 _EXTENSION = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
 _EXTEND = text("CREATE EXTENSION IF NOT EXISTS vector")
 _INLINE = text("ALTER TABLE pgvector_records ALTER COLUMN embedding SET STORAGE MAIN")
-"""Vectors stay in their rows: looked up elsewhere, each would cost as much as a hundred comparisons."""
+"""Vectors stay in their rows: PostgreSQL would keep those of more than 900 dimensions elsewhere, a read for each."""
 _OWNED = text("SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('pgvector_records')")
 _ALONG_GRAPH = text(
     # Without sorting: PostgreSQL would compare all where it has not counted them since they were written.
@@ -80,8 +80,9 @@ _ALONG_GRAPH = text(
     " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
 )
 _BUILD_IN_MEMORY = text(
-    # Alone: what processes share is 64 MB in a container, and more would fail.
-    "SELECT set_config('maintenance_work_mem', '256MB', true), set_config('max_parallel_maintenance_workers', '0', true)"
+    # 256 MB at least, and by one process: what several share is 64 MB in a container, and more would fail.
+    "SELECT set_config(name, CAST(GREATEST(CAST(setting AS int), 262144) AS text), true),"
+    " set_config('max_parallel_maintenance_workers', '0', true) FROM pg_settings WHERE name = 'maintenance_work_mem'"
 )
 
 
