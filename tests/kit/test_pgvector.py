@@ -26,6 +26,7 @@ from remegraph.models import Subject
 from remegraph.settings import RecallPolicy
 from remegraph.testing import InMemoryVectorIndex
 from tests.ledger.test_copies import connect, copied
+from tests.reliability.test_refusals import until
 from tests.talk import SHARED_KEY
 
 ANN, BOB = Scope(user="ann"), Scope(user="bob")
@@ -284,12 +285,15 @@ def test_a_search_that_is_given_up_holds_up_nothing_that_is_read_next(postgres_u
     hasty = settings.evolve(recall=settings.recall.evolve(index_timeout=0.1))
     with opened(settings) as kit:
         learn(kit, FACTS)
-    with opened(hasty) as kit, connect(postgres_url) as connection, connection.transaction():
-        connection.execute("LOCK TABLE pgvector_records IN ACCESS EXCLUSIVE MODE")
-        assert asked(kit) == ("sql", FACTS["drink"])
-        waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
-        assert waiting is not None
-        assert waiting[0] >= 1, "the search is still under way"
+    with opened(hasty) as kit, connect(postgres_url) as connection:
+        with connection.transaction():
+            connection.execute("LOCK TABLE pgvector_records IN ACCESS EXCLUSIVE MODE")
+            assert asked(kit) == ("sql", FACTS["drink"])
+            waiting = connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+            assert waiting is not None
+            assert waiting[0] >= 1, "the search is still under way"
+        busy = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'"
+        until(lambda: connection.execute(busy).fetchone() is None)
 
 
 def test_a_graph_goes_with_its_collection(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

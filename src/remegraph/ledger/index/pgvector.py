@@ -5,8 +5,7 @@ found by an ordinary index. A graph that all users shared would be slower and mi
 through vectors of others. So only a collection that grew large gets a graph (HNSW), which is then of one shelf.
 
 Vectors are kept in half precision, at half the room: the index proposes, and the ledger, which has them in full, decides.
-
-The tables are made like those of procrastinate, by whoever may; a role that may only change rows does all but make graphs.
+A role that may only change rows does all but make tables and graphs.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
+from threading import Condition
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -67,6 +67,7 @@ _NEAR = 10  # hits that are looked at for a record, given its own vector
 _SAME = 0.001  # cosine distance between a vector and itself, in half precision
 _WIDTH = (200, 1_000)  # candidates that a graph is searched for at least, and at most: pgvector takes no more
 _LEAST_VERSION = (0, 8)
+_GRACE = 5.0  # seconds that closing leaves to what is under way
 _GRAPH = "pgvector_graph_"
 
 _EXTENSION = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
@@ -99,7 +100,7 @@ class _HalfVector(UserDefinedType["Vectors"]):
         self.dimension = dimension
 
     def get_col_spec(self, **_: Any) -> str:
-        """Return how it is called in SQL."""
+        """Return its name in SQL."""
         return "halfvec" if self.dimension is None else f"halfvec({self.dimension})"
 
     def bind_processor(self, dialect: object) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
@@ -142,6 +143,8 @@ class PgvectorIndex:
         self._database = database
         with database.read() as connection:
             self._may_change = migrate == "auto" and bool(connection.execute(_OWNED).scalar_one())
+        self._turn = Condition()  # guards what follows
+        self._under_way = 0
         self._closed = False
 
     @classmethod
@@ -202,9 +205,6 @@ class PgvectorIndex:
             collection: Name of the collection, which must exist.
             shelves: Where to look; the whole collection where none.
             vector: float32, shape (dimension,).
-
-        Returns:
-            Ids with cosine similarities; fewer than k where the shelves hold fewer.
         """
         if k < 1 or (shelves is not None and not shelves):
             return []
@@ -224,7 +224,7 @@ class PgvectorIndex:
         """Return those of these records that a search for their own vector does not find.
 
         Args:
-            collection: Name of the collection, which must exist.
+            collection: Must exist.
             vectors: Theirs, float32, shape (len(ids), dimension).
         """
         looked_for = [at for at in range(len(ids)) if vectors[at].any()]  # nothing is near to zero
@@ -286,8 +286,10 @@ class PgvectorIndex:
         return True
 
     def close(self) -> None:
-        """Let it not be used any more; the connections are the ledger's."""
-        self._closed = True
+        """Let it not be used any more, once what is under way has given the ledger's connections back."""
+        with self._turn:
+            self._closed = True
+            self._turn.wait_for(lambda: not self._under_way, _GRACE)
 
     def _remove(self, connection: Connection, which: ColumnElement[bool]) -> None:
         gone = connection.execute(select(*_PLACE).where(which)).all()
@@ -310,12 +312,18 @@ class PgvectorIndex:
     @contextmanager
     def _outcome_unknown(self, collection: str) -> Iterator[None]:
         """The boundary to the server: whatever fails becomes a `VectorIndexError`."""
-        if self._closed:
-            raise VectorIndexError("The vector index was closed.", "Open it again.")
+        with self._turn:
+            if self._closed:
+                raise VectorIndexError("The vector index was closed.", "Open it again.")
+            self._under_way += 1
         try:
             yield
         except (SetupError, exc.SQLAlchemyError) as error:
             raise VectorIndexError(f"pgvector failed on {collection}: {error}") from error
+        finally:
+            with self._turn:
+                self._under_way -= 1
+                self._turn.notify_all()
 
 
 # ------------------------------------------------------------------------------------------- upkeep
@@ -330,11 +338,7 @@ def orphaned(connection: Connection) -> bool:
 
 
 def sweep(connection: Connection) -> None:
-    """Remove what is `orphaned`.
-
-    Args:
-        connection: A connection that excludes others who assign collections.
-    """
+    """Remove what is `orphaned`, by a connection that excludes others who assign collections."""
     if _there(connection):
         connection.execute(delete(_collections).where(_UNUSED))
 
@@ -348,12 +352,7 @@ def lacking(connection: Connection) -> str:
 
 
 def complete(database: Database) -> None:
-    """Make what is `lacking`.
-
-    Raises:
-        SetupError: See `PgvectorIndex.open`.
-        VectorIndexError: It failed.
-    """
+    """Make what is `lacking`, or raise as `PgvectorIndex.open` and `PgvectorIndex.optimize` do."""
     with closing(PgvectorIndex.open(database)) as index:
         with database.read() as connection:
             names = connection.execute(_UNGRAPHED, {"large": LARGE}).scalars().all()
